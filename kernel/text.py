@@ -1,0 +1,164 @@
+"""Writers of block YAML and of one-line summaries, which no value can break out of."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import cast
+
+# Characters that leave no mark of their own: soft hyphen, fillers, bidi controls, tags, most variation selectors,
+# byte order mark, noncharacters. U+FE0E and U+FE0F stay out, since they only choose between two shapes of one emoji.
+_UNSEEN = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+_JOINERS = r"\u200c\u200d"
+_CONTROLS = r"\x00-\x1f\x7f-\x9f"
+# Every blank that could pass for a space or a line end; U+3000 stays out, since it is the space of CJK prose.
+_BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_HIDDEN = re.compile(f"[{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]")
+_ESCAPED = re.compile(rf'["\\{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]')
+_UNBLOCKABLE = re.compile(rf"[{_UNSEEN}{_JOINERS}{_BLANKS}\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+# Starts with a letter, underscore or slash, so it is no number, date, indicator, `=` or `<<` in either version of YAML.
+_PLAIN = re.compile(rf"(?:[^\W\d]|/)[^:#{_CONTROLS}]*(?:(?::(?! |\Z)|(?<! )#)[^:#{_CONTROLS}]*)*(?<! )")
+_RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_LONGEST_RESERVED = 5
+_LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
+
+_WORD = re.compile(rf"[^\s{_CONTROLS}]+")
+_DROPPED = re.compile(f"[{_UNSEEN}]")
+
+
+def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
+    """A YAML block mapping with its keys in the order given; every loader of YAML 1.1 or 1.2 reads the same values."""
+    lines: list[str] = []
+    items = cast("Mapping[str, object]", pairs).items() if isinstance(pairs, Mapping) else pairs
+    _mapping(lines, items, "")
+    return "\n".join(lines or ["{}"]) + "\n"
+
+
+def one_line(text: str, limit: int) -> str:
+    """The start of a text on one line of at most `limit` characters, cut between words and closed with an ellipsis."""
+    line = ""
+    for found in _WORD.finditer(text):  # stops at the limit, so a long text costs no more than a short one
+        word = _DROPPED.sub("", _SURROGATE.sub("\ufffd", found[0]))
+        longer = f"{line} {word}" if line and word else line or word
+        if len(longer) > limit:
+            return _cut(longer, limit)
+        line = longer
+    return line
+
+
+def _cut(line: str, limit: int) -> str:
+    if limit < 1:
+        return ""
+    kept = line[: limit - 1]
+    space = kept.rfind(" ")
+    if line[limit - 1] != " " and space >= limit // 2:  # a word longer than half the line is cut rather than dropped
+        kept = kept[:space]
+    return kept.rstrip() + "…"
+
+
+def _mapping(lines: list[str], pairs: Iterable[tuple[str, object]], pad: str) -> None:
+    for name, value in pairs:
+        key = _key(name)
+        mark = f"{pad}{key}:" if len(key) < _LONGEST_KEY else f"{pad}? {key}\n{pad}:"
+        _entry(lines, mark, value, pad)
+
+
+def _entry(lines: list[str], mark: str, value: object, pad: str) -> None:
+    if isinstance(value, str):
+        if "\n" in value and _blockable(value := _SURROGATE.sub("\ufffd", value)):
+            _literal(lines, mark, value, pad + "  ")
+        else:
+            lines.append(f"{mark} {_string(value)}")
+    elif value is None or isinstance(value, int | float):
+        lines.append(f"{mark} {_constant(value)}")
+    elif isinstance(value, list | tuple):
+        items = cast("Iterable[object]", value)
+        lines.append(mark if value else f"{mark} []")
+        for item in items:
+            _item(lines, item, pad + "  ")
+    elif isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value)
+        lines.append(mark if pairs else f"{mark} {{}}")
+        _mapping(lines, pairs.items(), pad + "  ")
+    else:
+        raise TypeError(f"YAML has no plain form for {type(value).__name__}")
+
+
+def _item(lines: list[str], value: object, pad: str) -> None:
+    """An item of a list; what is nested starts on the line of its own dash."""
+    dash = len(lines)
+    _entry(lines, f"{pad}-", value, pad)
+    if lines[dash] == f"{pad}-":
+        lines[dash : dash + 2] = [f"{pad}- {lines[dash + 1][len(pad) + 2 :]}"]
+
+
+def _blockable(text: str) -> bool:
+    return not text.isspace() and not _UNBLOCKABLE.search(text)  # readers differ on a block of nothing but blanks
+
+
+def _literal(lines: list[str], mark: str, text: str, pad: str) -> None:
+    """A literal block; its indentation is stated where a first line that starts blank would leave it to be guessed."""
+    body = text.removesuffix("\n")
+    chomp = "-" if body == text else "+" if body.endswith("\n") else ""
+    depth = "2" if text[0] in " \t\n" else ""
+    lines.append(f"{mark} |{depth}{chomp}")
+    lines.extend(pad + line if line else "" for line in body.split("\n"))
+
+
+def _string(text: str) -> str:
+    if (
+        _PLAIN.fullmatch(text)
+        and (text.isascii() or not (_HIDDEN.search(text) or _SURROGATE.search(text)))
+        and (len(text) > _LONGEST_RESERVED or text.lower() not in _RESERVED)
+    ):
+        return text
+    escaped = _ESCAPED.sub(_escape, _SURROGATE.sub("\ufffd", text))
+    return f'"{escaped}"'
+
+
+_key = lru_cache(maxsize=256)(_string)  # field names are few and come back with every call
+
+
+def _escape(found: re.Match[str]) -> str:
+    named = _NAMED.get(found[0])
+    if named:
+        return named
+    point = ord(found[0])
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def _constant(value: float | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _float(value) if isinstance(value, float) else str(value)
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    digits = repr(value)
+    # YAML 1.1 takes 1e+16 for a string: a float needs its point.
+    return digits if "." in digits else digits.replace("e", ".0e")
+
+
+def utc_time(text: str) -> str | None:
+    """Any ISO 8601 time or date as `utc_now` writes it, or None; a time without a zone is taken as UTC."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
