@@ -1,0 +1,312 @@
+"""Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
+
+import unicodedata
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kernel import history, index
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.text import yaml_block
+from kernel.tools import Content, Dialect, Hints, Reply, Resource, Resources, Source, Template, Tool, read, write
+
+SPACE = "paths"
+SCHEME = "memory://paths/"
+MAX_BYTES = 1_048_576
+MAX_PATH = 255
+_PAGE = 100
+_LABELS = {
+    "not_found": "MEMORY_NOT_FOUND",
+    "conflict": "MEMORY_ALREADY_EXISTS",
+    "busy": "MEMORY_STORAGE_ERROR",
+    "storage": "MEMORY_STORAGE_ERROR",
+    "internal": "MEMORY_STORAGE_ERROR",
+}
+_MARKS = frozenset("_-. ")
+_HIGHEST = "\U0010ffff"
+
+Path = Annotated[
+    str,
+    Meta(
+        description="Unique identifier of the memory, for example project/todo: letters, digits, spaces and _ - . /, "
+        "at most 255 characters, relative, without .. segments"
+    ),
+]
+Text = Annotated[str, Meta(description="Memory content, kept as written; at most 1 MB of UTF-8")]
+Ok = Literal["ok"]
+
+
+class AddMemory(Struct, forbid_unknown_fields=True):
+    """Where a new memory goes, and what it says."""
+
+    path: Path
+    content: Text
+
+
+class ReplaceMemory(Struct, forbid_unknown_fields=True):
+    """The memory to change, and what it says from now on."""
+
+    path: Path
+    content: Annotated[str, Meta(description="New memory content, kept as written; at most 1 MB of UTF-8")]
+
+
+class DropMemory(Struct, forbid_unknown_fields=True):
+    """The memory to delete."""
+
+    path: Annotated[str, Meta(description="Path of the memory to delete")]
+
+
+class ClearMemory(Struct, forbid_unknown_fields=True):
+    """Nothing is needed."""
+
+
+class ReadMemory(Struct, forbid_unknown_fields=True):
+    """The memory to read."""
+
+    path: Annotated[str, Meta(description="Path of the memory to read")]
+
+
+class ListMemories(Struct, forbid_unknown_fields=True):
+    """Which memories to list."""
+
+    prefix: Annotated[str, Meta(description="Only paths that begin with this", max_length=MAX_PATH)] = ""
+    limit: Annotated[int, Meta(description="Most memories to list", ge=1, le=1000)] = _PAGE
+    after: Annotated[str, Meta(description="Continue after this path", max_length=MAX_PATH)] = ""
+
+
+class Added(Struct):
+    """Answer of add_memory; `content_size` in bytes of UTF-8."""
+
+    status: Ok
+    path: str
+    content_size: int
+    created_at: str
+
+
+class Replaced(Struct):
+    """Answer of replace_memory; `content_size` in bytes of UTF-8."""
+
+    status: Ok
+    path: str
+    content_size: int
+    updated_at: str
+
+
+class Dropped(Struct):
+    """Answer of drop_memory."""
+
+    status: Ok
+    path: str
+    deleted_at: str
+
+
+class Cleared(Struct):
+    """Answer of clear_memory."""
+
+    status: Ok
+    cleared_count: int
+    cleared_at: str
+
+
+class Memory(Struct):
+    """Answer of read_memory; `content_size` in bytes of UTF-8."""
+
+    status: Ok
+    path: str
+    content: str
+    content_size: int
+    created_at: str
+    updated_at: str
+
+
+class Entry(Struct):
+    """One memory in a list, without its content."""
+
+    path: str
+    content_size: int
+    created_at: str
+    updated_at: str
+
+
+class Listing(Struct):
+    """Answer of list_memories; `next` is the `after` of the next page, empty on the last."""
+
+    status: Ok
+    total: int
+    memories: list[Entry]
+    next: str
+
+
+class _Gone(NamedTuple):
+    path: str
+    content: str
+
+
+def add_memory(tx: Tx, request: AddMemory) -> Added:
+    """Create a new memory at a path that does not exist yet. Keep few topic memories with flat paths, stable facts
+    only, and replace one as soon as it is stale.
+    """
+    path, size = _path(request.path), _size(request.content)
+    if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
+        raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
+    _remember(tx, path, "created", None, request.content)
+    return Added("ok", path, size, tx.now)
+
+
+def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
+    """Update the memory at an existing path; the old content goes to its history."""
+    path, size = _path(request.path), _size(request.content)
+    before = tx.one("paths.content", str, path=path)
+    if before is None:
+        raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
+    tx.run("paths.replace", path=path, content=request.content, content_size=size, now=tx.now)
+    _remember(tx, path, "replaced", before, request.content)
+    return Replaced("ok", path, size, tx.now)
+
+
+def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
+    """Delete the memory at a path."""
+    path = _path(request.path)
+    before = tx.one("paths.drop", str, path=path)
+    if before is None:
+        raise Fault("not_found", f'Path "{path}" does not exist')
+    history.append(tx, SPACE, path, "dropped", before=before)
+    index.drop(tx, SPACE, path)
+    return Dropped("ok", path, tx.now)
+
+
+def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
+    """Clear all personal memory. This operation is irreversible."""
+    gone = tx.all("paths.clear", _Gone)
+    for memory in gone:
+        history.append(tx, SPACE, memory.path, "cleared", before=memory.content)
+    index.drop_scope(tx, SPACE, "")
+    return Cleared("ok", len(gone), tx.now)
+
+
+def read_memory(tx: Tx, request: ReadMemory) -> Memory:
+    """Read the memory at a path."""
+    path = _path(request.path)
+    found = _get(tx, path)
+    if found is None:
+        raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
+    return found
+
+
+def list_memories(tx: Tx, request: ListMemories) -> Listing:
+    """List memories by path, without their content."""
+    low = unicodedata.normalize("NFC", request.prefix)
+    bounds = {"low": low, "high": low + _HIGHEST}
+    entries = tx.all("paths.page", Entry, after=request.after, limit=request.limit + 1, **bounds)
+    page = entries[: request.limit]
+    more = page[-1].path if len(entries) > request.limit else ""
+    return Listing("ok", tx.one("paths.count", int, **bounds) or 0, page, more)
+
+
+def reply(tool: Tool, result: Struct) -> Reply:
+    """The result as a YAML mapping, keys in the contract's order, and the same as JSON."""
+    return Reply(
+        yaml_block(msgspec.to_builtins(result)).encode(), "application/yaml", None, msgspec.json.encode(result)
+    )
+
+
+def fail(fault: Fault) -> Reply:
+    """The contract's error mapping: status, error_code, message."""
+    label = fault.label or _LABELS.get(fault.code, "INVALID_ARGS")
+    pairs = {"status": "error", "error_code": label, "message": fault.message}
+    return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
+
+
+def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
+    """One page of the memories as resources; the cursor is the last path of the page before."""
+    entries = tx.all("paths.page", Entry, after=cursor or "", low="", high=_HIGHEST, limit=_PAGE + 1)
+    page = [_resource(entry) for entry in entries[:_PAGE]]
+    return page, entries[_PAGE - 1].path if len(entries) > _PAGE else None
+
+
+def resource_read(tx: Tx, uri: str) -> list[Content] | None:
+    """The content of one memory, or None where there is none."""
+    found = _get(tx, unquote(uri.removeprefix(SCHEME)))
+    return None if found is None else [Content(uri, "text/plain", found.content)]
+
+
+def sources(tx: Tx) -> list[Source]:
+    """Every memory as the index must hold it."""
+    return [Source(SPACE, row.path, "", _indexed(row.path, row.content)) for row in tx.all("paths.everything", _Gone)]
+
+
+def _resource(entry: Entry) -> Resource:
+    uri = SCHEME + quote(entry.path)
+    return Resource(uri, entry.path, size=entry.content_size, modified=entry.updated_at)
+
+
+def _get(tx: Tx, path: str) -> Memory | None:
+    def row(*values: Any) -> Memory:
+        return Memory("ok", *values)
+
+    return tx.one("paths.get", row, path=path)
+
+
+def _remember(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
+    history.append(tx, SPACE, path, operation, before=before, after=after)
+    index.put(tx, SPACE, path, _indexed(path, after))
+
+
+def _indexed(path: str, content: str) -> str:
+    return f"{path}\n{content}"
+
+
+def _texts(request: AddMemory | ReplaceMemory) -> list[str]:
+    return [_indexed(unicodedata.normalize("NFC", request.path.strip()), request.content)]
+
+
+def _path(given: str) -> str:
+    path = unicodedata.normalize("NFC", given.strip())
+    if not path:
+        raise Fault("invalid", "Path is required", "MEMORY_PATH_INVALID")
+    if len(path) > MAX_PATH:
+        raise Fault("invalid", f"Path has {len(path)} characters, more than {MAX_PATH}", "MEMORY_PATH_INVALID")
+    if path.startswith("/"):
+        raise Fault("invalid", f'Path "{path}" must be relative', "MEMORY_PATH_INVALID")
+    for segment in path.split("/"):
+        if segment in {"", ".", ".."}:
+            raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
+        if not all(letter in _MARKS or unicodedata.category(letter)[0] in "LNM" for letter in segment):
+            raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
+    return path
+
+
+def _size(content: str) -> int:
+    size = len(content.encode())
+    if not size:
+        raise Fault("invalid", "Memory content is required (content)")
+    if size > MAX_BYTES:
+        shown = f"{size / MAX_BYTES:.1f}MB" if size >= MAX_BYTES * 1.05 else f"{size} bytes"
+        raise Fault("invalid", f"Content size {shown} exceeds 1MB limit", "MEMORY_CONTENT_TOO_LARGE")
+    return size
+
+
+DIALECT = Dialect(
+    name=SPACE,
+    about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
+    tools=(
+        write(add_memory, Hints("Add memory"), texts=_texts),
+        write(replace_memory, Hints("Replace memory", destructive=True, idempotent=True), texts=_texts),
+        write(drop_memory, Hints("Drop memory", destructive=True)),
+        write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True)),
+        read(read_memory, Hints("Read memory", short=True)),
+        read(list_memories, Hints("List memories")),
+    ),
+    reply=reply,
+    fail=fail,
+    resources=Resources(
+        SCHEME,
+        resource_page,
+        resource_read,
+        (Template(SCHEME + "{+path}", "memory", about="The memory at a path"),),
+    ),
+    sources=sources,
+)

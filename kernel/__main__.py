@@ -1,0 +1,75 @@
+"""The command line: serve, stdio, check, backup, reindex, tools, health."""
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+
+from kernel import config
+from kernel.errors import Fault
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options; what is not given comes from the environment."""
+    top = argparse.ArgumentParser(prog="quipu", description="The memory that AI agents share.")
+    top.add_argument("--version", action="version", version=f"quipu {config.VERSION}")
+    commands = top.add_subparsers(dest="command", required=True)
+    data = argparse.ArgumentParser(add_help=False)
+    data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
+    data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
+    serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
+    serve.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
+    serve.add_argument("--port", type=int, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+    stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
+    stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
+    check = commands.add_parser("check", parents=[data], help="compare rows, full text and vectors")
+    check.add_argument("--repair", action="store_true", help="rebuild what can be derived from the rows")
+    backup = commands.add_parser("backup", parents=[data], help="copy the database while it is in use")
+    backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
+    commands.add_parser("reindex", parents=[data], help="rebuild full text and vectors from the rows")
+    tools = commands.add_parser("tools", help="list the tools of every dialect")
+    tools.add_argument("--tokens", action="store_true", help="what each tool list costs a model's context")
+    health = commands.add_parser("health", help="ask a running server whether it is healthy")
+    health.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
+    return top
+
+
+def settings(arguments: argparse.Namespace) -> config.Config:
+    """The configuration: options first, then the environment."""
+    base = config.from_mapping(os.environ)
+    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port")}
+    base = base._replace(**{name: value for name, value in given.items() if value is not None})
+    model: Path | None = getattr(arguments, "model", None)
+    return base if model is None else base._replace(model=None if str(model) == "none" else model)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; the exit status, with one line on standard error where it is not 0."""
+    # More than one thread for products this small costs more than it gives, and must be said before numpy loads.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr)
+    chosen = parser().parse_args(arguments)
+    try:
+        return _run(chosen, settings(chosen))
+    except Fault as fault:
+        print(f"quipu: {fault.message}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    if arguments.command == "serve":
+        from kernel import serve
+
+        return serve.http(chosen)
+    if arguments.command == "stdio":
+        from kernel import serve
+
+        return serve.stdio(chosen, tuple(arguments.dialect))
+    from kernel import commands
+
+    return commands.run(arguments, chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Which era a message belongs to, and whether its own word about version and sender holds."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from msgspec import UNSET
+
+from kernel import mirror
+from kernel.envelope import ANONYMOUS, Envelope, Inbound, Meta, Refused, open_params
+from kernel.eras import (
+    CAPABILITIES_KEY,
+    HANDSHAKE_VERSIONS,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LEGACY,
+    MODERN,
+    MODERN_VERSIONS,
+    UNSUPPORTED_VERSION,
+    VERSION_KEY,
+    Era,
+)
+from kernel.limits import Header, Headers
+
+Mirrors = Mapping[str, Sequence[mirror.Mirrored]]
+LEGACY_LEVEL = "info"
+_NAME_KEPT = 64
+_NO_META = Meta()
+_LEGACY = {version.encode(): version for version in HANDSHAKE_VERSIONS}
+_MODERN = {version.encode(): version for version in MODERN_VERSIONS}
+
+
+def version_of(headers: Headers) -> bytes | None:
+    """The version header, without the blanks that some HTTP parsers leave at its end."""
+    value = headers.get(mirror.VERSION)
+    return value if value is None else value.strip(b" \t")
+
+
+def era_of(version: bytes | None) -> Era:
+    """The era a version header speaks for; a request without one comes from before there was such a header."""
+    return LEGACY if version is None or version in _LEGACY else MODERN
+
+
+def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
+    """True for a request, False for what is only acknowledged; raises Refused for what is neither."""
+    if envelope.method is UNSET:
+        answered = bytes(envelope.result) or bytes(envelope.error)
+        if era is LEGACY and answered:
+            return False
+        raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+    if envelope.id is not UNSET:
+        return True
+    if era is MODERN and version not in _MODERN:
+        raise unsupported(version)
+    return False
+
+
+def over_http(
+    envelope: Envelope, id_: bytes, era: Era, version: bytes | None,
+    raw: Sequence[Header], headers: Headers, mirrors: Mirrors,
+) -> Inbound:  # fmt: skip
+    """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
+    method: Any = envelope.method
+    params, wrong = open_params(method, envelope.params)
+    meta = params.meta or _NO_META
+    actor, level = ANONYMOUS, LEGACY_LEVEL
+    if era is MODERN:
+        named = mirrors.get(getattr(params, "name", ""), ()) if mirrors else ()
+        mirror.check_single(raw, headers, named)
+        _check_modern(meta, version)
+        mirror.check(headers, method, params, named)
+        level = meta.level
+        if meta.client is not None:
+            actor = actor_name(meta.client.name)
+    else:
+        mirror.check_single(raw, headers)
+        if meta.version is not UNSET and (version is None or _LEGACY[version] != meta.version):
+            raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+    if wrong is not None:
+        raise wrong
+    return Inbound(id_, method, params, era, actor, level)
+
+
+def over_stdio(envelope: Envelope, id_: bytes, actor: str, level: str) -> Inbound:
+    """A request that came over a pipe, where only its own `_meta` can name the era."""
+    method: Any = envelope.method
+    params, wrong = open_params(method, envelope.params)
+    meta = params.meta or _NO_META
+    if meta.version is UNSET:
+        inbound = Inbound(id_, method, params, LEGACY, actor, level)
+    else:
+        _check_modern(meta, meta.version.encode())
+        named = ANONYMOUS if meta.client is None else actor_name(meta.client.name)
+        inbound = Inbound(id_, method, params, MODERN, named, meta.level)
+    if wrong is not None:
+        raise wrong
+    return inbound
+
+
+def _check_modern(meta: Meta, version: bytes | None) -> None:
+    if meta.version is UNSET or meta.capabilities is UNSET:
+        if version not in _MODERN:
+            raise unsupported(version)
+        pairs = ((VERSION_KEY, meta.version), (CAPABILITIES_KEY, meta.capabilities))
+        lacking = ", ".join(key for key, value in pairs if value is UNSET)
+        raise Refused(INVALID_PARAMS, f"params._meta lacks {lacking}")
+    known = _MODERN.get(version or b"")
+    if known != meta.version:
+        if known is not None or meta.version.encode() != version:
+            raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+        raise unsupported(version)
+
+
+def unsupported(version: bytes | None) -> Refused:
+    """The refusal that tells a client which versions to try."""
+    requested = (version or b"").decode("latin-1")
+    data = {"supported": list(MODERN_VERSIONS), "requested": requested}
+    return Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+@lru_cache(maxsize=256)
+def actor_name(name: str) -> str:
+    """A client's name as history keeps it."""
+    return "".join([letter for letter in name if letter.isprintable()])[:_NAME_KEPT] or ANONYMOUS

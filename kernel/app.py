@@ -1,0 +1,98 @@
+"""The composition root: configuration, store, dialects and edges put together."""
+
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+from handlers import common, paths
+from kernel import sql
+from kernel.config import Config
+from kernel.dispatch import Dispatch, guard
+from kernel.embed import Embedder
+from kernel.errors import Fault
+from kernel.index import Memory
+from kernel.lanes import Store
+from kernel.migrate import migrate
+from kernel.sketch import Sketcher, Sketches
+from kernel.store import Connection, Origin, Tx, World
+from kernel.tools import Dialect
+
+DIALECTS: tuple[Dialect, ...] = (paths.DIALECT, common.DIALECT)
+_SEAL_KEY = "seal_key"
+
+
+class Kernel(NamedTuple):
+    """A running kernel: its store and its tools; close the store when done.
+
+    `seal_key` signs what clients carry for us between calls; it lies in the file, so every process on it agrees.
+    """
+
+    config: Config
+    store: Store
+    dispatch: Dispatch
+    seal_key: bytes
+    schema: int
+
+
+def world(model: Path | None) -> World:
+    """The statements of `sql/` and the model of a folder, unread until needed."""
+    statements = {key: statement.text for key, statement in sql.load().items()}
+    if model is None:
+        return World(statements, None, Memory(Sketches(lambda: Sketcher(8))))
+    embedder = Embedder(model)
+    return World(statements, embedder, Memory(Sketches(lambda: Sketcher(embedder.dimensions))))
+
+
+def chosen(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
+    """The dialects of these names, all of them for none; raises Fault("invalid") for an unknown name."""
+    by_name = {dialect.name: dialect for dialect in known}
+    for name in names:
+        if name not in by_name:
+            raise Fault("invalid", f"There is no dialect {name}: choose from {', '.join(by_name)}")
+    return tuple(by_name[name] for name in names) if names else known
+
+
+def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:
+    """Opens the data directory, brings its file up to date and starts the store; raises Fault with the reason."""
+    served = chosen(config.dialects) if dialects is None else dialects
+    shared = world(config.model)
+    seal_key, schema = prepare(config, shared)
+    store = Store(
+        config.file, shared, guard,
+        readers=config.readers, write_limit=config.write_queue, read_limit=config.read_queue,
+        durable=config.durable, group_limit=config.group,
+    )  # fmt: skip
+    store.start()
+    return Kernel(config, store, Dispatch(store, served), seal_key, schema)
+
+
+def prepare(config: Config, shared: World) -> tuple[bytes, int]:
+    """Makes the data directory and the file, private to the user, and migrates; the seal key and the schema."""
+    try:
+        config.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        config.file.touch(mode=0o600, exist_ok=True)
+    except OSError as error:
+        raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
+    outcome = guard(_migrate, config, shared)
+    if isinstance(outcome, Fault):
+        raise outcome
+    return outcome
+
+
+def _migrate(config: Config, shared: World) -> tuple[bytes, int]:
+    db = Connection(config.file, shared, readonly=False)
+    try:
+        migrate(db)
+        found = db.read(Origin(), _settings)
+        if found is None:
+            with db.writing() as tx:
+                tx.run("kernel.setting.keep", name=_SEAL_KEY, value=secrets.token_hex(32))
+            found = db.read(Origin(), _settings)
+        return found
+    finally:
+        db.close()
+
+
+def _settings(tx: Tx) -> tuple[bytes, int] | None:
+    key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
+    return key and (key, tx.one("kernel.setting.schema", int) or 0)

@@ -1,0 +1,75 @@
+"""The commands that are not servers: each prints what it did and returns an exit status."""
+
+import argparse
+import http.client
+import sys
+
+import msgspec
+
+from kernel import app, upkeep
+from kernel.config import Config
+from kernel.schema import input_schema, output_schema
+from kernel.tools import Dialect
+
+_BYTES_PER_TOKEN = 4
+
+
+def run(arguments: argparse.Namespace, config: Config) -> int:
+    """Runs the command that was asked for."""
+    if arguments.command == "tools":
+        return tools(tokens=arguments.tokens)
+    if arguments.command == "health":
+        return health(config.port)
+    shared = app.world(config.model)
+    app.prepare(config, shared)
+    if arguments.command == "check":
+        found = upkeep.check(config.file, shared, app.DIALECTS, repair=arguments.repair)
+        for finding in found:
+            print(f"{finding.part}: {finding.rows} {finding.what}")
+        print("repaired" if found and arguments.repair else "differences found" if found else "ok")
+        return 1 if found and not arguments.repair else 0
+    if arguments.command == "backup":
+        target = arguments.target or config.data / f"quipu-{upkeep.stamp()}.db"
+        upkeep.backup(config.file, shared, target, _progress)
+        print(target)
+        return 0
+    print(f"{upkeep.reindex(config.file, shared, _progress)} vectors rebuilt")
+    return 0
+
+
+def tools(*, tokens: bool) -> int:
+    """Lists every tool, or what each dialect's list costs in tokens (estimated as bytes / 4)."""
+    for dialect in app.DIALECTS:
+        if tokens:
+            print(f"{dialect.name:10} {len(dialect.tools):3} tools  about {_price(dialect):6} tokens")
+        else:
+            for tool in dialect.tools:
+                print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.about}")
+    return 0
+
+
+def health(port: int) -> int:
+    """0 if the server on this machine's `port` answers /healthz."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+    except OSError as error:
+        print(f"quipu: no answer on port {port}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    finally:
+        connection.close()
+    return 0 if status == 200 else 1
+
+
+def _price(dialect: Dialect) -> int:
+    shown = [
+        {"name": tool.name, "description": tool.about, "i": input_schema(tool), "o": output_schema(tool)}
+        for tool in dialect.tools
+    ]
+    return len(msgspec.json.encode(shown)) // _BYTES_PER_TOKEN
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done}/{total}", end="" if done < total else "\n", file=sys.stderr, flush=True)

@@ -1,0 +1,79 @@
+"""The settings of one server, read once from a mapping."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.errors import Fault
+
+VERSION = "0.1.0"
+DEFAULT_PORT = 7847
+MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
+
+
+class Config(NamedTuple):
+    """Where the data lies, where to listen, which model embeds, and how much may wait."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    model: Path | None = MODEL
+    dialects: tuple[str, ...] = ()
+    readers: int = 2
+    write_queue: int = 1024
+    read_queue: int = 256
+    group: int = 256
+    durable: bool = True
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+
+    @property
+    def file(self) -> Path:
+        """The one database file."""
+        return self.data / "quipu.db"
+
+
+def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
+    """The settings as environment variables give them; raises Fault("invalid") naming the variable."""
+    durability = values.get("QUIPU_DURABILITY", "full")
+    if durability not in ("full", "normal"):
+        raise Fault("invalid", "QUIPU_DURABILITY is full or normal")
+    model = values.get("QUIPU_MODEL", "")
+    return Config(
+        data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
+        host=values.get("HOST") or "127.0.0.1",
+        port=_number(values, "PORT", DEFAULT_PORT, 0, 65535),
+        model=None if model == "none" else Path(model) if model else MODEL,
+        dialects=_names(values, "QUIPU_DIALECTS"),
+        readers=_number(values, "QUIPU_READERS", 2, 1, 64),
+        write_queue=_number(values, "QUIPU_WRITE_QUEUE", 1024, 1, 1_000_000),
+        read_queue=_number(values, "QUIPU_READ_QUEUE", 256, 1, 1_000_000),
+        group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
+        durable=durability == "full",
+        allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
+        allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
+    )
+
+
+def default_data(values: Mapping[str, str], platform: str) -> Path:
+    """The user's data directory on this platform, with our own folder in it."""
+    home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
+    if platform == "darwin":
+        return home / "Library" / "Application Support" / "quipu"
+    if platform == "win32":
+        return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
+    return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())
+
+
+def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
+    given = values.get(name, "").strip()
+    if not given:
+        return default
+    if not given.isascii() or not given.isdigit() or not low <= int(given) <= high:
+        raise Fault("invalid", f"{name} is a number from {low} to {high}")
+    return int(given)

@@ -1,0 +1,256 @@
+"""One JSON-RPC message decoded once: the envelope typed, the parameters typed by method, the arguments left raw."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from kernel import eras
+
+ANONYMOUS = "anonymous"
+ABSENT = Raw()
+_NULL = Raw(b"null")
+Object = dict[str, Any]
+Emit = Callable[[bytes], None]
+
+
+class Refused(Exception):
+    """A protocol error on its way to the caller; `data` must be JSON."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def reply(self, id_: bytes = b"null") -> bytes:
+        """The error as a JSON-RPC response to the request with this encoded id."""
+        error: Object = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_, msgspec.json.encode(error))
+
+
+class Icon(Struct):
+    """An icon of a client; checked, never shown."""
+
+    src: str
+    mimeType: str | None = None
+    sizes: list[str] | None = None
+    theme: Literal["light", "dark"] | None = None
+
+
+class Client(Struct):
+    """What a client says of itself."""
+
+    name: str
+    version: str
+    title: str | None = None
+    description: str | None = None
+    websiteUrl: str | None = None
+    icons: list[Icon] | None = None
+
+
+class Elicitation(Struct, omit_defaults=True):
+    """Which forms of asking the user the client offers; neither named means a form."""
+
+    form: Object | None = None
+    url: Object | None = None
+
+
+class Sampling(Struct, omit_defaults=True):
+    """What a client lets a server ask of its model."""
+
+    context: Object | None = None
+    tools: Object | None = None
+
+
+class Capabilities(Struct, omit_defaults=True):
+    """What a client can do for a server."""
+
+    elicitation: Elicitation | None = None
+    experimental: dict[str, Object] | None = None
+    extensions: dict[str, Object] | None = None
+    roots: Object | None = None
+    sampling: Sampling | None = None
+
+
+class Meta(Struct):
+    """The part of `_meta` that the protocol reads; the modern era requires the first two."""
+
+    version: str | UnsetType = field(name=eras.VERSION_KEY, default=UNSET)
+    capabilities: Capabilities | UnsetType = field(name=eras.CAPABILITIES_KEY, default=UNSET)
+    client: Client | None = field(name=eras.CLIENT_KEY, default=None)
+    level: eras.Level | None = field(name=eras.LEVEL_KEY, default=None)
+    token: str | int | None = field(name="progressToken", default=None)
+
+
+class Params(Struct, kw_only=True):
+    """What every request may carry."""
+
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class Page(Params):
+    """A request for one page of a list."""
+
+    cursor: str | None = None
+
+
+class Turning(Params, kw_only=True):
+    """A request that may be a later round of an earlier one; read only where that one asked for it."""
+
+    answers: Raw = field(name="inputResponses", default=ABSENT)
+    state: Raw = field(name="requestState", default=ABSENT)
+
+
+class Call(Turning, kw_only=True):
+    """tools/call."""
+
+    name: str
+    arguments: Raw = ABSENT
+
+
+class Get(Turning, kw_only=True):
+    """prompts/get."""
+
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class Read(Turning, kw_only=True):
+    """resources/read."""
+
+    uri: str
+
+
+class PromptRef(Struct, tag_field="type", tag="ref/prompt"):
+    """Completion for an argument of a prompt."""
+
+    name: str
+    title: str | None = None
+
+
+class ResourceRef(Struct, tag_field="type", tag="ref/resource"):
+    """Completion for a variable of a resource template."""
+
+    uri: str
+
+
+class Argument(Struct):
+    """The argument being typed."""
+
+    name: str
+    value: str
+
+
+class Context(Struct):
+    """The arguments already known."""
+
+    arguments: dict[str, str] | None = None
+
+
+class Complete(Params, kw_only=True):
+    """completion/complete."""
+
+    ref: PromptRef | ResourceRef
+    argument: Argument
+    context: Context | None = None
+
+
+class SetLevel(Params, kw_only=True):
+    """logging/setLevel."""
+
+    level: eras.Level
+
+
+class Initialize(Params, kw_only=True):
+    """initialize."""
+
+    protocolVersion: str
+    capabilities: Capabilities
+    clientInfo: Client
+
+
+class Envelope(Struct):
+    """A request, a notification (no id) or a posted response (no method)."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class Inbound(Struct):
+    """A request its transport let through; `id` is encoded, `level` the least log level wanted, None for no lines."""
+
+    id: bytes
+    method: str
+    params: Any
+    era: eras.Era
+    actor: str = ANONYMOUS
+    level: str | None = None
+    emit: Emit | None = None
+
+
+_KINDS: dict[str, type[Params]] = {
+    "tools/call": Call,
+    "tools/list": Page,
+    "resources/list": Page,
+    "resources/templates/list": Page,
+    "resources/read": Read,
+    "prompts/list": Page,
+    "prompts/get": Get,
+    "completion/complete": Complete,
+    "initialize": Initialize,
+    "logging/setLevel": SetLevel,
+}
+_decode = msgspec.json.Decoder(Envelope).decode
+_plain = msgspec.json.Decoder(Params).decode
+_decoders = {name: msgspec.json.Decoder(kind).decode for name, kind in _KINDS.items()}
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def open_envelope(body: bytes) -> Envelope:
+    """The message in `body`; raises Refused with -32700 or -32600."""
+    try:
+        if not body.isascii():
+            body.decode()  # what stays raw is not checked by the decoder
+        return _decode(body)
+    except msgspec.ValidationError:
+        pass
+    except _UNREADABLE:
+        raise Refused(eras.PARSE_ERROR, "Parse error") from None
+    try:
+        msgspec.json.decode(body, type=Raw)
+    except _UNREADABLE:
+        raise Refused(eras.PARSE_ERROR, "Parse error") from None
+    raise Refused(eras.INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+
+
+def open_params(method: str, raw: Raw) -> tuple[Params, Refused | None]:
+    """The parameters of a request, typed by its method, or what all methods share and what is wrong with the rest."""
+    text: Any = raw if raw not in (ABSENT, _NULL) else b"{}"
+    try:
+        return _decoders.get(method, _plain)(text), None
+    except _UNREADABLE as error:
+        wrong = Refused(eras.INVALID_PARAMS, f"Invalid params: {field_message(error)}")
+    if bytes(text)[:1] != b"{":
+        raise Refused(eras.INVALID_REQUEST, "params must be an object")
+    try:
+        return _plain(text), wrong
+    except _UNREADABLE:
+        raise wrong from None
+
+
+def field_message(error: Exception) -> str:
+    """What the decoder found wrong, with the field named and nothing of the value."""
+    return str(error).replace("`$.", "`") if isinstance(error, msgspec.ValidationError) else "not valid JSON"
+
+
+def encoded_id(id_: int | str) -> bytes:
+    """An id as JSON, whatever its size."""
+    return b"%d" % id_ if isinstance(id_, int) else msgspec.json.encode(id_)

@@ -1,0 +1,104 @@
+"""The protocol as data: versions, eras, methods, errors and log levels; a new revision is a change to these tables."""
+
+from typing import Literal, NamedTuple
+
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+COUNTER_OFFER = HANDSHAKE_VERSIONS[-1]
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LEVELS: dict[str, int] = {
+    "debug": 0,
+    "info": 1,
+    "notice": 2,
+    "warning": 3,
+    "error": 4,
+    "critical": 5,
+    "alert": 6,
+    "emergency": 7,
+}
+
+Cache = Literal["", "static", "fresh"]
+CACHES: dict[Cache, dict[str, int | str]] = {
+    "": {},
+    "static": {"ttlMs": 3_600_000, "cacheScope": "public"},
+    "fresh": {"ttlMs": 0, "cacheScope": "private"},
+}
+
+
+class Era(NamedTuple):
+    """One generation of the wire: how errors map to HTTP, which code says that a resource is missing."""
+
+    name: Literal["legacy", "modern"]
+    versions: tuple[str, ...]
+    http: dict[int, int]
+    resource_missing: int
+
+
+LEGACY = Era("legacy", HANDSHAKE_VERSIONS, {PARSE_ERROR: 400, INVALID_REQUEST: 400, HEADER_MISMATCH: 400}, -32002)
+MODERN = Era(
+    "modern",
+    MODERN_VERSIONS,
+    {
+        PARSE_ERROR: 400,
+        INVALID_REQUEST: 400,
+        METHOD_NOT_FOUND: 404,
+        INVALID_PARAMS: 400,
+        HEADER_MISMATCH: 400,
+        MISSING_CAPABILITY: 400,
+        UNSUPPORTED_VERSION: 400,
+    },
+    INVALID_PARAMS,
+)
+
+Capability = Literal["", "tools", "resources", "prompts", "completions", "logging"]
+
+
+class Method(NamedTuple):
+    """A method: the eras that know it, the capability that must be declared, how long its result may be kept.
+
+    `named` is the parameter that the Mcp-Name header repeats.
+    """
+
+    name: str
+    eras: tuple[Era, ...]
+    needs: Capability = ""
+    cache: Cache = ""
+    named: Literal["", "name", "uri"] = ""
+
+
+_BOTH = (LEGACY, MODERN)
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("tools/call", _BOTH, "tools", named="name"),
+        Method("tools/list", _BOTH, "tools", "static"),
+        Method("server/discover", (MODERN,), cache="static"),
+        Method("initialize", (LEGACY,)),
+        Method("ping", (LEGACY,)),
+        Method("logging/setLevel", (LEGACY,), "logging"),
+        Method("resources/list", _BOTH, "resources", "fresh"),
+        Method("resources/templates/list", _BOTH, "resources", "static"),
+        Method("resources/read", _BOTH, "resources", "fresh", "uri"),
+        Method("prompts/list", _BOTH, "prompts", "static"),
+        Method("prompts/get", _BOTH, "prompts", named="name"),
+        Method("completion/complete", _BOTH, "completions"),
+    )
+}

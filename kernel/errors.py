@@ -1,0 +1,31 @@
+"""The one error type every layer raises and every dialect renders."""
+
+from typing import Literal
+
+Code = Literal["invalid", "not_found", "conflict", "blocked", "disabled", "busy", "storage", "internal"]
+
+HTTP_STATUS: dict[Code, int] = {
+    "invalid": 400,
+    "not_found": 404,
+    "conflict": 409,
+    "blocked": 403,
+    "disabled": 409,
+    "busy": 503,
+    "storage": 507,
+    "internal": 500,
+}
+
+
+class Fault(Exception):
+    """A refusal with a stable code, a message fit for the caller, and the dialect's own word for it.
+
+    `label` is that word (for example MEMORY_NOT_FOUND); empty where the dialect has none.
+    """
+
+    __slots__ = ("code", "label", "message")
+
+    def __init__(self, code: Code, message: str, label: str = "") -> None:
+        super().__init__(message)
+        self.code: Code = code
+        self.message = message
+        self.label = label

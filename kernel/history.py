@@ -1,0 +1,49 @@
+"""What happened to an id: append, read, and the text as it stood at a moment."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from kernel.store import Tx, defer, origin, settle
+
+
+class Event(NamedTuple):
+    """One thing that happened: `before` and `after` are the text around it, None where there was none."""
+
+    id: int
+    operation: str
+    before: str | None
+    after: str | None
+    reason: str | None
+    dialect: str
+    tool: str
+    actor: str
+    at: str
+
+
+def append(
+    tx: Tx, space: str, key: str, operation: str, *,
+    before: str | None = None, after: str | None = None, reason: str | None = None,
+) -> None:  # fmt: skip
+    """Records one event of `(space, key)` in the order of the calls."""
+    defer(tx, _flush, (space, key, operation, before, after, reason, *origin(tx), tx.now))
+
+
+def read(tx: Tx, space: str, key: str) -> list[Event]:
+    """Every event of `(space, key)`, oldest first."""
+    settle(tx)
+    return tx.all("kernel.history.read", Event, space=space, key=key)
+
+
+def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:
+    """The text of `(space, key)` as it stood at `at` (ISO 8601 UTC with milliseconds), or None if it was not there."""
+    settle(tx)
+    return tx.one("kernel.history.as_of", _text, space=space, key=key, at=at)
+
+
+def _text(value: str | None) -> str | None:
+    return value
+
+
+def _flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
+    tx.run("kernel.history.append", rows=msgspec.json.encode(rows).decode())

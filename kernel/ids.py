@@ -1,0 +1,27 @@
+"""The clock and the source of identifiers; nothing else in the repository reads either."""
+
+import itertools
+import os
+import time
+from datetime import UTC, datetime
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_RANDOM_BITS = 60
+_counter = itertools.count()
+
+
+def utc_now() -> str:
+    """Now as ISO 8601 in UTC with milliseconds, for example `2026-11-21T10:00:00.000Z`."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_id(prefix: str) -> str:
+    """`prefix_` and 22 characters of base 32: 50 bits of milliseconds, then 60 random bits, so ids sort by time."""
+    value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(8), "big") >> 4
+    letters = [_ALPHABET[value >> shift & 31] for shift in range(105, -1, -5)]
+    return f"{prefix}_{''.join(letters)}"
+
+
+def call_id() -> str:
+    """A short id that names one call in the log."""
+    return f"{os.getpid():x}-{next(_counter):x}"

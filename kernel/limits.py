@@ -1,0 +1,155 @@
+"""What a request may weigh and where it may come from: pure checks that both HTTP edges run before they parse."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Header = tuple[bytes, bytes]
+Headers = Mapping[bytes, bytes]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_BODY_SECONDS = 10.0
+_BYTES_PER_SECOND = 65536
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
+_ORIGIN = re.compile(r"(https?)://(.+)")
+_SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization")
+
+
+class Limits(NamedTuple):
+    """Sizes, and the names we answer to.
+
+    `hosts` and `origins` hold names, with or without a port (a name alone means any port), or "*"; `origins` may
+    hold whole origins too, such as `https://app.example`. What is not listed is refused.
+    """
+
+    body: int = 4 * 1024 * 1024
+    header_bytes: int = 16 * 1024
+    header_count: int = 100
+    depth: int = 64
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = LOOPBACK
+
+
+class Refusal(NamedTuple):
+    """An HTTP status and the reason in words fit for the caller."""
+
+    status: int
+    reason: str
+
+
+def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal | None:
+    """Why the request may not pass whatever it asks, or None; `headers` is `dict(raw)`."""
+    if len(raw) > limits.header_count or weight(raw) > limits.header_bytes:
+        return Refusal(431, "Headers too large")
+    if len(headers) != len(raw) and any(name in _SINGLE for name in repeated(raw)):
+        return Refusal(400, "A header that may appear once appears more than once")
+    origin = headers.get(b"origin")
+    if origin is not None and not origin_allowed(origin, limits.origins):
+        return Refusal(403, "Origin not allowed")
+    if not host_allowed(headers.get(b"host", b""), limits.hosts):
+        return Refusal(421, "Host not allowed")
+    return None
+
+
+def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
+    """Why the body may not be read, or None: it must be JSON, not compressed, and not declared too long."""
+    if not is_json(headers.get(b"content-type", b"")):
+        return Refusal(415, "Content-Type must be application/json")
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        return Refusal(415, "Content-Encoding is not supported")
+    length = headers.get(b"content-length", b"").strip()
+    if length.isdigit() and (len(length) > 18 or int(length) > limits.body):
+        return Refusal(413, "Body too large")
+    return None
+
+
+def weight(raw: Iterable[Header]) -> int:
+    """The bytes of names and values together."""
+    return sum([len(name) + len(value) for name, value in raw])
+
+
+def repeated(raw: Iterable[Header]) -> set[bytes]:
+    """The names that stand in `raw` more than once."""
+    seen: set[bytes] = set()
+    twice: set[bytes] = set()
+    for name, _ in raw:
+        (twice if name in seen else seen).add(name)
+    return twice
+
+
+def host_allowed(value: bytes, allowed: frozenset[str]) -> bool:
+    """Whether a Host header names us."""
+    return "*" in allowed or _named(value.strip().decode("latin-1").lower(), allowed)
+
+
+def origin_allowed(value: bytes, allowed: frozenset[str]) -> bool:
+    """Whether an Origin header names a page that may call us; `null` never does."""
+    if "*" in allowed:
+        return True
+    origin = value.strip().decode("latin-1").lower()
+    parts = _ORIGIN.fullmatch(origin)
+    return origin in allowed or (parts is not None and _named(parts[2], allowed))
+
+
+def is_json(value: bytes) -> bool:
+    """Whether a Content-Type header says JSON."""
+    return value.partition(b";")[0].strip().lower() == b"application/json"
+
+
+def accepts_json(value: bytes) -> bool:
+    """Whether an Accept header leaves room for JSON."""
+    types = {part.partition(b";")[0].strip() for part in value.lower().split(b",")}
+    return not types.isdisjoint((b"application/json", b"application/*", b"*/*"))
+
+
+def too_deep(body: bytes, limit: int) -> bool:
+    """Whether JSON text nests deeper than `limit`; a text with fewer brackets than that costs two counts."""
+    if body.count(b"{") + body.count(b"[") <= limit:
+        return False
+    unquoted = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
+    brackets = b"".join(unquoted).translate(_SQUARE, _NOT_BRACKETS)
+    for _ in range(limit):
+        brackets = brackets.replace(b"[]", b"")  # takes the innermost level, and only that
+        if not brackets:
+            return False
+    return True
+
+
+async def read_body(receive: Receive, limit: int) -> bytes | None:
+    """The whole body, or None where it grows past `limit`, comes too slowly, or its sender is gone."""
+    message = await receive()
+    if not message.get("more_body", False) and message["type"] == "http.request":
+        body: bytes = message.get("body", b"")
+        return body if len(body) <= limit else None
+    return await _read_on(receive, message, limit)
+
+
+async def _read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
+    parts = bytearray()
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS) as deadline:
+            while message["type"] == "http.request":
+                parts += message.get("body", b"")
+                if len(parts) > limit:
+                    return None
+                if not message.get("more_body", False):
+                    return bytes(parts)
+                deadline.reschedule(start + _BODY_SECONDS + len(parts) / _BYTES_PER_SECOND)
+                message = await receive()
+    except TimeoutError:
+        return None
+    return None
+
+
+def _named(authority: str, allowed: frozenset[str]) -> bool:
+    parts = _AUTHORITY.fullmatch(authority)
+    if parts is None:
+        return False
+    name, port = parts[1], parts[2]
+    return name in allowed or (port is not None and f"{name}:{port}" in allowed)

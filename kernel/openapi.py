@@ -1,0 +1,150 @@
+"""The tools as an OpenAPI 3.1 document, made from the same schemas that MCP clients are shown."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from kernel.errors import HTTP_STATUS, Code, Fault
+from kernel.schema import input_schema, output_schema
+from kernel.tools import Dialect, Schema, Tool
+
+_JSON = "application/json"
+_LOCAL = "#/$defs/"
+_SHARED = "#/components/schemas/"
+_EDGE = f"{_SHARED}error"
+_MEANING: dict[Code, str] = {
+    "invalid": "The arguments are wrong; the message names the field.",
+    "not_found": "What the arguments name does not exist.",
+    "conflict": "It exists already, somebody else holds it, or it changed meanwhile.",
+    "blocked": "The content is refused.",
+    "disabled": "This is switched off.",
+    "busy": "Too much work is waiting; try again.",
+    "storage": "The store cannot be written.",
+    "internal": "A bug of the server; the log has the details.",
+}
+# Refusals of the edge, before any tool has run.
+_EDGE_MEANING = {
+    "409": "The tool needs answers of the client first, which only MCP can carry.",
+    "413": "The body is over the limit.",
+    "415": "The body is not declared as JSON.",
+    "421": "The Host header names another server.",
+}
+_RETRY: Schema = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+_ERROR: Schema = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "inputs": {"type": "object", "additionalProperties": {"type": "object"}},
+            },
+            "required": ["code", "message"],
+        }
+    },
+    "required": ["error"],
+}
+
+
+def document(dialects: Sequence[Dialect], version: str) -> Schema:
+    """The whole document: one POST path per tool, one set of error responses per dialect."""
+    schemas: Schema = {"error": _ERROR}
+    responses: Schema = {f"edge.{status}": _edge_response(about) for status, about in _EDGE_MEANING.items()}
+    paths: Schema = {}
+    for dialect in dialects:
+        responses.update(_fault_responses(dialect))
+        for tool in dialect.tools:
+            paths[f"/tools/{tool.name}"] = {"post": _operation(dialect, tool, schemas)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Quipu", "version": version, "summary": "A memory server for AI agents."},
+        "tags": [{"name": dialect.name, "description": dialect.about} for dialect in dialects],
+        "paths": paths,
+        "components": {"schemas": schemas, "responses": _used(responses, paths)},
+    }
+
+
+def _operation(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
+    arguments = input_schema(tool)
+    body = {
+        "required": bool(arguments.get("required")),
+        "content": {_JSON: {"schema": _share(arguments, f"{tool.name}.input", schemas)}},
+    }
+    operation = {
+        "operationId": tool.name,
+        "tags": [dialect.name],
+        "description": tool.about,
+        "requestBody": body,
+        "responses": {"200": _success(dialect, tool, schemas), **_refusals(dialect, tool)},
+    }
+    return {**operation, "summary": tool.hints.title} if tool.hints.title else operation
+
+
+def _success(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
+    result = output_schema(tool)
+    media = _media(dialect)
+    content: Schema = {} if media == _JSON else {media: {"schema": {"type": "string"}}}
+    if result is not None:
+        content[_JSON] = {"schema": _share(result, f"{tool.name}.output", schemas)}
+    return {"description": "The tool's answer.", "content": content or {_JSON: {"schema": {}}}}
+
+
+def _share(schema: Schema, name: str, schemas: Schema) -> Schema:
+    """Moves a schema and its `$defs` among the components, since `#/$defs` means nothing inside the document."""
+    moved = _renamed(schema, name)
+    for part, shape in moved.pop("$defs", {}).items():
+        schemas[f"{name}.{part}"] = shape
+    schemas[name] = moved
+    return {"$ref": f"{_SHARED}{name}"}
+
+
+def _renamed(value: Any, name: str) -> Any:
+    if isinstance(value, list):
+        return [_renamed(item, name) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    copy: Schema = {key: _renamed(item, name) for key, item in cast("Schema", value).items()}
+    target = copy.get("$ref")
+    if isinstance(target, str) and target.startswith(_LOCAL):
+        copy["$ref"] = f"{_SHARED}{name}.{target.removeprefix(_LOCAL)}"
+    return copy
+
+
+def _refusals(dialect: Dialect, tool: Tool) -> Schema:
+    owners = {str(HTTP_STATUS[code]): dialect.name for code in _MEANING}
+    owners.update({status: "edge" for status in _EDGE_MEANING if tool.talk or status not in owners})
+    return {status: {"$ref": f"#/components/responses/{owners[status]}.{status}"} for status in sorted(owners)}
+
+
+def _used(responses: Schema, paths: Schema) -> Schema:
+    used = {answer.get("$ref") for path in paths.values() for answer in path["post"]["responses"].values()}
+    return {name: response for name, response in responses.items() if f"#/components/responses/{name}" in used}
+
+
+def _fault_responses(dialect: Dialect) -> Schema:
+    by_status: dict[int, list[Code]] = {}
+    for code in _MEANING:
+        by_status.setdefault(HTTP_STATUS[code], []).append(code)
+    return {f"{dialect.name}.{status}": _fault_response(dialect, codes) for status, codes in by_status.items()}
+
+
+def _fault_response(dialect: Dialect, codes: Sequence[Code]) -> Schema:
+    content: Schema = {}
+    for code in codes:
+        reply = dialect.fail(Fault(code, _MEANING[code]))
+        plain = reply.media == _JSON
+        shape: Schema = {"schema": {} if plain else {"type": "string"}, "examples": {}}
+        entry: Schema = content.setdefault(reply.media, shape)
+        entry["examples"][code] = {"value": msgspec.json.decode(reply.body) if plain else reply.body.decode()}
+    response: Schema = {"description": " ".join(_MEANING[code] for code in codes), "content": content}
+    return {**response, "headers": _RETRY} if "busy" in codes else response
+
+
+def _edge_response(about: str) -> Schema:
+    return {"description": about, "content": {_JSON: {"schema": {"$ref": _EDGE}}}}
+
+
+def _media(dialect: Dialect) -> str:
+    return dialect.fail(Fault("internal", "")).media

@@ -1,0 +1,176 @@
+"""The JSON edge: tools by POST, their list, their OpenAPI document, and the two health probes."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kernel.config import VERSION
+from kernel.dispatch import Bound, Dispatch
+from kernel.errors import HTTP_STATUS, Fault
+from kernel.limits import Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
+from kernel.openapi import document
+from kernel.schema import input_schema, output_schema
+from kernel.tools import Ask, Turn
+
+Scope = Mapping[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_JSON = "application/json"
+# Nobody over plain JSON is vouched for, and what a caller says of himself is no identity.
+_ACTOR = "anonymous"
+_PREFIX = "/tools/"
+_EDGE_CODES = {400: "invalid", 403: "forbidden", 413: "too_large", 415: "unsupported_media_type", 421: "misdirected"}
+_RETRY = (b"retry-after", b"1")
+
+
+class Ready(NamedTuple):
+    """What a store that is open and migrated says of itself; the model may still be loading."""
+
+    model: Literal["loading", "ready"]
+    schema: int
+
+
+class Answer(NamedTuple):
+    """A status, a body, its media type, and a header more than those two imply."""
+
+    status: int
+    body: bytes
+    media: str = _JSON
+    extra: tuple[bytes, bytes] | None = None
+
+
+def _unheard(*_emitted: object) -> None:
+    """Progress and log lines have nowhere to go in one JSON answer."""
+
+
+_SILENT = Turn({}, None, {}, _unheard, _unheard)
+
+
+def edge_answer(status: int, code: str, message: str, extra: tuple[bytes, bytes] | None = None, **more: Any) -> Answer:
+    """An error of the edge itself, where no dialect is there to word it."""
+    return Answer(status, msgspec.json.encode({"error": {"code": code, "message": message, **more}}), extra=extra)
+
+
+_NO_TOOL = edge_answer(404, "not_found", "There is no such tool; GET /tools lists them.")
+_WRONG_METHOD = edge_answer(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
+_TOO_LARGE = Refusal(413, "Body too large")
+
+
+def tools_endpoint(dispatch: Dispatch, limits: Limits) -> App:
+    """POST /tools/{name}: arguments in as a JSON object, the dialect's own answer out."""
+    tools = dispatch.tools
+
+    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope["headers"]
+        headers: dict[bytes, bytes] = dict(raw)
+        refusal = refuse(raw, headers, limits)
+        bound = tools.get(scope["path"].partition(_PREFIX)[2])
+        if refusal is not None:
+            answer = _refused(refusal)
+        elif bound is None:
+            answer = _NO_TOOL
+        elif scope["method"] != "POST":
+            answer = _WRONG_METHOD
+        else:
+            body = await _arguments(headers, receive, limits)
+            answer = (
+                _refused(body) if isinstance(body, Refusal) else await _call(dispatch, bound, headers, body, limits)
+            )
+        await _send(send, answer)
+
+    return endpoint
+
+
+def routes(dispatch: Dispatch, ready: Callable[[], Ready | None]) -> list[Route]:
+    """GET /tools, /openapi.json, /healthz and /readyz; `ready()` is None until the store is open and migrated."""
+
+    @cache
+    def listing() -> bytes:
+        return msgspec.json.encode({"tools": [_listed(bound) for bound in dispatch.tools.values()]})
+
+    @cache
+    def description() -> bytes:
+        return msgspec.json.encode(document(dispatch.dialects, VERSION))
+
+    async def tools(_request: Request) -> Response:
+        return Response(listing(), media_type=_JSON)
+
+    async def openapi(_request: Request) -> Response:
+        return Response(description(), media_type=_JSON)
+
+    async def readyz(_request: Request) -> Response:
+        state = ready()
+        report = {"status": "starting"} if state is None else {"status": "ready", **state._asdict()}
+        return Response(msgspec.json.encode(report), 503 if state is None else 200, media_type=_JSON)
+
+    return [
+        Route("/tools", tools),
+        Route("/openapi.json", openapi),
+        Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
+        Route("/readyz", readyz),
+    ]
+
+
+async def _arguments(headers: Mapping[bytes, bytes], receive: Receive, limits: Limits) -> bytes | Refusal:
+    if headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers:
+        return b"{}"
+    refusal = refuse_body(headers, limits)
+    if refusal is not None:
+        return refusal
+    body = await read_body(receive, limits.body)
+    return _TOO_LARGE if body is None else body or b"{}"
+
+
+async def _call(
+    dispatch: Dispatch, bound: Bound, headers: Mapping[bytes, bytes], body: bytes, limits: Limits
+) -> Answer:
+    if too_deep(body, limits.depth):
+        reply = bound.dialect.fail(Fault("invalid", "Invalid arguments: nested too deeply"))
+    else:
+        reply = await dispatch.call(bound, body, _ACTOR, _SILENT)
+    if isinstance(reply, Ask):
+        return _asked(reply)
+    status = 200 if reply.fault is None else HTTP_STATUS[reply.fault]
+    extra = _RETRY if reply.fault == "busy" else None
+    wants_json = b"application/json" in headers.get(b"accept", b"").lower()
+    if wants_json and reply.structured is not None and not reply.media.startswith(_JSON):
+        return Answer(status, reply.structured, _JSON, extra)
+    return Answer(status, reply.body, reply.media, extra)
+
+
+def _asked(ask: Ask) -> Answer:
+    names = ", ".join(sorted(ask.inputs)) or "another round"
+    message = f"The tool asks for {names} first, which a client can answer over MCP only."
+    return edge_answer(409, "input_required", message, inputs=ask.inputs)
+
+
+def _refused(refusal: Refusal) -> Answer:
+    return edge_answer(refusal.status, _EDGE_CODES.get(refusal.status, "invalid"), refusal.reason)
+
+
+def _listed(bound: Bound) -> dict[str, Any]:
+    dialect, tool, _ = bound
+    shown = {
+        "name": tool.name,
+        "dialect": dialect.name,
+        "description": tool.about,
+        "mode": tool.mode,
+        "input_schema": input_schema(tool),
+    }
+    output = output_schema(tool)
+    return shown if output is None else {**shown, "output_schema": output}
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    status, body, media, extra = answer
+    headers = [(b"content-type", media.encode()), (b"content-length", b"%d" % len(body))]
+    if extra is not None:
+        headers.append(extra)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,69 @@
+"""JSON schema of a tool's arguments and results, from the same types that decode and encode them."""
+
+from typing import Any, cast
+
+import msgspec
+
+from kernel.tools import Schema, Tool, result_types
+
+_REF = "#/$defs/{name}"
+_PREFIX = "#/$defs/"
+
+
+def input_schema(tool: Tool) -> Schema:
+    """The arguments as one object; the arms of a tagged union are merged, with only the tag required."""
+    return tool.input or _object(tool.request)
+
+
+def output_schema(tool: Tool) -> Schema | None:
+    """The structured content as one object, or None where the result is not one."""
+    parts = result_types(tool)
+    return _object(parts[0]) if len(parts) == 1 and issubclass(parts[0], msgspec.Struct) else None
+
+
+def _object(kind: Any) -> Schema:
+    (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
+    arms = _arms(root)
+    merged = _merge(arms, parts, root) if arms else dict(parts.pop(root["$ref"].removeprefix(_PREFIX)))
+    merged.pop("title", None)
+    used = _reachable(merged, parts)
+    return {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
+
+
+def _arms(root: Schema) -> list[str]:
+    return [arm["$ref"].removeprefix(_PREFIX) for arm in root.get("anyOf", [])]
+
+
+def _merge(arms: list[str], parts: dict[str, Any], root: Schema) -> Schema:
+    tag = root["discriminator"]["propertyName"]
+    properties: dict[str, Any] = {tag: {"enum": []}}
+    needs: list[str] = []
+    for arm in arms:
+        schema = parts[arm]
+        action = schema["properties"][tag]["enum"][0]
+        properties[tag]["enum"].append(action)
+        required = [name for name in schema.get("required", []) if name != tag]
+        needs.append(f"{action}: {', '.join(required) or 'nothing more'}")
+        for name, shape in schema["properties"].items():
+            properties.setdefault(name, {key: value for key, value in shape.items() if key != "default"})
+    properties[tag]["description"] = f"What to do, and what it needs. {'; '.join(needs)}."
+    strict = all(parts[arm].get("additionalProperties") is False for arm in arms)
+    merged: Schema = {"type": "object", "properties": properties, "required": [tag]}
+    return {**merged, "additionalProperties": False} if strict else merged
+
+
+def _reachable(schema: Any, parts: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    waiting: list[Any] = [schema]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            shape = cast("Schema", here)
+            name = str(shape.get("$ref", "")).removeprefix(_PREFIX)
+            if name in parts and name not in found:
+                found.add(name)
+                waiting.append(parts[name])
+            waiting.extend(shape.values())
+        elif isinstance(here, list):
+            waiting.extend(cast("list[Any]", here))
+    return found

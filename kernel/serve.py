@@ -1,0 +1,143 @@
+"""Runs the server: HTTP on a socket, or MCP over standard input and output."""
+
+import gc
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from kernel import app, upkeep
+from kernel.app import Kernel
+from kernel.config import VERSION, Config
+from kernel.dispatch import guard
+from kernel.limits import LOOPBACK, Limits
+from kernel.mcp_http import endpoint
+from kernel.rest import Ready, routes, tools_endpoint
+from kernel.rpc import Service, profiles
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+GRACE_SECONDS = 5
+_KEEP_ALIVE_SECONDS = 75
+_GARBAGE = (50_000, 20, 100)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn that reads the model and completes the index only once it listens."""
+
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Starts to listen, then leaves the rest to a thread beside the first calls."""
+        await super().startup(sockets)
+        threading.Thread(target=self._listening, name="quipu-warm", daemon=True).start()
+
+
+def application(kernel: Kernel) -> Asgi:
+    """The ASGI application: hot paths by dictionary, everything else through Starlette."""
+    limits = limits_of(kernel.config)
+    served = kernel.dispatch.dialects
+    exact: dict[str, Asgi] = {"/mcp": _mcp(kernel, served, limits)}
+    exact.update((f"/mcp/{dialect.name}", _mcp(kernel, (dialect,), limits)) for dialect in served)
+    tools = tools_endpoint(kernel.dispatch, limits)
+    rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
+
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            path: str = scope["path"]
+            hot = exact.get(path) or (tools if path.startswith("/tools/") else rest)
+            await hot(scope, receive, send)
+
+    return dispatch
+
+
+def limits_of(config: Config) -> Limits:
+    """The edge limits: loopback names always, and what the configuration allows besides."""
+    return Limits(
+        hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
+        origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
+    )
+
+
+def ready(kernel: Kernel) -> Ready | None:
+    """What /readyz says of an open store."""
+    embedder = kernel.store.world.embedder
+    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
+
+
+def http(config: Config) -> int:
+    """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
+    kernel = app.open_kernel(config)
+    stopping = threading.Event()
+    server = Server(_settings(config, application(kernel)), partial(_warm, kernel, stopping))
+    # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+    try:
+        server.run()
+    finally:
+        stopping.set()
+        kernel.store.close()
+    return 0 if server.started else 1
+
+
+def stdio(config: Config, names: tuple[str, ...]) -> int:
+    """Serves one client over standard input and output until it closes them."""
+    from kernel.mcp_stdio import serve
+
+    kernel = app.open_kernel(config._replace(dialects=names or config.dialects))
+    stopping = threading.Event()
+    threading.Thread(target=_warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
+    try:
+        serve(_service(kernel, kernel.dispatch.dialects, "all"))
+    finally:
+        stopping.set()
+        kernel.store.close()
+    return 0
+
+
+def _mcp(kernel: Kernel, dialects: Any, limits: Limits) -> Asgi:
+    return endpoint(profiles(partial(_service, kernel, dialects)), limits)
+
+
+def _service(kernel: Kernel, dialects: Any, tools: Any) -> Service:
+    return Service(kernel.dispatch, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key)
+
+
+def _warm(kernel: Kernel, stopping: threading.Event) -> None:
+    embedder = kernel.store.world.embedder
+    if embedder is not None:
+        guard(embedder.load)
+        guard(upkeep.embed_missing, kernel.store, stopping.is_set)
+
+
+def _settings(config: Config, served: Asgi) -> uvicorn.Config:
+    fast = sys.platform != "win32"
+    return uvicorn.Config(
+        served,
+        host=config.host,
+        port=config.port,
+        loop="uvloop" if fast else "asyncio",
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )

@@ -1,0 +1,305 @@
+"""SQLite connections, the transaction a handler sees, and the engine's errors put into our own words."""
+
+import importlib.util
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import apsw
+
+from kernel.embed import Embedder, Embedding
+from kernel.errors import Fault
+from kernel.ids import new_id, utc_now
+
+R = TypeVar("R")
+Row = Callable[..., R]
+OLDEST_SQLITE = 3051003
+BUSY_MILLISECONDS = 5000
+_CACHE_KIB = 16384
+
+
+class Origin(NamedTuple):
+    """Who is calling: the dialect and tool that answer, and the actor the transport vouches for."""
+
+    dialect: str = "kernel"
+    tool: str = "kernel"
+    actor: str = "local"
+
+
+class World(NamedTuple):
+    """What every transaction of one store shares: the statements, the embedder and what search remembers.
+
+    Without an embedder there are no vectors, and search goes by words alone.
+    """
+
+    statements: Mapping[str, str]
+    embedder: Embedder | None = None
+    memory: Any = None
+
+
+Flush = Callable[["Tx", list[Any]], None]
+
+
+class Tx:
+    """One moment of the store: rows by named statement, the time, new ids and embeddings."""
+
+    __slots__ = ("_db", "_flushed", "_later", "_lazy", "_origin", "_readonly", "_vectors", "_world", "now")
+
+    def __init__(self, db: apsw.Connection, world: World, origin: Origin, *, lazy: bool) -> None:
+        self.now = utc_now()
+        self._db = db
+        self._world = world
+        self._origin = origin
+        self._lazy = lazy
+        self._readonly = lazy
+        self._later: list[tuple[Flush, Any]] = []
+        self._flushed: list[tuple[Flush, Any]] | None = None
+        self._vectors: dict[str, Embedding] = {}
+
+    @property
+    def readonly(self) -> bool:
+        """Whether this is a read of what is committed, on a connection that cannot write."""
+        return self._readonly
+
+    def new_id(self, prefix: str) -> str:
+        """A fresh id that sorts by time, `prefix_` first."""
+        return new_id(prefix)
+
+    def one(self, query: str, row: Row[R], /, **params: Any) -> R | None:
+        """The first row of `query` as `row(*columns)`, or None."""
+        rows = self._execute(query, params).fetchall()
+        return row(*rows[0]) if rows else None
+
+    def all(self, query: str, row: Row[R], /, **params: Any) -> list[R]:
+        """Every row of `query`, each as `row(*columns)`."""
+        return [row(*values) for values in self._execute(query, params).fetchall()]
+
+    def run(self, query: str, /, **params: Any) -> int:
+        """Runs `query` for its effect; the number of rows it changed."""
+        self._execute(query, params).fetchall()
+        return self._db.changes()
+
+    def holds(self, query: str, /, **params: Any) -> bool:
+        """Whether a self-check of the engine succeeds."""
+        try:
+            self._execute(query, params).fetchall()
+        except apsw.CorruptError:
+            return False
+        return True
+
+    def preload(self, vectors: Mapping[str, Embedding]) -> None:
+        """Hands over embeddings computed before the transaction began."""
+        self._vectors.update(vectors)
+
+    def embed(self, texts: Sequence[str]) -> list[Embedding]:
+        """The embedding of each text; those computed before the transaction began are not computed again."""
+        known, embedder = self._vectors, self._world.embedder
+        missing = [text for text in texts if text not in known]
+        if missing:
+            if embedder is None:
+                raise Fault("disabled", "No embedding model is configured.")
+            known.update(zip(missing, embedder.embed(missing), strict=True))
+        return [known[text] for text in texts]
+
+    def _execute(self, query: str, params: dict[str, Any]) -> apsw.Cursor:
+        if self._lazy:
+            self._lazy = False
+            self._db.execute("BEGIN")
+        return self._db.execute(self._world.statements[query], params)
+
+
+def origin(tx: Tx) -> Origin:
+    """Who the current call comes from, for provenance."""
+    return tx._origin  # pyright: ignore[reportPrivateUsage]
+
+
+def world(tx: Tx) -> World:
+    """What the transaction shares with every other of its store."""
+    return tx._world  # pyright: ignore[reportPrivateUsage]
+
+
+def tokenize(tx: Tx, text: str) -> Any:
+    """The full-text tokens of `text` as (start byte, end byte, stem), by the tokenizer the index itself uses."""
+    tokenizer = tx._db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])  # pyright: ignore[reportPrivateUsage]
+    return tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
+
+
+def defer(tx: Tx, flush: Flush, item: Any) -> None:
+    """Leaves `item` for `flush(tx, items)`, which runs once for the whole group of calls, before they commit."""
+    tx._later.append((flush, item))  # pyright: ignore[reportPrivateUsage]
+
+
+def settle(tx: Tx) -> None:
+    """Runs what was deferred, so that a statement in the same transaction sees it."""
+    pending = tx._later  # pyright: ignore[reportPrivateUsage]
+    if not pending:
+        return
+    tx._flushed = (tx._flushed or []) + pending  # pyright: ignore[reportPrivateUsage]
+    tx._later = []  # pyright: ignore[reportPrivateUsage]
+    grouped: dict[Flush, list[Any]] = {}
+    for flush, item in pending:
+        grouped.setdefault(flush, []).append(item)
+    for flush, items in grouped.items():
+        flush(tx, items)
+
+
+class Connection:
+    """One connection with our settings; a writer may change the file, a reader is opened read-only."""
+
+    def __init__(self, file: Path, world: World, *, readonly: bool, durable: bool = True) -> None:
+        flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=512)
+        self._world = world
+        self._wal_pages = 0
+        self._db.set_busy_timeout(BUSY_MILLISECONDS)
+        self._db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        self._db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        for name, value in (
+            ("cache_size", -_CACHE_KIB),
+            ("temp_store", "memory"),
+            ("query_only", int(readonly)),
+            ("synchronous", "FULL" if durable else "NORMAL"),
+        ):
+            self._db.pragma(name, value)
+        if not readonly:
+            self._db.set_wal_hook(self._note_wal)
+        self._vectors_loaded = False
+
+    def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    @property
+    def wal_pages(self) -> int:
+        """Pages in the write-ahead log after the last commit of this connection."""
+        return self._wal_pages
+
+    def load_vectors(self) -> None:
+        """Makes sqlite-vec's functions available; extension loading is off before and after."""
+        if self._vectors_loaded:
+            return
+        self._db.enable_load_extension(True)
+        self._db.load_extension(str(vector_extension()))
+        self._db.enable_load_extension(False)
+        self._vectors_loaded = True
+
+    def pragma(self, name: str, value: Any = None) -> Any:
+        """Reads or sets one pragma."""
+        return self._db.pragma(name, value) if value is not None else self._db.pragma(name)
+
+    def script(self, text: str) -> None:
+        """Runs several statements that return nothing anybody wants."""
+        self._db.execute(text).fetchall()
+
+    def values(self, text: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
+        return self._db.execute(text, params or {}).fetchall()
+
+    def begin(self, who: Origin) -> Tx:
+        """A write transaction, holding the write lock of the file."""
+        self._db.execute("BEGIN IMMEDIATE")
+        return Tx(self._db, self._world, who, lazy=False)
+
+    def commit(self, tx: Tx) -> None:
+        """Runs what was deferred and commits; only then may anybody be answered."""
+        settle(tx)
+        self._db.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Ends a transaction, if one is open, without a trace."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def call(self, tx: Tx, who: Origin, guard: "Guard", work: Callable[[Tx], Any]) -> Any:
+        """One call of a group under its own savepoint: a Fault leaves nothing of it behind."""
+        tx._origin = who  # pyright: ignore[reportPrivateUsage]
+        kept = len(tx._later)  # pyright: ignore[reportPrivateUsage]
+        tx._flushed = None  # pyright: ignore[reportPrivateUsage]
+        self._db.execute("SAVEPOINT call")
+        answer = guard(work, tx)
+        if isinstance(answer, Fault):
+            self._db.execute("ROLLBACK TO call")
+            pending = tx._flushed if tx._flushed is not None else tx._later  # pyright: ignore[reportPrivateUsage]
+            tx._later = pending[:kept]  # pyright: ignore[reportPrivateUsage]
+        self._db.execute("RELEASE call")
+        return answer
+
+    def read(self, who: Origin, work: Callable[[Tx], Any]) -> Any:
+        """`work(tx)` in one snapshot, begun by its first statement."""
+        tx = Tx(self._db, self._world, who, lazy=True)
+        try:
+            return work(tx)
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("COMMIT")
+
+    @contextmanager
+    def writing(self, who: Origin = Origin()) -> Generator[Tx]:
+        """A write transaction of its own that commits at the end of the block and rolls back on any exception."""
+        tx = self.begin(who)
+        try:
+            yield tx
+            self.commit(tx)
+        finally:
+            self.rollback()
+
+    def checkpoint(self, *, truncate: bool = False) -> None:
+        """Copies the write-ahead log into the file; the passive form never waits for anybody."""
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            self._db.wal_checkpoint(mode=mode)
+        except (apsw.BusyError, apsw.LockedError):
+            return
+
+    def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copies the whole database to `target` while others read and write."""
+        copy = apsw.Connection(str(target))
+        try:
+            with copy.backup("main", self._db, "main") as job:
+                while not job.done:
+                    job.step(256)
+                    if progress:
+                        progress(job.page_count - job.remaining, job.page_count)
+            copy.pragma("journal_mode", "delete")
+        finally:
+            copy.close()
+
+    def interrupt(self) -> None:
+        """Stops the statement another thread is running on this connection."""
+        self._db.interrupt()
+
+    def close(self) -> None:
+        """Closes the connection; safe to call twice."""
+        self._db.close()
+
+
+Guard = Callable[..., Any]
+
+
+def as_fault(error: BaseException) -> Fault | None:
+    """The engine's error as a Fault, or None if it is not one of the engine's that a caller should hear of."""
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return Fault("busy", "The store is busy, try again.")
+    if isinstance(error, apsw.InterruptError):
+        return Fault("busy", "The call was cancelled.")
+    if isinstance(error, apsw.FullError):
+        return Fault("storage", "Cannot write to storage, insufficient disk space.")
+    if isinstance(error, (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError)):
+        return Fault("storage", "Cannot write to storage.")
+    if isinstance(error, (apsw.TooBigError, OverflowError, UnicodeEncodeError)):
+        return Fault("invalid", "A value is too large or is not valid text.")
+    return None
+
+
+def vector_extension() -> Path:
+    """The path of sqlite-vec's library, found without importing its package."""
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
+        raise Fault("storage", "The sqlite-vec package is not installed.")
+    return Path(spec.origin).parent / "vec0"
+
+
+def sqlite_version() -> int:
+    """The version number of the SQLite we carry, for example 3054001."""
+    return apsw.SQLITE_VERSION_NUMBER

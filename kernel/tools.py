@@ -1,0 +1,180 @@
+"""What a tool, a dialect and a reply are, and how a tool's types become JSON schema."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_type_hints
+
+from kernel.errors import Code, Fault
+
+Mode = Literal["read", "write", "exclusive"]
+Schema = dict[str, Any]
+
+
+class Hints(NamedTuple):
+    """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop."""
+
+    title: str = ""
+    destructive: bool = False
+    idempotent: bool = False
+    short: bool = False
+
+
+class Tool(NamedTuple):
+    """One tool: `handler(tx, request) -> result`; with `talk` set, `handler(tx, request, turn) -> result`."""
+
+    name: str
+    about: str
+    request: Any
+    result: Any
+    handler: Callable[..., Any]
+    mode: Mode
+    hints: Hints
+    texts: Callable[[Any], Sequence[str]] | None = None
+    talk: bool = False
+    input: Schema | None = None
+
+
+class Reply(NamedTuple):
+    """A dialect's answer: `body` as its users read it, `structured` the same as JSON, `content` ready MCP blocks."""
+
+    body: bytes
+    media: str
+    fault: Code | None = None
+    structured: bytes | None = None
+    content: bytes | None = None
+
+
+class Ask(NamedTuple):
+    """A result that needs the client first: MCP input requests by key, and state that the kernel seals."""
+
+    inputs: Mapping[str, Mapping[str, Any]]
+    state: Any = None
+
+
+class Turn(NamedTuple):
+    """What a talking tool may use besides its arguments: the client's answers, its own earlier state, and emission."""
+
+    answers: Mapping[str, Any]
+    state: Any
+    capabilities: Mapping[str, Any]
+    progress: Callable[[float, float | None, str | None], None]
+    log: Callable[[str, Any], None]
+
+
+class Resource(NamedTuple):
+    """One readable thing with a URI of its own."""
+
+    uri: str
+    name: str
+    title: str = ""
+    about: str = ""
+    media: str = "text/plain"
+    size: int | None = None
+    modified: str | None = None
+
+
+class Content(NamedTuple):
+    """What a resource holds: text, or bytes."""
+
+    uri: str
+    media: str
+    data: str | bytes
+
+
+class Template(NamedTuple):
+    """A family of resources, as an RFC 6570 URI template."""
+
+    pattern: str
+    name: str
+    title: str = ""
+    about: str = ""
+    media: str = "text/plain"
+
+
+class Resources(NamedTuple):
+    """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`."""
+
+    scheme: str
+    page: Callable[[Any, str | None], tuple[list[Resource], str | None]]
+    read: Callable[[Any, str], list[Content] | None]
+    templates: tuple[Template, ...] = ()
+
+
+class Argument(NamedTuple):
+    """One argument of a prompt."""
+
+    name: str
+    about: str = ""
+    required: bool = False
+
+
+class Message(NamedTuple):
+    """One message of a prompt; `content` is an MCP content block."""
+
+    role: Literal["user", "assistant"]
+    content: Mapping[str, Any]
+
+
+class Prompt(NamedTuple):
+    """A prompt the client may offer: `handler(tx, arguments) -> messages`; with `talk`, `(tx, arguments, turn)`."""
+
+    name: str
+    about: str
+    handler: Callable[..., Any]
+    arguments: tuple[Argument, ...] = ()
+    title: str = ""
+    talk: bool = False
+
+
+class Source(NamedTuple):
+    """One memory as a dialect's own rows have it: what the index must hold for it."""
+
+    space: str
+    key: str
+    scope: str
+    text: str
+
+
+class Dialect(NamedTuple):
+    """A tool set as its users know it, with its own way of saying yes and no.
+
+    `reply(tool, result)` and `fail(fault)` give the `Reply`; `complete(tx, ref, argument, value, others)` gives
+    completions; `sources(tx)` gives everything of the dialect that the index must hold.
+    """
+
+    name: str
+    about: str
+    tools: tuple[Tool, ...]
+    reply: Callable[[Tool, Any], Reply]
+    fail: Callable[[Fault], Reply]
+    resources: Resources | None = None
+    prompts: tuple[Prompt, ...] = ()
+    complete: Callable[[Any, str, str, str, Mapping[str, str]], list[str]] | None = None
+    sources: Callable[[Any], list[Source]] | None = None
+
+
+def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, **more: Any) -> Tool:
+    types = get_type_hints(handler)
+    request = types[handler.__code__.co_varnames[1]]
+    about = " ".join((handler.__doc__ or "").split())
+    return Tool(handler.__name__, about, request, types["return"], handler, mode, hints, **more)
+
+
+def read(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) -> Tool:
+    """A tool that only reads: it runs on a connection opened read-only."""
+    return _tool("read", handler, hints, **more)
+
+
+def write(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) -> Tool:
+    """A tool that writes: it shares a transaction and one fsync with its neighbours in the queue."""
+    return _tool("write", handler, hints, **more)
+
+
+def exclusive(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) -> Tool:
+    """A tool that writes in a transaction of its own, for work that is long or touches more than the database."""
+    return _tool("exclusive", handler, hints, **more)
+
+
+def result_types(tool: Tool) -> tuple[type, ...]:
+    """The result types of a tool with `Ask` left out, since an `Ask` never reaches structured content."""
+    parts = getattr(tool.result, "__args__", None) or (tool.result,)
+    return tuple(part for part in parts if part is not Ask)

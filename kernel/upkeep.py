@@ -1,0 +1,183 @@
+"""Keeps rows, full text and vectors in agreement: check, repair, re-embed, and copy the file."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from kernel import index
+from kernel.embed import Embedding
+from kernel.errors import Fault
+from kernel.ids import utc_now
+from kernel.lanes import Store
+from kernel.store import Connection, Tx, World, settle
+from kernel.tools import Dialect, Source
+
+_BATCH = 256
+
+Progress = Callable[[int, int], None]
+
+
+class Finding(NamedTuple):
+    """One disagreement: which part, how many rows, and what it is."""
+
+    part: str
+    rows: int
+    what: str
+
+
+class _Pending(NamedTuple):
+    doc: int
+    text: str
+
+
+class _Held(NamedTuple):
+    key: str
+    text: str
+
+
+def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
+    """What disagrees in the file, before any repair; with `repair` the derived parts are rebuilt from the rows.
+
+    Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can mend.
+    """
+    db = Connection(file, world, readonly=False)
+    db.load_vectors()
+    try:
+        broken = [row[0] for row in db.values("PRAGMA integrity_check(10)") if row[0] != "ok"]
+        if any("fts5" not in text for text in broken):
+            raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
+        found = _full_text(db)
+        with db.writing() as tx:
+            found += _vectors(tx) + _documents(tx, dialects, repair=repair)
+            if repair:
+                settle(tx)
+                tx.run("kernel.upkeep.delete_orphans")
+                tx.run("kernel.upkeep.rebuild_full_text")
+        if repair:
+            _embed_missing(db)
+        return [finding for finding in found if finding.rows]
+    finally:
+        db.close()
+
+
+def reindex(file: Path, world: World, progress: Progress | None = None) -> int:
+    """Rebuilds full text and every vector from the rows, in small transactions; the number of vectors."""
+    db = Connection(file, world, readonly=False)
+    db.load_vectors()
+    try:
+        with db.writing() as tx:
+            tx.run("kernel.upkeep.rebuild_full_text")
+            tx.run("kernel.upkeep.delete_all_vectors")
+        return _embed_missing(db, progress)
+    finally:
+        db.close()
+
+
+def backup(file: Path, world: World, target: Path, progress: Progress | None = None) -> None:
+    """A consistent copy of the file while others use it; raises Fault("conflict") if `target` exists."""
+    try:
+        target.touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        raise Fault("conflict", f"{target.name} exists already, choose another name") from None
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {target.name}: {error.strerror}") from None
+    db = Connection(file, world, readonly=True)
+    try:
+        db.backup(target, progress)
+    finally:
+        db.close()
+
+
+def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
+    """Embeds what has no vector of the configured model, beside the calls being served; the number of vectors.
+
+    Lexical search answers meanwhile, and vectors of another model are never compared with: they go batch by batch.
+    """
+    embedder = store.world.embedder
+    if embedder is None:
+        return 0
+    done = 0
+    while not stop():
+        pending: list[_Pending] = store.read_sync(_pending)
+        if not pending:
+            break
+        vectors = dict(zip([row.text for row in pending], embedder.embed([row.text for row in pending]), strict=True))
+        done += store.write_sync(lambda tx, rows=pending, known=vectors: _replace_vectors(tx, rows, known))
+    return done
+
+
+def _pending(tx: Tx) -> list[_Pending]:
+    return tx.all("kernel.upkeep.pending", _Pending, model=index.model_id(tx), limit=_BATCH)
+
+
+def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
+    tx.preload(vectors)
+    tx.run("kernel.index.delete_vectors", ids=_json([row.doc for row in rows]))
+    index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
+    return len(rows)
+
+
+def _embed_missing(db: Connection, progress: Progress | None = None) -> int:
+    done = 0
+    while True:
+        with db.writing() as tx:
+            total = tx.one("kernel.upkeep.count_docs", int) or 0
+            rows = _pending(tx) if index.has_model(tx) else []
+            _replace_vectors(tx, rows, {})
+        if not rows:
+            return done
+        done += len(rows)
+        if progress:
+            progress(done, total)
+
+
+def _full_text(db: Connection) -> list[Finding]:
+    with db.writing() as tx:
+        sound = tx.holds("kernel.upkeep.check_full_text")
+    return [Finding("full text", 0 if sound else 1, "differs from the documents")]
+
+
+def _vectors(tx: Tx) -> list[Finding]:
+    found = [Finding("vectors", tx.one("kernel.upkeep.orphans", int) or 0, "without a document")]
+    if index.has_model(tx):
+        lacking = tx.one("kernel.upkeep.count_pending", int, model=index.model_id(tx)) or 0
+        found.append(Finding("documents", lacking, "without a vector of the configured model"))
+    return found
+
+
+def _documents(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
+    found: list[Finding] = []
+    for dialect in dialects:
+        if dialect.sources is not None:
+            missing, extra = _compare(tx, dialect)
+            found.append(Finding(dialect.name, len(missing), "memories the index lacks or holds differently"))
+            found.append(Finding(dialect.name, len(extra), "documents without a memory"))
+            if repair:
+                for source in missing:
+                    index.put(tx, source.space, source.key, source.text, scope=source.scope)
+                for space, key in extra:
+                    index.drop(tx, space, key)
+    return found
+
+
+def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, str]]]:
+    sources = dialect.sources(tx) if dialect.sources else []
+    held = {
+        (space, row.key): row.text
+        for space in {dialect.name} | {source.space for source in sources}
+        for row in tx.all("kernel.upkeep.held", _Held, space=space)
+    }
+    wanted = {(source.space, source.key) for source in sources}
+    missing = [source for source in sources if held.get((source.space, source.key)) != source.text]
+    return missing, sorted(set(held) - wanted)
+
+
+def stamp() -> str:
+    """The time as it appears in the name of a backup."""
+    return utc_now().replace(":", "").replace(".", "")
+
+
+def _json(value: list[int]) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,20 @@
+-- name: append
+-- One row per event, in the order given.
+INSERT INTO history (space, key, operation, before, after, reason, dialect, tool, actor, at)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+    value ->> 5, value ->> 6, value ->> 7, value ->> 8, value ->> 9
+FROM json_each(:rows);
+
+-- name: read
+SELECT id, operation, before, after, reason, dialect, tool, actor, at
+FROM history
+WHERE space = :space AND key = :key
+ORDER BY id;
+
+-- name: as_of
+SELECT after
+FROM history
+WHERE space = :space AND key = :key AND at <= :at
+ORDER BY id DESC
+LIMIT 1;

@@ -1,0 +1,134 @@
+-- name: stale
+-- The documents of the given (space, key) pairs.
+SELECT d.id, d.space, d.key, d.created_at
+FROM json_each(:keys) AS k
+CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
+
+-- name: stale_scope
+SELECT d.id, d.space, d.key, d.created_at
+FROM doc_place AS p
+JOIN doc AS d ON d.place = p.id
+WHERE p.space = :space AND p.scope = :scope;
+
+-- name: unindex
+-- FTS5 with external content must be told the old values before they go.
+INSERT INTO doc_fts (doc_fts, rowid, text, grams, place)
+SELECT 'delete', d.id, d.text, d.grams, d.place
+FROM json_each(:ids) AS i
+CROSS JOIN doc_content AS d ON d.id = i.value;
+
+-- name: delete_vectors
+DELETE FROM doc_vector WHERE doc IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_docs
+DELETE FROM doc WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: last_doc
+-- The largest document id ever given, so that ids are never used twice.
+SELECT seq FROM sqlite_sequence WHERE name = 'doc';
+
+-- name: insert_docs
+INSERT INTO doc (id, space, key, place, text, grams, dialect, tool, actor, created_at, updated_at)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+    value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10
+FROM json_each(:rows);
+
+-- name: index_docs
+-- Indexes every document after `after`.
+INSERT INTO doc_fts (rowid, text, grams, place)
+SELECT id, text, grams, place FROM doc_content WHERE id > :after;
+
+-- name: insert_vectors
+-- Rows are (doc, scale, vector, sketch, tokens), the last three in hexadecimal; a document gone meanwhile is left out.
+INSERT INTO doc_vector (doc, model, place, scale, vector, sketch, tokens)
+SELECT d.id, :model, d.place, r.value ->> 1, unhex(r.value ->> 2), unhex(r.value ->> 3), unhex(r.value ->> 4)
+FROM json_each(:rows) AS r
+CROSS JOIN doc AS d ON d.id = r.value ->> 0
+WHERE true
+ON CONFLICT (doc) DO NOTHING;
+
+-- name: model
+SELECT id FROM doc_model WHERE identity = :identity;
+
+-- name: add_model
+INSERT INTO doc_model (identity, dimensions) VALUES (:identity, :dimensions)
+RETURNING id;
+
+-- name: places
+SELECT p.id, p.space, p.scope
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1;
+
+-- name: add_places
+INSERT INTO doc_place (space, scope)
+SELECT value ->> 0, value ->> 1 FROM json_each(:pairs) WHERE true
+ON CONFLICT (space, scope) DO NOTHING;
+
+-- name: places_within
+-- A null scope means every scope of the space.
+SELECT p.id
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
+
+-- name: names
+SELECT d.id, d.space, d.key
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value;
+
+-- name: lexical
+SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+FROM doc_fts
+WHERE doc_fts MATCH :query
+ORDER BY score DESC
+LIMIT :limit;
+
+-- name: frequencies
+SELECT s.value, t.doc
+FROM json_each(:stems) AS s
+CROSS JOIN doc_term AS t ON t.term = s.value;
+
+-- name: sketches
+SELECT id, place, sketch FROM doc_vector WHERE id > :after AND model = :model AND scale > 0 ORDER BY id;
+
+-- name: fresh
+SELECT id FROM doc_vector WHERE id > :after AND model = :model AND scale > 0 ORDER BY id DESC LIMIT :limit;
+
+-- name: score_vectors
+SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
+FROM json_each(:ids) AS i
+CROSS JOIN doc_vector AS v ON v.id = i.value
+JOIN doc AS d ON d.id = v.doc
+WHERE v.model = :model AND v.scale > 0
+ORDER BY similarity DESC
+LIMIT :limit;
+
+-- name: score_docs
+SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
+FROM json_each(:ids) AS i
+CROSS JOIN doc_vector AS v ON v.doc = i.value
+JOIN doc AS d ON d.id = v.doc
+WHERE v.model = :model AND v.scale > 0
+ORDER BY similarity DESC
+LIMIT :limit;
+
+-- name: documents
+SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value
+JOIN doc_place AS p ON p.id = d.place;
+
+-- name: find
+-- The documents of the given (space, key) pairs, in that order.
+SELECT d.id
+FROM json_each(:keys) AS k
+CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
+
+-- name: places_of
+-- The places whose space belongs to one of the dialects, where given, and whose scope is the given one.
+SELECT p.space, p.scope
+FROM doc_place AS p
+WHERE
+    (:spaces IS NULL OR p.space IN (SELECT value FROM json_each(:spaces)))
+    AND (:scope IS NULL OR p.scope = :scope);

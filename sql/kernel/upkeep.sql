@@ -1,0 +1,37 @@
+-- name: check_full_text
+-- Fails where the full-text index differs from the documents.
+INSERT INTO doc_fts (doc_fts, rank) VALUES ('integrity-check', 1);
+
+-- name: rebuild_full_text
+INSERT INTO doc_fts (doc_fts) VALUES ('rebuild');
+
+-- name: orphans
+SELECT count(*) FROM doc_vector AS v WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = v.doc AND d.place = v.place);
+
+-- name: delete_orphans
+DELETE FROM doc_vector
+WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = doc_vector.doc AND d.place = doc_vector.place);
+
+-- name: delete_all_vectors
+DELETE FROM doc_vector;
+
+-- name: count_docs
+SELECT count(*) FROM doc;
+
+-- name: pending
+-- Documents without a vector of the given model.
+SELECT d.id, d.text
+FROM doc AS d
+LEFT JOIN doc_vector AS v ON v.doc = d.id
+WHERE v.model IS NOT :model OR v.doc IS NULL
+ORDER BY d.id
+LIMIT :limit;
+
+-- name: count_pending
+SELECT count(*)
+FROM doc AS d
+LEFT JOIN doc_vector AS v ON v.doc = d.id
+WHERE v.model IS NOT :model OR v.doc IS NULL;
+
+-- name: held
+SELECT key, text FROM doc WHERE space = :space;

@@ -1,0 +1,41 @@
+-- name: add
+-- Gives the path back only if it was free.
+INSERT INTO paths_memory (path, content, content_size, created_at, updated_at)
+VALUES (:path, :content, :content_size, :now, :now)
+ON CONFLICT (path) DO NOTHING
+RETURNING path;
+
+-- name: replace
+UPDATE paths_memory
+SET content = :content, content_size = :content_size, updated_at = :now
+WHERE path = :path;
+
+-- name: content
+SELECT content FROM paths_memory WHERE path = :path;
+
+-- name: drop
+-- Gives the content back, for the history.
+DELETE FROM paths_memory WHERE path = :path
+RETURNING content;
+
+-- name: clear
+DELETE FROM paths_memory
+RETURNING path, content;
+
+-- name: get
+SELECT path, content, content_size, created_at, updated_at
+FROM paths_memory
+WHERE path = :path;
+
+-- name: count
+SELECT count(*) FROM paths_memory WHERE path >= :low AND path < :high;
+
+-- name: page
+SELECT path, content_size, created_at, updated_at
+FROM paths_memory
+WHERE path > :after AND path >= :low AND path < :high
+ORDER BY path
+LIMIT :limit;
+
+-- name: everything
+SELECT path, content FROM paths_memory;
