@@ -16,7 +16,7 @@ MEANING_WEIGHT = 0.4
 BYTES_PER_TOKEN = 4
 _LINE = 160
 _ENVELOPE_TOKENS = 60
-_CANDIDATES = 100
+_CANDIDATES = 50
 _FILTERED_CANDIDATES = 400
 
 Detail = Literal["line", "text"]
@@ -101,7 +101,8 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         return _within_budget(_by_id(tx, request.ids), [], "text", request.max_tokens)
     hits = _search(tx, request)
-    scored = _filtered(tx, index.fuse(hits, TEXT_WEIGHT, MEANING_WEIGHT), request)
+    ranked = index.fuse(hits, TEXT_WEIGHT, MEANING_WEIGHT)
+    scored = _filtered(tx, ranked if _filters(request) else ranked[: request.limit], request)
     signals = [name for name, ran in (("words", _ran(hits, 3)), ("meaning", _ran(hits, 5))) if ran]
     return _within_budget(scored[: request.limit], signals, request.detail, request.max_tokens)
 
@@ -122,9 +123,13 @@ def _ran(hits: list[index.Hit], field: int) -> bool:
     return any(hit[field] is not None for hit in hits)
 
 
+def _filters(request: Recall) -> bool:
+    """Whether hits are dropped after the search, so that more of them are needed."""
+    return bool(request.actor is not None or request.after or request.before or request.dialects)
+
+
 def _search(tx: Tx, request: Recall) -> list[index.Hit]:
-    filtered = bool(request.actor or request.after or request.before or request.dialects)
-    limit = _FILTERED_CANDIDATES if filtered else _CANDIDATES
+    limit = _FILTERED_CANDIDATES if _filters(request) else max(_CANDIDATES, request.limit)
     within = None
     if request.spaces or request.scope is not None:
         within = index.places_of(tx, request.spaces or None, request.scope)
@@ -176,7 +181,7 @@ def _within_budget(scored: list[_Scored], signals: list[str], detail: Detail, bu
         if _tokens(text) > room:
             if memories or room <= 0:
                 break
-            text, complete = one_line(text, max(1, room)), False
+            text, complete = _cut(text, room), False
         spent += _tokens(text) + _ENVELOPE_TOKENS
         memories.append(_found(item, text, complete))
     return Recalled(memories, signals, len(scored) - len(memories), spent)
@@ -190,6 +195,11 @@ def _found(item: _Scored, text: str, complete: bool) -> Found:
         f"{document.space}/{document.key}", document.space, document.key, document.scope,
         round(item.score, 4), signals, origin, text, complete,
     )  # fmt: skip
+
+
+def _cut(text: str, tokens: int) -> str:
+    kept = text.encode()[: tokens * BYTES_PER_TOKEN - len("…".encode())]
+    return kept.decode(errors="ignore") + "…"
 
 
 def _tokens(text: str) -> int:

@@ -1,6 +1,8 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
+import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -26,6 +28,9 @@ _LABELS = {
     "internal": "MEMORY_STORAGE_ERROR",
 }
 _MARKS = frozenset("_-. ")
+_PLAIN = re.compile(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
+# Letters and marks that leave nothing to see, so that two paths would look the same.
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _HIGHEST = "\U0010ffff"
 
 Path = Annotated[
@@ -151,9 +156,28 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     """
     path, size = _path(request.path), _size(request.content)
     if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
-        raise Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
+        raise _taken(path)
     _remember(tx, path, "created", None, request.content)
     return Added("ok", path, size, tx.now)
+
+
+def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
+    """`add_memory` for several calls at once; of two calls with one path the first wins."""
+    checked = [_checked(request) for request in requests]
+    pairs = list(zip(checked, requests, strict=True))
+    rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
+    free = set(tx.all("paths.add_many", str, rows=msgspec.json.encode(rows).decode(), now=tx.now))
+    answers: list[Added | Fault] = []
+    for place, request in pairs:
+        if isinstance(place, Fault):
+            answers.append(place)
+        elif place[0] in free:
+            free.remove(place[0])
+            _remember(tx, place[0], "created", None, request.content)
+            answers.append(Added("ok", *place, tx.now))
+        else:
+            answers.append(_taken(place[0]))
+    return answers
 
 
 def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
@@ -229,7 +253,7 @@ def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | Non
 
 def resource_read(tx: Tx, uri: str) -> list[Content] | None:
     """The content of one memory, or None where there is none."""
-    found = _get(tx, unquote(uri.removeprefix(SCHEME)))
+    found = _get(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
     return None if found is None else [Content(uri, "text/plain", found.content)]
 
 
@@ -263,8 +287,21 @@ def _texts(request: AddMemory | ReplaceMemory) -> list[str]:
     return [_indexed(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
+def _checked(request: AddMemory) -> tuple[str, int] | Fault:
+    try:
+        return _path(request.path), _size(request.content)
+    except Fault as fault:
+        return fault
+
+
+def _taken(path: str) -> Fault:
+    return Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
+
+
 def _path(given: str) -> str:
     path = unicodedata.normalize("NFC", given.strip())
+    if len(path) <= MAX_PATH and _PLAIN.fullmatch(path):
+        return path
     if not path:
         raise Fault("invalid", "Path is required", "MEMORY_PATH_INVALID")
     if len(path) > MAX_PATH:
@@ -274,7 +311,8 @@ def _path(given: str) -> str:
     for segment in path.split("/"):
         if segment in {"", ".", ".."}:
             raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
-        if not all(letter in _MARKS or unicodedata.category(letter)[0] in "LNM" for letter in segment):
+        known = all(letter in _MARKS or unicodedata.category(letter)[0] in "LNM" for letter in segment)
+        if not known or _UNSEEN.search(segment):
             raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
     return path
 
@@ -293,7 +331,7 @@ DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
     tools=(
-        write(add_memory, Hints("Add memory"), texts=_texts),
+        write(add_memory, Hints("Add memory"), texts=_texts, many=add_memories),
         write(replace_memory, Hints("Replace memory", destructive=True, idempotent=True), texts=_texts),
         write(drop_memory, Hints("Drop memory", destructive=True)),
         write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True)),

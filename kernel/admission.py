@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from kernel import mirror
-from kernel.envelope import ANONYMOUS, Envelope, Inbound, Meta, Refused, open_params
+from kernel.envelope import ANONYMOUS, Inbound, Message, Meta, Refused, open_params
 from kernel.eras import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -42,39 +42,37 @@ def era_of(version: bytes | None) -> Era:
     return LEGACY if version is None or version in _LEGACY else MODERN
 
 
-def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
-    """True for a request, False for what is only acknowledged; raises Refused for what is neither."""
+def check_notice(envelope: Message, era: Era, version: bytes | None) -> None:
+    """Lets pass what is only acknowledged, a notification or a legacy client's response; raises Refused for the rest."""
     if envelope.method is UNSET:
-        answered = bytes(envelope.result) or bytes(envelope.error)
-        if era is LEGACY and answered:
-            return False
-        raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
-    if envelope.id is not UNSET:
-        return True
-    if era is MODERN and version not in _MODERN:
+        if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
+            raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+    elif era is MODERN and version not in _MODERN:
         raise unsupported(version)
-    return False
 
 
 def over_http(
-    envelope: Envelope, id_: bytes, era: Era, version: bytes | None,
+    envelope: Message, id_: bytes, era: Era, version: bytes | None,
     raw: Sequence[Header], headers: Headers, mirrors: Mirrors,
 ) -> Inbound:  # fmt: skip
     """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
     method: Any = envelope.method
-    params, wrong = open_params(method, envelope.params)
+    params, wrong = open_params(era, method, envelope.params)
     meta = params.meta or _NO_META
     actor, level = ANONYMOUS, LEGACY_LEVEL
     if era is MODERN:
         named = mirrors.get(getattr(params, "name", ""), ()) if mirrors else ()
-        mirror.check_single(raw, headers, named)
-        _check_modern(meta, version)
+        if len(raw) != len(headers):
+            mirror.check_single(raw, named)
+        if meta.version not in MODERN_VERSIONS or version not in _MODERN or meta.capabilities is UNSET:
+            _check_modern(meta, version)
         mirror.check(headers, method, params, named)
         level = meta.level
         if meta.client is not None:
             actor = actor_name(meta.client.name)
     else:
-        mirror.check_single(raw, headers)
+        if len(raw) != len(headers):
+            mirror.check_single(raw)
         if meta.version is not UNSET and (version is None or _LEGACY[version] != meta.version):
             raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
     if wrong is not None:
@@ -82,20 +80,20 @@ def over_http(
     return Inbound(id_, method, params, era, actor, level)
 
 
-def over_stdio(envelope: Envelope, id_: bytes, actor: str, level: str) -> Inbound:
+def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None) -> Inbound:
     """A request that came over a pipe, where only its own `_meta` can name the era."""
     method: Any = envelope.method
-    params, wrong = open_params(method, envelope.params)
-    meta = params.meta or _NO_META
+    meta = open_params(LEGACY, "", envelope.params)[0].meta or _NO_META
     if meta.version is UNSET:
-        inbound = Inbound(id_, method, params, LEGACY, actor, level)
+        era = LEGACY
     else:
+        era, level = MODERN, meta.level
         _check_modern(meta, meta.version.encode())
-        named = ANONYMOUS if meta.client is None else actor_name(meta.client.name)
-        inbound = Inbound(id_, method, params, MODERN, named, meta.level)
+        actor = actor if meta.client is None else actor_name(meta.client.name)
+    params, wrong = open_params(era, method, envelope.params)
     if wrong is not None:
         raise wrong
-    return inbound
+    return Inbound(id_, method, params, era, actor, level)
 
 
 def _check_modern(meta: Meta, version: bytes | None) -> None:

@@ -9,12 +9,11 @@ import msgspec
 
 from kernel.errors import Fault
 from kernel.ids import call_id
-from kernel.lanes import Job, Store
+from kernel.lanes import Job, Merge, Store
 from kernel.store import Origin, as_fault
 from kernel.tools import Ask, Dialect, Prompt, Reply, Tool, Turn
 
 _log = logging.getLogger("quipu")
-_INLINE_LETTERS = 8192
 
 
 def guard(work: Callable[..., Any], *args: Any) -> Any:
@@ -33,11 +32,12 @@ def guard(work: Callable[..., Any], *args: Any) -> Any:
 
 
 class Bound(NamedTuple):
-    """A tool with its dialect and a decoder for its arguments."""
+    """A tool with its dialect, a decoder for its arguments, and its merged form if it has one."""
 
     dialect: Dialect
     tool: Tool
     decode: Callable[[Any], Any]
+    many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
 
 
 class Dispatch:
@@ -51,11 +51,11 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = Bound(dialect, tool, msgspec.json.Decoder(tool.request).decode)
+                self.tools[tool.name] = Bound(dialect, tool, msgspec.json.Decoder(tool.request).decode, _many(dialect, tool))
 
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
-        dialect, tool, decode = bound
+        dialect, tool, decode, _ = bound
         try:
             request = decode(arguments)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -68,9 +68,7 @@ class Dispatch:
             else:
                 answer = await self._queued(lambda: self.store.read(work, who))
         else:
-            vectors = await self._vectors(tool, request, who)
-            alone = tool.mode == "exclusive"
-            answer = await self._queued(lambda: self.store.write(work, who, vectors, alone=alone))
+            answer = await self._queued(lambda: self._write(bound, request, work, who))
         return dialect.fail(answer) if isinstance(answer, Fault) else answer
 
     async def read(self, dialect: Dialect, work: Callable[[Any], Any], actor: str) -> Any:
@@ -88,17 +86,13 @@ class Dispatch:
         extra = (turn,) if prompt.talk else ()
         return await self.read(dialect, lambda tx: prompt.handler(tx, arguments, *extra), actor)
 
-    async def _vectors(self, tool: Tool, request: Any, who: Origin) -> Mapping[str, Any] | None:
-        """Embeddings computed before the writer takes its lock: short texts here, long ones on a reader thread."""
-        embedder = self.store.world.embedder
-        if tool.texts is None or embedder is None:
-            return None
-        texts = tool.texts(request)
-        if embedder.ready and sum(map(len, texts)) <= _INLINE_LETTERS:
-            found = guard(embedder.embed, texts)
-        else:
-            found = await self._queued(lambda: self.store.read(lambda tx: tx.embed(texts), who))
-        return None if isinstance(found, Fault) else dict(zip(texts, found, strict=True))
+    def _write(
+        self, bound: Bound, request: Any, work: Callable[[Any], Any], who: Origin
+    ) -> tuple[Job, Awaitable[Any]]:
+        tool = bound.tool
+        texts = tool.texts(request) if tool.texts else ()
+        merge = Merge(bound.many, request) if bound.many else None
+        return self.store.write(work, who, texts=texts, merge=merge, alone=tool.mode == "exclusive")
 
     async def _queued(self, put: Callable[[], tuple[Job, Awaitable[Any]]]) -> Any:
         queued = guard(put)
@@ -132,3 +126,14 @@ def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Repl
 
         return talk
     return lambda tx: reply(tool, handler(tx, request))
+
+
+def _many(dialect: Dialect, tool: Tool) -> Callable[[Any, Sequence[Any]], list[Any]] | None:
+    many, reply = tool.many, dialect.reply
+    if many is None:
+        return None
+
+    def work(tx: Any, requests: Sequence[Any]) -> list[Any]:
+        return [result if isinstance(result, Fault) else reply(tool, result) for result in many(tx, requests)]
+
+    return work

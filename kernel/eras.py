@@ -97,8 +97,15 @@ METHODS: dict[str, Method] = {
         Method("resources/list", _BOTH, "resources", "fresh"),
         Method("resources/templates/list", _BOTH, "resources", "static"),
         Method("resources/read", _BOTH, "resources", "fresh", "uri"),
+        Method("resources/subscribe", (LEGACY,), "resources"),
+        Method("resources/unsubscribe", (LEGACY,), "resources"),
         Method("prompts/list", _BOTH, "prompts", "static"),
         Method("prompts/get", _BOTH, "prompts", named="name"),
         Method("completion/complete", _BOTH, "completions"),
     )
 }
+
+
+def knows(era: Era, method: str) -> bool:
+    """Whether a method exists in an era."""
+    return method in METHODS and era in METHODS[method].eras

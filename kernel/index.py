@@ -8,13 +8,13 @@ import msgspec
 
 from kernel.sketch import Row, Sketches
 from kernel.store import Tx, defer, origin, settle, tokenize, world
-from kernel.terms import Term, grams, match, query_grams, query_words
+from kernel.terms import Term, glued, grams, match, match_any, place_word, query_grams, query_words
 
 CANDIDATES = 100
 _SKETCH_CANDIDATES = 512
-_FRESH = 2048
-_STALE_SHARE = 0.5
+_TRIES = 4
 _FREQUENCY_DRIFT = 1.125
+_WORDS = 2000
 
 
 class Hit(NamedTuple):
@@ -40,6 +40,15 @@ class Memory:
         self.sketches = sketches
         self._frequencies: dict[str, int] = {}
         self._total = 0
+        self._changer: Tx | None = None
+
+    def change(self, tx: Tx) -> None:
+        """Notes that `tx` sees rows, or the lack of rows, that a rollback would undo."""
+        self._changer = tx
+
+    def may_learn(self, tx: Tx) -> bool:
+        """Whether all that `tx` sees of the index is committed, so that it may be kept for others."""
+        return tx.readonly or tx is not self._changer
 
     def frequencies(
         self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]
@@ -106,6 +115,7 @@ def _flush(tx: Tx, items: list[Any]) -> None:
 
 def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], str]:
     if stale:
+        world(tx).memory.change(tx)
         ids = _json([row.id for row in stale])
         tx.run("kernel.index.unindex", ids=ids)
         tx.run("kernel.index.delete_vectors", ids=ids)
@@ -114,6 +124,7 @@ def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], str]:
 
 
 def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], str]) -> None:
+    world(tx).memory.change(tx)
     places = _places(tx, {(put.space, put.scope) for put in puts})
     after = tx.one("kernel.index.last_doc", int) or 0
     rows = [
@@ -134,12 +145,23 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
         return 0
     embedded = tx.embed([text for _, text in docs])
     memory: Memory = world(tx).memory
+    memory.change(tx)
     sketches = memory.sketches.sketcher.sketch([item.vector for item in embedded])
-    rows = [
-        (doc, item.scale, item.vector.hex(), sketch.hex(), item.tokens.hex())
-        for (doc, _), item, sketch in zip(docs, embedded, sketches, strict=True)
-    ]
-    return tx.run("kernel.index.insert_vectors", rows=_json(rows), model=model_id(tx) or _add_model(tx))
+    rows: list[tuple[int, float, int, int]] = []
+    end = 0
+    for (doc, _), item in zip(docs, embedded, strict=True):
+        rows.append((doc, item.scale, end + 1, len(item.tokens)))
+        end += len(item.tokens)
+    return tx.run(
+        "kernel.index.insert_vectors",
+        rows=_json(rows),
+        model=model_id(tx) or _add_model(tx),
+        vectors=b"".join([item.vector for item in embedded]),
+        vector_size=len(embedded[0].vector),
+        sketches=b"".join(sketches),
+        sketch_size=len(sketches[0]),
+        tokens=b"".join([item.tokens for item in embedded]),
+    )
 
 
 def model_id(tx: Tx) -> int:
@@ -239,7 +261,7 @@ def fuse(hits: Sequence[Hit], text_weight: float, meaning_weight: float) -> list
     top_meaning = max((hit.similarity or 0.0 for hit in hits), default=0.0)
     total = (text_weight if top_text > 0 else 0.0) + (meaning_weight if top_meaning > 0 else 0.0)
     if not total:
-        return [(0.0, hit) for hit in hits]
+        return [(0.0, hit) for hit in sorted(hits, key=lambda hit: hit.doc)]
 
     def score(hit: Hit) -> float:
         text = text_weight * max(0.0, hit.text_rank or 0.0) / top_text if top_text > 0 else 0.0
@@ -279,15 +301,25 @@ def _hit(row: _Near, rank: float | None) -> Hit:
 
 def _lexical(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> list[_Ranked]:
     text = text.replace("\0", " ")
-    terms: list[Term] = [*query_words(text, tokenize(tx, text)), *query_grams(text)]
+    words = f"{text} {glued(text)}"
+    terms: list[Term] = [*query_words(words, tokenize(tx, words)), *query_grams(text)][:_WORDS]
     memory: Memory = world(tx).memory
     total = tx.one("kernel.index.last_doc", int) or 0
-    stems = [term.stem for term in terms if not term.prefix]
+    stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places or ()]
 
     def count(missing: list[str]) -> dict[str, int]:
         return dict(tx.all("kernel.index.frequencies", _Count, stems=_json(missing)))
 
-    query = match(terms, memory.frequencies(total, stems, count), total, places)
+    known = memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems)
+    query = match(terms, known, total, places)
+    found = _ranked(tx, query, limit)
+    if query and not found:
+        # The rare words may have gone since they were counted, or stand in other places only.
+        found = _ranked(tx, match_any(terms, known, places), limit)
+    return found
+
+
+def _ranked(tx: Tx, query: str, limit: int) -> list[_Ranked]:
     return tx.all("kernel.index.lexical", _Ranked, query=query, limit=limit) if query else []
 
 
@@ -300,35 +332,49 @@ def _semantic(
     (query,) = tx.embed([text])
     if not query.scale:
         return {}
-    memory: Memory = world(tx).memory
-    near = _nearest(tx, memory.sketches, query.vector, model, places, limit)
+    near = _nearest(tx, query.vector, model, places, limit)
     if also:
         near |= _scored(tx, "kernel.index.score_docs", query.vector, model, also, len(also))
     return near
 
 
 def _nearest(
-    tx: Tx, sketches: Sketches, vector: bytes, model: int, places: Sequence[int] | None, limit: int
+    tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, limit: int
 ) -> dict[int, _Near]:  # fmt: skip
     wanted = max(_SKETCH_CANDIDATES, 4 * limit)
     near: dict[int, _Near] = {}
-    for _ in range(2):
-        fresh = _extend(tx, sketches, model, places)
-        coarse = sketches.nearest(vector, wanted, places)
-        near = _scored(tx, "kernel.index.score_vectors", vector, model, coarse + fresh, max(limit, wanted))
-        if len(near) >= len(coarse) * _STALE_SHARE:
+    for _ in range(_TRIES):
+        coarse = _coarse(tx, vector, model, places, wanted)
+        near = _scored(tx, "kernel.index.score_vectors", vector, model, coarse, limit)
+        if len(near) >= min(len(coarse), limit):
             break
-        sketches.reset()
-    best = sorted(near.values(), key=lambda row: -row.similarity)[:limit]
-    return {row.doc: row for row in best}
+        wanted = _forget(tx, model, coarse, wanted)
+    return near
 
 
-def _extend(tx: Tx, sketches: Sketches, model: int, places: Sequence[int] | None) -> list[int]:
-    """Rows not in the sketches yet: a read adds them; a write only looks, since what it sees may be rolled back."""
-    if tx.readonly:
-        sketches.extend(lambda last: tx.all("kernel.index.sketches", Row, after=last, model=model))
-        return []
-    return tx.all("kernel.index.fresh", int, after=sketches.last, model=model, limit=_FRESH)
+def _coarse(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, wanted: int) -> list[int]:
+    """Candidates by sketch; what may be rolled back is looked at through sketches of its own, never kept."""
+    memory: Memory = world(tx).memory
+    shared = memory.sketches
+
+    def read(last: int) -> list[Row]:
+        return tx.all("kernel.index.sketches", Row, after=last, model=model)
+
+    if memory.may_learn(tx):
+        shared.extend(read)
+        return shared.nearest(vector, wanted, places)
+    own = Sketches(lambda: shared.sketcher)
+    own.extend(lambda _: read(shared.last))
+    return own.nearest(vector, wanted, places) + shared.nearest(vector, wanted, places)
+
+
+def _forget(tx: Tx, model: int, ids: Sequence[int], wanted: int) -> int:
+    """Drops the sketches of vectors that are gone, and says how many candidates to ask for next."""
+    memory: Memory = world(tx).memory
+    if not memory.may_learn(tx):
+        return wanted * 4
+    memory.sketches.drop(set(ids).difference(tx.all("kernel.index.live", int, ids=_json(ids), model=model)))
+    return wanted
 
 
 def _scored(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, _Near]:

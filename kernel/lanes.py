@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernel.embed import Embedding
 from kernel.errors import Fault
@@ -13,14 +13,22 @@ from kernel.store import Connection, Guard, Origin, Tx, World
 
 Work = Callable[[Tx], Any]
 GROUP_LIMIT = 256
+_interrupting = threading.Lock()  # an interrupt must not hit the connection's next call
 _WAL_PAGES = 2000
 _WAL_PAGES_HARD = 32000
+
+
+class Merge(NamedTuple):
+    """A call that may share statements with its neighbours: `many(tx, requests)` answers each, by value or Fault."""
+
+    many: Callable[[Tx, Sequence[Any]], list[Any]]
+    request: Any
 
 
 class Job:
     """One call on its way through a lane; `cancel()` before it starts means it never does."""
 
-    __slots__ = ("alone", "answer", "cancelled", "deliver", "loop", "origin", "running", "vectors", "work")
+    __slots__ = ("alone", "answer", "cancelled", "deliver", "loop", "merge", "origin", "running", "texts", "work")
 
     def __init__(
         self, work: Work, who: Origin, deliver: "Callable[[Job], None]", loop: asyncio.AbstractEventLoop | None = None
@@ -30,7 +38,8 @@ class Job:
         self.deliver = deliver
         self.loop = loop
         self.alone = False
-        self.vectors: Mapping[str, Embedding] | None = None
+        self.texts: Sequence[str] = ()
+        self.merge: Merge | None = None
         self.cancelled = False
         self.running: Connection | None = None
         self.answer: Any = None
@@ -38,9 +47,9 @@ class Job:
     def cancel(self) -> None:
         """Drops the job if it has not begun; interrupts it if it is a read under way."""
         self.cancelled = True
-        running = self.running
-        if running is not None:
-            running.interrupt()
+        with _interrupting:
+            if self.running is not None:
+                self.running.interrupt()
 
 
 class Lane:
@@ -50,10 +59,11 @@ class Lane:
         self._limit = limit
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._stopped = False
 
     def put(self, job: Job) -> None:
-        """Queues a job; raises Fault("busy") when the queue is full."""
-        if self._queue.qsize() >= self._limit:
+        """Queues a job; raises Fault("busy") when the queue is full or stopped."""
+        if self._stopped or self._queue.qsize() >= self._limit:
             raise Fault("busy", "The server is busy, try again.")
         self._queue.put(job)
 
@@ -80,11 +90,15 @@ class Lane:
 
     def stop(self) -> None:
         """Lets the threads finish what is queued, then ends them."""
+        self._stopped = True
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
         self._threads.clear()
+        late = [job for job in _rest(self._queue) if job is not None]
+        _fail(late, Fault("busy", "The server is stopping."))
+        _answer(late)
 
 
 class Store:
@@ -131,11 +145,15 @@ class Store:
         with_checkpoint.close()
 
     def write(
-        self, work: Work, who: Origin, vectors: Mapping[str, Embedding] | None = None, *, alone: bool = False
+        self, work: Work, who: Origin, *, texts: Sequence[str] = (), merge: Merge | None = None, alone: bool = False
     ) -> tuple[Job, asyncio.Future[Any]]:
-        """Queues `work` for the writer; the future answers after the commit, with a value or a Fault."""
+        """Queues `work` for the writer; the future answers after the commit, with a value or a Fault.
+
+        `texts` are embedded before the write lock is taken; an `alone` call gets a transaction of its own.
+        """
         job, future = self._job(work, who)
-        job.vectors = vectors
+        job.texts = texts
+        job.merge = merge
         job.alone = alone
         self._writes.put(job)
         return job, future
@@ -149,7 +167,10 @@ class Store:
     def read_now(self, work: Work, who: Origin) -> Any:
         """`work` on the calling thread's own reader; for work under about 50 microseconds, on the event loop only."""
         if self._inline is None:
-            self._inline = self._reader()
+            opened = self._guard(self._reader)
+            if isinstance(opened, Fault):
+                return opened
+            self._inline = opened
         return self._guard(self._inline.read, who, work)
 
     def write_sync(self, work: Work, who: Origin = Origin(), *, alone: bool = False) -> Any:
@@ -176,17 +197,24 @@ class Store:
         return db
 
     def _read_loop(self) -> None:
-        db: Connection | None = None
+        db: Connection | Fault | None = None
         while (jobs := self._reads.take(1)) is not None:
             job = jobs[0]
-            if not job.cancelled:
-                db = db or self._reader()
-                job.running = db
-                job.answer = self._guard(db.read, job.origin, job.work)
-                job.running = None
-                _answer(jobs)
-        if db is not None:
+            if job.cancelled:
+                continue
+            if not isinstance(db, Connection):
+                db = self._guard(self._reader)
+            job.answer = self._interruptible(db, job) if isinstance(db, Connection) else db
+            _answer(jobs)
+        if isinstance(db, Connection):
             db.close()
+
+    def _interruptible(self, db: Connection, job: Job) -> Any:
+        job.running = db
+        answer = self._guard(db.read, job.origin, job.work)
+        with _interrupting:
+            job.running = None
+        return answer
 
     def _write_loop(self) -> None:
         db = self._guard(self._writer)
@@ -205,18 +233,19 @@ class Store:
 
     def _writer(self) -> Connection:
         db = Connection(self.file, self.world, readonly=False, durable=self._durable)
-        db.pragma("wal_autocheckpoint", 0)
         db.load_vectors()
         return db
 
     def _commit(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
         outcome = self._guard(self._group, db, group)
         if not isinstance(outcome, Fault):
-            if db.wal_pages > _WAL_PAGES:
+            if db.wal_pages > _WAL_PAGES_HARD:
+                self._guard(db.checkpoint)  # between two groups it reaches the end, so the log starts over
+            elif db.wal_pages > _WAL_PAGES:
                 self._checkpoint.set()
             return db
         self._guard(db.rollback)
-        if outcome.code == "internal" and len(group) > 1:
+        if outcome.code not in ("busy", "storage") and len(group) > 1:
             return self._one_by_one(db, group)
         _fail(group, outcome)
         if outcome.code != "storage":
@@ -234,22 +263,47 @@ class Store:
         return kept
 
     def _group(self, db: Connection, group: Sequence[Job]) -> None:
+        vectors = self._embedded(group)
         tx = db.begin(group[0].origin)
-        for job in group:
-            if job.vectors:
-                tx.preload(job.vectors)
-            job.answer = db.call(tx, job.origin, self._guard, job.work)
+        tx.preload(vectors)
+        for run in _runs(group):
+            if len(run) == 1 or not self._merged(db, tx, run):
+                for job in run:
+                    job.answer = db.call(tx, job.origin, self._guard, job.work)
         db.commit(tx)
 
+    def _embedded(self, group: Sequence[Job]) -> dict[str, Embedding]:
+        """What the group will embed, computed before the lock; a failure is left for the call that needs it."""
+        texts = [text for job in group for text in job.texts]
+        embedder = self.world.embedder
+        if embedder is None or not texts:
+            return {}
+        found = self._guard(embedder.embed, texts)
+        return {} if isinstance(found, Fault) else dict(zip(texts, found, strict=True))
+
+    def _merged(self, db: Connection, tx: Tx, run: Sequence[Job]) -> bool:
+        """Whether the run was answered as one; if not, nothing of it stays and each call must run by itself."""
+        requests = [job.merge.request for job in run if job.merge]
+        many = run[0].merge and run[0].merge.many
+        answers = db.call(tx, run[0].origin, self._guard, lambda tx: many(tx, requests) if many else None)
+        if isinstance(answers, Fault):
+            return False
+        for job, answer in zip(run, answers, strict=True):
+            job.answer = answer
+        return True
+
     def _checkpoint_loop(self) -> None:
-        db: Connection | None = None
+        db: Connection | Fault | None = None
         while not self._closing:
             self._checkpoint.wait()
             self._checkpoint.clear()
-            if not self._closing:
-                db = db or Connection(self.file, self.world, readonly=False)
+            if self._closing:
+                break
+            if not isinstance(db, Connection):
+                db = self._guard(self._writer)
+            if isinstance(db, Connection):
                 self._guard(db.checkpoint)
-        if db is not None:
+        if isinstance(db, Connection):
             db.close()
 
 
@@ -261,6 +315,23 @@ def _groups(jobs: list[Job]) -> list[list[Job]]:
         else:
             groups[-1].append(job)
     return groups
+
+
+def _rest(queue: SimpleQueue[Job | None]) -> list[Job | None]:
+    return [queue.get() for _ in range(queue.qsize())]
+
+
+def _runs(group: Sequence[Job]) -> list[list[Job]]:
+    """Neighbours whose calls may be merged, everything else by itself, in order."""
+    runs: list[list[Job]] = []
+    for job in group:
+        last = runs[-1][-1] if runs else None
+        alike = last and last.merge and job.merge and last.merge.many is job.merge.many and last.origin == job.origin
+        if alike:
+            runs[-1].append(job)
+        else:
+            runs.append([job])
+    return runs
 
 
 def _fail(jobs: Sequence[Job], fault: Fault) -> None:

@@ -125,10 +125,11 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
     if not message.get("more_body", False) and message["type"] == "http.request":
         body: bytes = message.get("body", b"")
         return body if len(body) <= limit else None
-    return await _read_on(receive, message, limit)
+    return await read_on(receive, message, limit)
 
 
-async def _read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
+async def read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
+    """`read_body` from its first message on, for those who have read that one."""
     parts = bytearray()
     loop = asyncio.get_running_loop()
     start = loop.time()

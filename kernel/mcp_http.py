@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from kernel import admission
 from kernel import limits as bounds
-from kernel.envelope import Inbound, Refused, encoded_id, open_envelope
-from kernel.eras import INVALID_REQUEST, MODERN, PARSE_ERROR
+from kernel.envelope import Inbound, Refused, encoded_id, open_message
+from kernel.eras import INVALID_REQUEST, MODERN
 from kernel.limits import Header, Headers, Limits, Refusal
-from kernel.rpc import Service
+from kernel.rpc import Pace, Service
 from kernel.streams import Stream, watched
 
 Scope = Mapping[str, Any]
@@ -24,42 +26,53 @@ _REMEMBERED = 1024
 def endpoint(service_for: Callable[[bytes], Service], limits: Limits) -> App:
     """The ASGI callable; `service_for` picks the profile by the query string."""
     gate = _gate(limits)
+    most, depth = limits.body, limits.depth
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raw: Sequence[Header] = scope["headers"]
         headers = dict(raw)
         refusal = gate(scope["method"], raw, headers)
         if refusal is not None:
-            return await _refuse(send, refusal)
-        body = await bounds.read_body(receive, limits.body)
+            await _refuse(send, refusal)
+            return
+        message = await receive()
+        body = message.get("body", b"")
+        if message.get("more_body", False) or len(body) > most:
+            body = await bounds.read_on(receive, message, most)
         if body is None:
-            return await _refuse(send, Refusal(413, "Body too large or too slow"))
-        id_ = b"null"
-        version = admission.version_of(headers)
-        era = admission.era_of(version)
-        try:
-            if bounds.too_deep(body, limits.depth):
-                raise Refused(PARSE_ERROR, "Nested too deeply")
-            envelope = open_envelope(body)
-            if not admission.is_request(envelope, era, version):
-                return await _send(send, 202, b"")
-            id_ = encoded_id(envelope.id)  # pyright: ignore[reportArgumentType]
+            await _refuse(send, Refusal(413, "Body too large or too slow"))
+        else:
+            deep = body.count(b"{") + body.count(b"[") > depth and bounds.too_deep(body, depth)
             service = service_for(scope["query_string"])
-            inbound = admission.over_http(envelope, id_, era, version, raw, headers, service.mirrors)
-            answer = await _answer(service, inbound, receive, send)
-        except Refused as refused:
-            return await _send(send, era.http.get(refused.code, 200), refused.reply(id_))
-        if answer is not None:
-            await _send(send, 200, answer)
-        return None
+            await _respond(raw, headers, b"" if deep else body, service, receive, send)
 
     return app
 
 
-async def _answer(service: Service, inbound: Inbound, receive: Receive, send: Send) -> bytes | None:
-    pace = service.pace(inbound)
-    if pace == "now":
-        return await service.answer(inbound)
+async def _respond(
+    raw: Sequence[Header], headers: Headers, body: bytes, service: Service, receive: Receive, send: Send
+) -> None:
+    version = admission.version_of(headers)
+    era = admission.era_of(version)
+    id_, status = b"null", 200
+    answer: bytes | None = b""
+    try:
+        envelope = open_message(body)
+        if envelope.id is UNSET or envelope.method is UNSET:
+            admission.check_notice(envelope, era, version)
+            status = 202
+        else:
+            id_ = encoded_id(envelope.id)
+            inbound = admission.over_http(envelope, id_, era, version, raw, headers, service.mirrors)
+            pace = service.pace(inbound)
+            answer = await (service.answer(inbound) if pace == "now" else _wait(service, pace, inbound, receive, send))
+    except Refused as refused:
+        status, answer = era.http.get(refused.code, 200), refused.reply(id_)
+    if answer is not None:
+        await _send(send, status, answer)
+
+
+async def _wait(service: Service, pace: Pace, inbound: Inbound, receive: Receive, send: Send) -> bytes | None:
     # In the legacy era a lost connection says nothing about the call: the client may ask again and expects it done.
     watching = receive if inbound.era is MODERN else None
     if pace == "talking":
@@ -72,7 +85,7 @@ async def _answer(service: Service, inbound: Inbound, receive: Receive, send: Se
 def _gate(limits: Limits) -> Callable[[str, Sequence[Header], Headers], Refusal | None]:
     """The checks on method and headers; what depends on nothing but their values is remembered once it has passed."""
     passed: set[tuple[bytes | None, ...]] = set()
-    short = len(str(limits.body)) - 1
+    short, count, weight = len(str(limits.body)) - 1, limits.header_count, limits.header_bytes
 
     def gate(method: str, raw: Sequence[Header], headers: Headers) -> Refusal | None:
         if method != "POST":
@@ -81,9 +94,9 @@ def _gate(limits: Limits) -> Callable[[str, Sequence[Header], Headers], Refusal 
         key = (get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept"), get(b"content-encoding"))
         if (
             key in passed
-            and len(raw) == len(headers) <= limits.header_count
+            and len(raw) == len(headers) <= count
             and len(get(b"content-length", b"")) <= short
-            and bounds.weight(raw) <= limits.header_bytes
+            and len(b"".join([*headers, *headers.values()])) <= weight
         ):
             return None
         refusal = bounds.refuse(raw, headers, limits) or bounds.refuse_body(headers, limits) or _unacceptable(headers)

@@ -23,10 +23,12 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
     if sqlite_version() < OLDEST_SQLITE:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
-    if _count(db, files) == len(files):
+    applied = _count(db, files)
+    if db.pragma("journal_mode") != "wal":  # a new file, or a backup put in its place
+        db.pragma("journal_mode", "wal")
+    if applied == len(files):
         _verify(db, files)
         return 0
-    db.pragma("journal_mode", "wal")
     _claim(db)
     applied = sum(_apply(db, number, file) for number, file in enumerate(files, start=1))
     _verify(db, files)

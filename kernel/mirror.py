@@ -22,6 +22,7 @@ _BLANKS = b" \t"
 _WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")
+_NAMED = {method.name: method.named for method in METHODS.values() if method.named}
 _SCALARS = ("string", "integer", "boolean")
 
 
@@ -33,25 +34,24 @@ class Mirrored(NamedTuple):
     kind: str
 
 
-def check_single(raw: Sequence[Header], headers: Headers, named: Sequence[Mirrored] = ()) -> None:
+def check_single(raw: Sequence[Header], named: Sequence[Mirrored] = ()) -> None:
     """Raises Refused where a routing header comes twice: two readers could take two different copies."""
-    if len(raw) != len(headers):
-        doubled = repeated(raw).intersection((VERSION, METHOD, NAME, *(one.header for one in named)))
-        if doubled:
-            raise _mismatch(min(doubled).decode(), "appears more than once")
+    doubled = repeated(raw).intersection((VERSION, METHOD, NAME, *(one.header for one in named)))
+    if doubled:
+        raise _mismatch(min(doubled).decode(), "appears more than once")
 
 
 def check(headers: Headers, method: str, params: Params, named: Sequence[Mirrored] = ()) -> None:
     """Raises Refused where Mcp-Method, Mcp-Name or an Mcp-Param header is missing or says something else."""
     said = headers.get(METHOD)
-    if said is None or (said != method.encode() and said.strip(_BLANKS) != method.encode()):
+    if said != method.encode() and (said is None or said.strip(_BLANKS) != method.encode()):
         raise _mismatch("mcp-method", "does not match the method of the body")
-    known = METHODS.get(method)
-    if known is not None and known.named:
-        name: str | None = getattr(params, known.named, None)
-        said = headers.get(NAME)
-        if name is not None and not (said == name.encode() and name.isascii()) and unwrap(said) != name:
-            raise _mismatch("mcp-name", f"does not match params.{known.named} of the body")
+    field = _NAMED.get(method)
+    if field is not None:
+        name: str | None = getattr(params, field, None)
+        if name is not None and not (headers.get(NAME) == name.encode() and name.isascii()):
+            if unwrap(headers.get(NAME)) != name:
+                raise _mismatch("mcp-name", f"does not match params.{field} of the body")
     if named and isinstance(params, Call):
         _check_arguments(headers, params, named)
 

@@ -5,12 +5,24 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kernel.eras import CACHES, COUNTER_OFFER, HANDSHAKE_VERSIONS, LEGACY, MODERN_VERSIONS, SERVER_KEY, Cache, Era
+from kernel.eras import (
+    CACHES,
+    COUNTER_OFFER,
+    HANDSHAKE_VERSIONS,
+    LEGACY,
+    METHODS,
+    MODERN_VERSIONS,
+    SERVER_KEY,
+    Cache,
+    Era,
+)
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, Prompt, Resource, Template, Tool
 
 Object = dict[str, Any]
 NAME = "quipu"
+# Without a session there is nothing to remember: a level applies to no later call, a subscription to no later stream.
+_HEARD = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
 class Finish(NamedTuple):
@@ -43,12 +55,10 @@ def fixed(era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dial
     served = capabilities(tools, dialects)
     found = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, listed)}
     if era is LEGACY:
-        found["ping"] = close({}, _tail(era, version, ""))
+        found |= {name: close({}, _tail(era, version, "")) for name in _HEARD if METHODS[name].needs in ("", *served)}
     else:
         discovered = {"supportedVersions": list(MODERN_VERSIONS), "capabilities": served, **_about(dialects)}
         found["server/discover"] = close(discovered, listed)
-    if "logging" in served and era is LEGACY:
-        found["logging/setLevel"] = close({}, _tail(era, version, ""))
     if "prompts" in served:
         found["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.prompts]}, listed)
     if "resources" in served:
@@ -59,7 +69,10 @@ def fixed(era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dial
 
 def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
     """The answer to `initialize` by the version asked for; any other version gets the one under COUNTER_OFFER."""
-    shared = {"capabilities": capabilities(tools, dialects), "serverInfo": server_info(version), **_about(dialects)}
+    offered = capabilities(tools, dialects)
+    if "resources" in offered:
+        offered["resources"] = {"subscribe": True}
+    shared = {"capabilities": offered, "serverInfo": server_info(version), **_about(dialects)}
     plain = _tail(LEGACY, version, "")
     assert COUNTER_OFFER in HANDSHAKE_VERSIONS
     return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}

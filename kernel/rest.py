@@ -25,7 +25,14 @@ _JSON = "application/json"
 # Nobody over plain JSON is vouched for, and what a caller says of himself is no identity.
 _ACTOR = "anonymous"
 _PREFIX = "/tools/"
-_EDGE_CODES = {400: "invalid", 403: "forbidden", 413: "too_large", 415: "unsupported_media_type", 421: "misdirected"}
+_EDGE_CODES = {
+    400: "invalid",
+    403: "forbidden",
+    413: "too_large",
+    415: "unsupported_media_type",
+    421: "misdirected",
+    431: "headers_too_large",
+}
 _RETRY = (b"retry-after", b"1")
 
 
@@ -59,7 +66,7 @@ def edge_answer(status: int, code: str, message: str, extra: tuple[bytes, bytes]
 
 _NO_TOOL = edge_answer(404, "not_found", "There is no such tool; GET /tools lists them.")
 _WRONG_METHOD = edge_answer(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
-_TOO_LARGE = Refusal(413, "Body too large")
+_TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
 def tools_endpoint(dispatch: Dispatch, limits: Limits) -> App:
@@ -151,7 +158,8 @@ def _asked(ask: Ask) -> Answer:
 
 
 def _refused(refusal: Refusal) -> Answer:
-    return edge_answer(refusal.status, _EDGE_CODES.get(refusal.status, "invalid"), refusal.reason)
+    # A body may still be on its way, and nobody will read it.
+    return edge_answer(refusal.status, _EDGE_CODES[refusal.status], refusal.reason, (b"connection", b"close"))
 
 
 def _listed(bound: Bound) -> dict[str, Any]:

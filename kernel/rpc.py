@@ -1,6 +1,6 @@
 """The MCP methods of one profile, for both eras and any transport: a decoded request in, an encoded response out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -59,11 +59,12 @@ class Service:
             return "now"
         return "talking" if method == "prompts/get" and self._offers.talks(inbound.params.name) else "queued"
 
-    async def answer(self, inbound: Inbound) -> bytes:
+    def answer(self, inbound: Inbound) -> Coroutine[Any, Any, bytes]:
         """The response; raises Refused."""
+        return self._call(inbound) if inbound.method == "tools/call" else self._other(inbound)
+
+    async def _other(self, inbound: Inbound) -> bytes:
         method = inbound.method
-        if method == "tools/call":
-            return await self._call(inbound)
         fixed = self._fixed[inbound.era.name].get(method)
         if fixed is not None:
             if isinstance(inbound.params, envelope.Page) and inbound.params.cursor:

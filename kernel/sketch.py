@@ -1,7 +1,7 @@
 """Bit sketches of vectors in memory: a coarse nearest-neighbour stage over every vector, filtered by place."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROTATIONS = 2
+_SMALLEST = 64 // ROTATIONS
 _GROW = 1024
 
 
@@ -30,7 +31,7 @@ class Sketcher:
     def __init__(self, dimensions: int) -> None:
         import numpy as np
 
-        self._size = 1 << (dimensions - 1).bit_length()
+        self._size = max(_SMALLEST, 1 << (dimensions - 1).bit_length())
         self._flips = np.array([_signs(self._size, seed) for seed in range(ROTATIONS)], np.float32)[:, :dimensions]
         self._left = _matrix(1 << (self._size.bit_length() - 1) // 2)
         self._right = _matrix(self._size // len(self._left))
@@ -83,16 +84,25 @@ class Sketches:
 
     def extend(self, read: Callable[[int], Sequence[Row]]) -> None:
         """Adds the rows that `read(last)` gives: those with a larger id, in order."""
-        if rows := read(self._last):
+        while True:
+            last = self._last
+            rows = read(last)
             with self._lock:
-                self._append([row for row in rows if row.id > self._last])
+                if self._last >= last:
+                    self._append([row for row in rows if row.id > self._last])
+                    return
 
-    def reset(self) -> None:
-        """Forgets everything, so that the next search reads it anew."""
+    def drop(self, gone: Collection[int]) -> None:
+        """Forgets the rows of these ids; a search meanwhile sees them still, or no longer."""
+        import numpy as np
+
         with self._lock:
-            self._count = self._last = 0
-            self._ids = self._places = None
-            self._words = []
+            if not self._count or not gone:
+                return
+            kept = np.flatnonzero(~np.isin(self._ids[: self._count], np.fromiter(gone, np.int64, len(gone))))
+            self._ids, self._places = self._ids[kept], self._places[kept]
+            self._words = [column[kept] for column in self._words]
+            self._count = len(kept)
 
     def nearest(self, vector: bytes, limit: int, places: Sequence[int] | None) -> list[int]:
         """About `limit` row ids whose sketches differ least from that of `vector`, inside `places` if given."""

@@ -219,6 +219,8 @@ class Connection:
         self._db.execute("SAVEPOINT call")
         answer = guard(work, tx)
         if isinstance(answer, Fault):
+            if not self._db.in_transaction:  # a full or failing disk has ended the whole transaction
+                raise answer
             self._db.execute("ROLLBACK TO call")
             pending = tx._flushed if tx._flushed is not None else tx._later  # pyright: ignore[reportPrivateUsage]
             tx._later = pending[:kept]  # pyright: ignore[reportPrivateUsage]

@@ -60,7 +60,7 @@ class Stream:
             self._loop.call_soon_threadsafe(self._wake.set)
 
     async def run(self, answer: Coroutine[Any, Any, bytes], receive: Receive | None) -> bytes | None:
-        """The answer, or None where it ended a stream or where the client left; without `receive` nobody looks for that."""
+        """The answer, or None where it ended a stream or the client left; without `receive` nobody looks for that."""
         task = asyncio.ensure_future(answer)
         task.add_done_callback(lambda _: self._wake.set())
         watch = _Watch(receive, task)

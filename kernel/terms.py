@@ -1,6 +1,7 @@
 """Full-text queries from anybody's words: bigrams for scripts without spaces, rare words first, everything quoted."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,10 +13,18 @@ STOP_WORDS = frozenset(
     would you your""".split()
 )
 ENOUGH = 300
+SMALL = 2000
+MOST = 256
 _COMMON_SHARE = 0.25
-_CJK = "⺀-⿟々-〇ぁ-ゟ゠-ヿㇰ-ㇿ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𲎯ᄀ-ᇿ"
+# Han, kana, bopomofo and Hangul, less what the tokenizer takes for punctuation; written as numbers since some of these
+# characters change under normalisation.
+_CJK = (
+    r"\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
+    r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
+)
+_VARIANTS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _RUN = re.compile(f"[{_CJK}]+")
-_MIXED = re.compile(rf"[^\W_]*[{_CJK}]\w*")
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Term(NamedTuple):
@@ -31,24 +40,28 @@ def grams(text: str) -> str:
     if text.isascii():
         return ""
     parts: list[str] = []
-    for word in _MIXED.findall(text):
+    for word in _mixed(text):
         parts.extend(_RUN.sub(" ", word).split())
         for run in _RUN.findall(word):
             parts.extend(run[at : at + 2] for at in range(len(run)))
     return " ".join(parts)
 
 
+def glued(text: str) -> str:
+    """The words that stand glued to a CJK run, apart from it, for `query_words`."""
+    if text.isascii():
+        return ""
+    return " ".join(_RUN.sub(" ", word) for word in _mixed(text))
+
+
 def query_grams(text: str) -> list[Term]:
-    """The terms that find `grams`: the pairs of each run, or its one character as a prefix."""
+    """The terms that find the runs of `grams`: the pairs of each run, or its one character as a prefix."""
     if text.isascii():
         return []
     terms: dict[str, Term] = {}
-    for word in _MIXED.findall(text):
-        for piece in _RUN.sub(" ", word).split():
-            terms[piece] = Term(piece.lower(), piece)
-        for run in _RUN.findall(word):
-            pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-            terms.update((pair, Term(pair, pair, len(run) == 1)) for pair in pairs)
+    for run in _RUN.findall(_folded(text)):
+        pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        terms.update((pair, Term(pair, pair, len(run) == 1)) for pair in pairs)
     return list(terms.values())
 
 
@@ -65,25 +78,58 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
 def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, places: Sequence[int] | None) -> str:
     """An FTS5 expression that ranks by every useful word but visits only rows with a rare one; "" finds nothing.
 
-    `frequency` is the number of documents that hold a stem; a term without one is absent from the index.
+    `frequency` is the number of documents that hold a stem, over all places; a term without one is absent from the
+    index. In places with few documents, whose frequencies may be quite other ones, every row with a word is visited.
+    A rare word that picks the rows stands in the expression twice, and so weighs twice.
     """
-    present = [term for term in terms if term.prefix or frequency.get(term.stem)]
-    present.sort(key=lambda term: frequency.get(term.stem, 0))
+    present = _present(terms, frequency)
     if not present:
         return ""
+    if places is not None and sum(frequency.get(place_word(place), 0) for place in places) <= SMALL:
+        return _expression(_any(present), places)
     useful = [term for term in present if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or present
     rare = _rare(useful, frequency)
     words = _any(useful)
-    body = words if len(rare) == len(useful) else f"({_any(rare)}) AND ({words})"
-    body = f"{{text grams}} : ({body})"
-    if places is None:
-        return body
-    return f"place : ({' OR '.join(f'p{place}' for place in places)}) AND {body}"
+    return _expression(words if len(rare) == len(useful) else f"({_any(rare)}) AND ({words})", places)
+
+
+def match_any(terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None) -> str:
+    """An FTS5 expression that visits every row with any of the words, for when `match` found nothing."""
+    present = _present(terms, frequency)
+    return _expression(_any(present), places) if present else ""
+
+
+def place_word(place: int) -> str:
+    """The word that stands for a place in the index; nobody types it."""
+    return f"quipuplace{place}"
+
+
+def _folded(text: str) -> str:
+    """One spelling for what looks the same: composed, full width for kana, without variation selectors."""
+    return _VARIANTS.sub("", unicodedata.normalize("NFKC", text))
+
+
+def _mixed(text: str) -> list[str]:
+    return [word for word in _WORD.findall(_folded(text)) if _RUN.search(word)]
 
 
 def quote(word: str) -> str:
     """A word as an FTS5 string: no character of it can be syntax."""
     return '"' + word.replace('"', '""') + '"'
+
+
+def _present(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
+    """The terms the index holds, rarest first, and no more of them than a query can bear."""
+    present = [term for term in terms if term.prefix or frequency.get(term.stem)]
+    present.sort(key=lambda term: frequency.get(term.stem, 0))
+    return present[:MOST]
+
+
+def _expression(body: str, places: Sequence[int] | None) -> str:
+    body = f"{{text grams}} : ({body})"
+    if places is None:
+        return body
+    return f"place : ({' OR '.join(map(place_word, places))}) AND {body}"
 
 
 def _rare(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:

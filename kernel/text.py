@@ -19,6 +19,7 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 # Every blank that could pass for a space or a line end; U+3000 stays out, since it is the space of CJK prose.
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
+_REMEMBERED = 24
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _HIDDEN = re.compile(f"[{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]")
 _ESCAPED = re.compile(rf'["\\{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]')
@@ -77,7 +78,7 @@ def _entry(lines: list[str], mark: str, value: object, pad: str) -> None:
         if "\n" in value and _blockable(value := _SURROGATE.sub("\ufffd", value)):
             _literal(lines, mark, value, pad + "  ")
         else:
-            lines.append(f"{mark} {_string(value)}")
+            lines.append(f"{mark} {_key(value) if len(value) <= _REMEMBERED else _string(value)}")
     elif value is None or isinstance(value, int | float):
         lines.append(f"{mark} {_constant(value)}")
     elif isinstance(value, list | tuple):
@@ -125,7 +126,7 @@ def _string(text: str) -> str:
     return f'"{escaped}"'
 
 
-_key = lru_cache(maxsize=256)(_string)  # field names are few and come back with every call
+_key = lru_cache(maxsize=1024)(_string)  # field names, states and the time of a group come back with every call
 
 
 def _escape(found: re.Match[str]) -> str:

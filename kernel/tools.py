@@ -19,7 +19,11 @@ class Hints(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """One tool: `handler(tx, request) -> result`; with `talk` set, `handler(tx, request, turn) -> result`."""
+    """One tool: `handler(tx, request) -> result`; with `talk` set, `handler(tx, request, turn) -> result`.
+
+    `texts(request)` are the texts the handler will embed. `many(tx, requests)` does the work of several calls of one
+    group with set-based statements and gives a result or a Fault for each; a Fault must have changed nothing.
+    """
 
     name: str
     about: str
@@ -29,6 +33,7 @@ class Tool(NamedTuple):
     mode: Mode
     hints: Hints
     texts: Callable[[Any], Sequence[str]] | None = None
+    many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
     talk: bool = False
     input: Schema | None = None
 

@@ -52,9 +52,9 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
         with db.writing() as tx:
             found += _vectors(tx) + _documents(tx, dialects, repair=repair)
             if repair:
+                tx.run("kernel.upkeep.rebuild_full_text")
                 settle(tx)
                 tx.run("kernel.upkeep.delete_orphans")
-                tx.run("kernel.upkeep.rebuild_full_text")
         if repair:
             _embed_missing(db)
         return [finding for finding in found if finding.rows]

@@ -5,6 +5,13 @@ VALUES (:path, :content, :content_size, :now, :now)
 ON CONFLICT (path) DO NOTHING
 RETURNING path;
 
+-- name: add_many
+-- Rows are (path, content, size); gives back the paths that were free.
+INSERT INTO paths_memory (path, content, content_size, created_at, updated_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, :now, :now FROM json_each(:rows) WHERE true
+ON CONFLICT (path) DO NOTHING
+RETURNING path;
+
 -- name: replace
 UPDATE paths_memory
 SET content = :content, content_size = :content_size, updated_at = :now

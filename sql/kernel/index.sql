@@ -40,9 +40,14 @@ INSERT INTO doc_fts (rowid, text, grams, place)
 SELECT id, text, grams, place FROM doc_content WHERE id > :after;
 
 -- name: insert_vectors
--- Rows are (doc, scale, vector, sketch, tokens), the last three in hexadecimal; a document gone meanwhile is left out.
+-- Rows are (doc, scale, start and length of its tokens); the blobs hold all of them, one after the other. A document
+-- gone meanwhile is left out.
 INSERT INTO doc_vector (doc, model, place, scale, vector, sketch, tokens)
-SELECT d.id, :model, d.place, r.value ->> 1, unhex(r.value ->> 2), unhex(r.value ->> 3), unhex(r.value ->> 4)
+SELECT
+    d.id, :model, d.place, r.value ->> 1,
+    substr(:vectors, r.key * :vector_size + 1, :vector_size),
+    substr(:sketches, r.key * :sketch_size + 1, :sketch_size),
+    substr(:tokens, r.value ->> 2, r.value ->> 3)
 FROM json_each(:rows) AS r
 CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true
@@ -92,25 +97,28 @@ CROSS JOIN doc_term AS t ON t.term = s.value;
 -- name: sketches
 SELECT id, place, sketch FROM doc_vector WHERE id > :after AND model = :model AND scale > 0 ORDER BY id;
 
--- name: fresh
-SELECT id FROM doc_vector WHERE id > :after AND model = :model AND scale > 0 ORDER BY id DESC LIMIT :limit;
-
 -- name: score_vectors
-SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
-FROM json_each(:ids) AS i
-CROSS JOIN doc_vector AS v ON v.id = i.value
-JOIN doc AS d ON d.id = v.doc
-WHERE v.model = :model AND v.scale > 0
-ORDER BY similarity DESC
-LIMIT :limit;
+-- Ranks first and looks up names after, so that only the best cost a second look-up.
+SELECT d.id, d.space, d.key, 1.0 - s.distance
+FROM (
+    SELECT v.doc, vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS distance
+    FROM json_each(:ids) AS i
+    CROSS JOIN doc_vector AS v ON v.id = i.value
+    WHERE v.model = :model AND v.scale > 0
+    ORDER BY distance
+    LIMIT :limit
+) AS s
+CROSS JOIN doc AS d ON d.id = s.doc;
+
+-- name: live
+SELECT v.id FROM json_each(:ids) AS i CROSS JOIN doc_vector AS v ON v.id = i.value WHERE v.model = :model AND v.scale > 0;
 
 -- name: score_docs
-SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
+SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector))
 FROM json_each(:ids) AS i
 CROSS JOIN doc_vector AS v ON v.doc = i.value
-JOIN doc AS d ON d.id = v.doc
+CROSS JOIN doc AS d ON d.id = v.doc
 WHERE v.model = :model AND v.scale > 0
-ORDER BY similarity DESC
 LIMIT :limit;
 
 -- name: documents

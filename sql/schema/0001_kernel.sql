@@ -34,7 +34,7 @@ CREATE TABLE doc (
 CREATE INDEX doc_by_place ON doc (place);
 
 CREATE VIEW doc_content AS
-SELECT id, text, grams, 'p' || place AS place FROM doc;
+SELECT id, text, grams, 'quipuplace' || place AS place FROM doc;
 
 CREATE VIRTUAL TABLE doc_fts USING fts5 (
     text,

@@ -21,7 +21,7 @@ from model2vec import StaticModel
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 from kernel.embed import Embedder, Embedding, Vectors
-from kernel.model import wordpiece
+from kernel import wordpiece
 from kernel.wordpiece import BertRules, Characters, UnprovenError
 
 ROOT = Path(__file__).resolve().parents[2]

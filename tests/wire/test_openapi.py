@@ -1,0 +1,207 @@
+"""The OpenAPI document is one that a client generator can rely on, and says what the tools' own schemas say."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from kernel.errors import HTTP_STATUS, Fault
+from kernel.openapi import document
+from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, read, write
+
+SHARED = "#/components/schemas/"
+
+
+class Kin(msgspec.Struct):
+    name: str
+    children: list["Kin"] = []
+
+
+class Plant(msgspec.Struct, tag="plant", tag_field="action", forbid_unknown_fields=True):
+    kin: Kin
+
+
+class Fell(msgspec.Struct, tag="fell", tag_field="action", forbid_unknown_fields=True):
+    name: str
+
+
+class Empty(msgspec.Struct):
+    pass
+
+
+class Grown(msgspec.Struct):
+    root: Kin
+
+
+def tend(tx: Any, request: Plant | Fell) -> Grown:
+    """Plants or fells."""
+    return Grown(Kin("root"))
+
+
+def look(tx: Any, request: Empty) -> str:
+    """Describes the tree."""
+    return "a tree"
+
+
+def wish(tx: Any, request: Empty, turn: Turn) -> Grown | Ask:
+    """Asks first."""
+    return Ask({})
+
+
+def count(tx: Any, request: Empty) -> Grown:
+    """Counts wishes."""
+    return Grown(Kin("root"))
+
+
+def rendered(tool: Tool, result: Any) -> Reply:
+    return Reply(b"", "text/plain; charset=utf-8")
+
+
+def worded(fault: Fault) -> Reply:
+    return Reply(f"Error: {fault.message}".encode(), "text/plain; charset=utf-8", fault.code)
+
+
+def encoded(tool: Tool, result: Any) -> Reply:
+    return Reply(msgspec.json.encode(result), "application/json")
+
+
+def denied(fault: Fault) -> Reply:
+    return Reply(msgspec.json.encode({"error": fault.message}), "application/json", fault.code)
+
+
+TREES = Dialect("trees", "Grows trees.", (write(tend, Hints(title="Tend")), read(look)), rendered, worded)
+WISHES = Dialect("wishes", "Grants wishes.", (read(wish, talk=True), read(count)), encoded, denied)
+DOCUMENT = document((TREES, WISHES), "1.2.3")
+
+
+def closed(needed: list[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+
+
+def mapping(value: Any, names: str = ".*") -> dict[str, Any]:
+    return {"type": "object", "propertyNames": {"pattern": names}, "additionalProperties": value}
+
+
+TEXT = {"type": "string", "minLength": 1}
+REFERENCE = closed(["$ref"], **{"$ref": {"type": "string", "pattern": "^#/components/"}})
+SCHEMA = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
+MEDIA = mapping(closed(["schema"], schema=SCHEMA, examples=mapping(closed(["value"], value=True))), "^[a-z]+/[a-z.+-]+")
+HEADER = closed(["schema"], description=TEXT, schema=SCHEMA)
+RESPONSE = closed(["description", "content"], description=TEXT, content=MEDIA, headers=mapping(HEADER))
+BODY = closed(["content"], required={"type": "boolean"}, content=MEDIA)
+COMPONENT = "^[a-zA-Z0-9._-]+$"
+OPERATION = closed(
+    ["operationId", "tags", "description", "requestBody", "responses"],
+    operationId=TEXT,
+    tags={"type": "array", "items": TEXT, "minItems": 1},
+    summary=TEXT,
+    description=TEXT,
+    requestBody=BODY,
+    responses=mapping({"anyOf": [RESPONSE, REFERENCE]}, "^[2-5][0-9][0-9]$"),
+)
+# The part of the OpenAPI 3.1 specification that we use, with nothing beyond it allowed.
+OPENAPI = closed(
+    ["openapi", "info", "paths"],
+    openapi={"const": "3.1.0"},
+    info=closed(["title", "version"], title=TEXT, version=TEXT, summary=TEXT),
+    tags={"type": "array", "items": closed(["name"], name=TEXT, description=TEXT)},
+    paths=mapping(closed(["post"], post=OPERATION), "^/"),
+    components=closed([], schemas=mapping(SCHEMA, COMPONENT), responses=mapping(RESPONSE, COMPONENT)),
+)
+
+
+def references(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [found for item in value for found in references(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+    return own + [found for item in value.values() for found in references(item)]
+
+
+def test_the_document_is_valid_openapi() -> None:
+    Draft202012Validator(OPENAPI).validate(DOCUMENT)
+
+
+def test_every_reference_leads_somewhere_and_every_component_is_used_by_one() -> None:
+    components = DOCUMENT["components"]
+    named = {f"#/components/{kind}/{name}" for kind in components for name in components[kind]}
+    assert set(references(DOCUMENT)) == named
+
+
+def test_every_operation_has_an_id_of_its_own() -> None:
+    assert [path["post"]["operationId"] for path in DOCUMENT["paths"].values()] == ["tend", "look", "wish", "count"]
+
+
+def test_an_operation_says_what_the_tool_says() -> None:
+    responses = {str(status): f"#/components/responses/trees.{status}" for status in HTTP_STATUS.values()}
+    responses |= {status: f"#/components/responses/edge.{status}" for status in ("413", "415", "421")}
+    assert DOCUMENT["paths"]["/tools/tend"]["post"] == {
+        "operationId": "tend",
+        "tags": ["trees"],
+        "summary": "Tend",
+        "description": "Plants or fells.",
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": f"{SHARED}tend.input"}}},
+        },
+        "responses": {
+            "200": {
+                "description": "The tool's answer.",
+                "content": {
+                    "text/plain; charset=utf-8": {"schema": {"type": "string"}},
+                    "application/json": {"schema": {"$ref": f"{SHARED}tend.output"}},
+                },
+            },
+            **{status: {"$ref": name} for status, name in responses.items()},
+        },
+    }
+
+
+def test_an_error_response_shows_how_the_dialect_words_each_of_its_codes() -> None:
+    assert DOCUMENT["components"]["responses"]["trees.503"] == {
+        "description": "Too much work is waiting; try again.",
+        "headers": {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}},
+        "content": {
+            "text/plain; charset=utf-8": {
+                "schema": {"type": "string"},
+                "examples": {"busy": {"value": "Error: Too much work is waiting; try again."}},
+            }
+        },
+    }
+    assert DOCUMENT["components"]["responses"]["wishes.409"]["content"] == {
+        "application/json": {
+            "schema": {},
+            "examples": {
+                "conflict": {"value": {"error": "It exists already, somebody else holds it, or it changed meanwhile."}},
+                "disabled": {"value": {"error": "This is switched off."}},
+            },
+        }
+    }
+
+
+def test_a_tool_that_may_ask_first_says_so() -> None:
+    assert DOCUMENT["paths"]["/tools/wish"]["post"]["responses"]["409"] == {"$ref": "#/components/responses/edge.409"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fits", "value"),
+    [
+        ("tend.input", True, {"action": "plant", "kin": {"name": "oak", "children": [{"name": "acorn"}]}}),
+        ("tend.input", False, {"action": "plant", "kin": {"name": "oak", "children": [{}]}}),
+        ("tend.input", False, {"action": "burn"}),
+        ("tend.output", True, {"root": {"name": "oak"}}),
+        ("tend.output", False, {}),
+        ("error", True, {"error": {"code": "too_large", "message": "Body too large"}}),
+    ],
+)
+def test_a_shared_schema_judges_as_the_decoder_does(name: str, fits: bool, value: Any) -> None:
+    judge = Draft202012Validator({"$ref": f"{SHARED}{name}", "components": DOCUMENT["components"]})
+    assert judge.is_valid(value) == fits
+
+
+def test_the_validator_itself_refuses_what_openapi_does_not_have() -> None:
+    with pytest.raises(ValidationError):
+        Draft202012Validator(OPENAPI).validate({**DOCUMENT, "extra": 1})
