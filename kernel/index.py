@@ -348,7 +348,8 @@ def _nearest(
         near = _scored(tx, "kernel.index.score_vectors", vector, model, coarse, limit)
         if len(near) >= min(len(coarse), limit):
             break
-        wanted = _forget(tx, model, coarse, wanted)
+        _forget(tx, model, coarse)
+        wanted *= 4
     return near
 
 
@@ -368,13 +369,11 @@ def _coarse(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, wan
     return own.nearest(vector, wanted, places) + shared.nearest(vector, wanted, places)
 
 
-def _forget(tx: Tx, model: int, ids: Sequence[int], wanted: int) -> int:
-    """Drops the sketches of vectors that are gone, and says how many candidates to ask for next."""
+def _forget(tx: Tx, model: int, ids: Sequence[int]) -> None:
+    """Drops the sketches of vectors that are gone for everybody."""
     memory: Memory = world(tx).memory
-    if not memory.may_learn(tx):
-        return wanted * 4
-    memory.sketches.drop(set(ids).difference(tx.all("kernel.index.live", int, ids=_json(ids), model=model)))
-    return wanted
+    if memory.may_learn(tx):
+        memory.sketches.drop(set(ids).difference(tx.all("kernel.index.live", int, ids=_json(ids), model=model)))
 
 
 def _scored(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, _Near]:

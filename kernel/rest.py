@@ -163,7 +163,7 @@ def _refused(refusal: Refusal) -> Answer:
 
 
 def _listed(bound: Bound) -> dict[str, Any]:
-    dialect, tool, _ = bound
+    dialect, tool = bound.dialect, bound.tool
     shown = {
         "name": tool.name,
         "dialect": dialect.name,

@@ -84,13 +84,9 @@ class Sketches:
 
     def extend(self, read: Callable[[int], Sequence[Row]]) -> None:
         """Adds the rows that `read(last)` gives: those with a larger id, in order."""
-        while True:
-            last = self._last
-            rows = read(last)
+        if rows := read(self._last):
             with self._lock:
-                if self._last >= last:
-                    self._append([row for row in rows if row.id > self._last])
-                    return
+                self._append([row for row in rows if row.id > self._last])
 
     def drop(self, gone: Collection[int]) -> None:
         """Forgets the rows of these ids; a search meanwhile sees them still, or no longer."""

@@ -111,7 +111,11 @@ FROM (
 CROSS JOIN doc AS d ON d.id = s.doc;
 
 -- name: live
-SELECT v.id FROM json_each(:ids) AS i CROSS JOIN doc_vector AS v ON v.id = i.value WHERE v.model = :model AND v.scale > 0;
+-- Those of the given vectors that are there, or are younger than this snapshot.
+SELECT i.value
+FROM json_each(:ids) AS i
+LEFT JOIN doc_vector AS v ON v.id = i.value AND v.model = :model AND v.scale > 0
+WHERE v.id IS NOT NULL OR i.value > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'doc_vector');
 
 -- name: score_docs
 SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector))
