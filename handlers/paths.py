@@ -27,7 +27,6 @@ _LABELS = {
     "storage": "MEMORY_STORAGE_ERROR",
     "internal": "MEMORY_STORAGE_ERROR",
 }
-_MARKS = frozenset("_-. ")
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Letters and marks that leave nothing to see, so that two paths would look the same.
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
@@ -311,8 +310,8 @@ def _path(given: str) -> str:
     for segment in path.split("/"):
         if segment in {"", ".", ".."}:
             raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
-        known = all(letter in _MARKS or unicodedata.category(letter)[0] in "LNM" for letter in segment)
-        if not known or _UNSEEN.search(segment):
+        odd = (letter for letter in segment if letter not in "_-. " and unicodedata.category(letter)[0] not in "LNM")
+        if any(odd) or _UNSEEN.search(segment):
             raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
     return path
 

@@ -29,21 +29,21 @@ _NAME_KEPT = 64
 _NO_META = Meta()
 _LEGACY = {version.encode(): version for version in HANDSHAKE_VERSIONS}
 _MODERN = {version.encode(): version for version in MODERN_VERSIONS}
+_ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY), **dict.fromkeys(_MODERN, MODERN)}
 
 
-def version_of(headers: Headers) -> bytes | None:
-    """The version header, without the blanks that some HTTP parsers leave at its end."""
-    value = headers.get(mirror.VERSION)
-    return value if value is None else value.strip(b" \t")
-
-
-def era_of(version: bytes | None) -> Era:
-    """The era a version header speaks for; a request without one comes from before there was such a header."""
-    return LEGACY if version is None or version in _LEGACY else MODERN
+def spoken(headers: Headers) -> tuple[bytes | None, Era]:
+    """The version a request's header names and the era that speaks; a request without one is from before headers."""
+    version = headers.get(mirror.VERSION)
+    era = _ERAS.get(version)
+    if era is None and version is not None:
+        version = version.strip(b" \t")  # some HTTP parsers leave the blanks at its end
+        era = _ERAS.get(version)
+    return version, era or MODERN
 
 
 def check_notice(envelope: Message, era: Era, version: bytes | None) -> None:
-    """Lets pass what is only acknowledged, a notification or a legacy client's response; raises Refused for the rest."""
+    """Lets pass what is only acknowledged, a notification or a legacy response; raises Refused for the rest."""
     if envelope.method is UNSET:
         if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
             raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")

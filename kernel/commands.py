@@ -3,11 +3,16 @@
 import argparse
 import http.client
 import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import msgspec
 
 from kernel import app, upkeep
 from kernel.config import Config
+from kernel.dispatch import guard
+from kernel.errors import Fault
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect
 
@@ -23,17 +28,17 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     shared = app.world(config.model)
     app.prepare(config, shared)
     if arguments.command == "check":
-        found = upkeep.check(config.file, shared, app.DIALECTS, repair=arguments.repair)
+        found = _sure(partial(upkeep.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
         for finding in found:
             print(f"{finding.part}: {finding.rows} {finding.what}")
         print("repaired" if found and arguments.repair else "differences found" if found else "ok")
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
         target = arguments.target or config.data / f"quipu-{upkeep.stamp()}.db"
-        upkeep.backup(config.file, shared, target, _progress)
+        _sure(upkeep.backup, config.file, shared, target, _progress)
         print(target)
         return 0
-    print(f"{upkeep.reindex(config.file, shared, _progress)} vectors rebuilt")
+    print(f"{_sure(upkeep.reindex, config.file, shared, _progress)} vectors rebuilt")
     return 0
 
 
@@ -60,6 +65,14 @@ def health(port: int) -> int:
     finally:
         connection.close()
     return 0 if status == 200 else 1
+
+
+def _sure(work: Callable[..., Any], *args: Any) -> Any:
+    """`work(*args)`, where the engine's errors are Faults too."""
+    answer = guard(work, *args)
+    if isinstance(answer, Fault):
+        raise answer
+    return answer
 
 
 def _price(dialect: Dialect) -> int:

@@ -36,7 +36,7 @@ class Config(NamedTuple):
 
 def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
     """The settings as environment variables give them; raises Fault("invalid") naming the variable."""
-    durability = values.get("QUIPU_DURABILITY", "full")
+    durability = values.get("QUIPU_DURABILITY") or "full"
     if durability not in ("full", "normal"):
         raise Fault("invalid", "QUIPU_DURABILITY is full or normal")
     model = values.get("QUIPU_MODEL", "")

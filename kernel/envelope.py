@@ -40,7 +40,7 @@ class Icon(Struct):
     theme: Literal["light", "dark"] | None = None
 
 
-class Client(Struct):
+class Client(Struct, gc=False):
     """What a client says of itself."""
 
     name: str
@@ -65,7 +65,7 @@ class Sampling(Struct, omit_defaults=True):
     tools: Object | None = None
 
 
-class Capabilities(Struct, omit_defaults=True):
+class Capabilities(Struct, omit_defaults=True, gc=False):
     """What a client can do for a server."""
 
     elicitation: Elicitation | None = None
@@ -75,7 +75,7 @@ class Capabilities(Struct, omit_defaults=True):
     sampling: Sampling | None = None
 
 
-class Meta(Struct):
+class Meta(Struct, gc=False):
     """The part of `_meta` that the protocol reads; the modern era requires the first two."""
 
     version: str | UnsetType = field(name=eras.VERSION_KEY, default=UNSET)
@@ -85,7 +85,7 @@ class Meta(Struct):
     token: str | int | None = field(name="progressToken", default=None)
 
 
-class Params(Struct, kw_only=True):
+class Params(Struct, kw_only=True, gc=False):
     """What every request may carry."""
 
     meta: Meta | None = field(name="_meta", default=None)
@@ -97,34 +97,34 @@ class Page(Params):
     cursor: str | None = None
 
 
-class Turning(Params, kw_only=True):
+class Turning(Params, kw_only=True, gc=False):
     """A request that may be a later round of an earlier one; read only where that one asked for it."""
 
     answers: Raw = field(name="inputResponses", default=ABSENT)
     state: Raw = field(name="requestState", default=ABSENT)
 
 
-class Call(Turning, kw_only=True):
+class Call(Turning, kw_only=True, gc=False):
     """tools/call."""
 
     name: str
     arguments: Raw = ABSENT
 
 
-class Get(Turning, kw_only=True):
+class Get(Turning, kw_only=True, gc=False):
     """prompts/get."""
 
     name: str
     arguments: dict[str, str] | None = None
 
 
-class Read(Turning, kw_only=True):
+class Read(Turning, kw_only=True, gc=False):
     """resources/read."""
 
     uri: str
 
 
-class Subscribe(Params, kw_only=True):
+class Subscribe(Params, kw_only=True, gc=False):
     """resources/subscribe and resources/unsubscribe."""
 
     uri: str
@@ -156,7 +156,7 @@ class Context(Struct):
     arguments: dict[str, str] | None = None
 
 
-class Complete(Params, kw_only=True):
+class Complete(Params, kw_only=True, gc=False):
     """completion/complete."""
 
     ref: PromptRef | ResourceRef
@@ -164,13 +164,13 @@ class Complete(Params, kw_only=True):
     context: Context | None = None
 
 
-class SetLevel(Params, kw_only=True):
+class SetLevel(Params, kw_only=True, gc=False):
     """logging/setLevel."""
 
     level: eras.Level
 
 
-class Initialize(Params, kw_only=True):
+class Initialize(Params, kw_only=True, gc=False):
     """initialize."""
 
     protocolVersion: str
@@ -189,7 +189,7 @@ class Envelope(Struct):
     error: Raw = ABSENT
 
 
-class Called(Struct):
+class Called(Struct, gc=False):
     """A well-formed tools/call, which is most of the traffic, so that it takes one pass and not two."""
 
     jsonrpc: Literal["2.0"]
@@ -201,7 +201,7 @@ class Called(Struct):
 Message = Envelope | Called
 
 
-class Inbound(Struct):
+class Inbound(Struct, gc=False):
     """A request its transport let through; `id` is encoded, `level` the least log level wanted, None for no lines."""
 
     id: bytes

@@ -264,8 +264,8 @@ def fuse(hits: Sequence[Hit], text_weight: float, meaning_weight: float) -> list
         return [(0.0, hit) for hit in sorted(hits, key=lambda hit: hit.doc)]
 
     def score(hit: Hit) -> float:
-        text = text_weight * max(0.0, hit.text_rank or 0.0) / top_text if top_text > 0 else 0.0
-        meaning = meaning_weight * max(0.0, hit.similarity or 0.0) / top_meaning if top_meaning > 0 else 0.0
+        text = text_weight * (max(0.0, hit.text_rank or 0.0) / top_text) if top_text > 0 else 0.0
+        meaning = meaning_weight * (max(0.0, hit.similarity or 0.0) / top_meaning) if top_meaning > 0 else 0.0
         return (text + meaning) / total
 
     return sorted(((score(hit), hit) for hit in hits), key=lambda pair: (-pair[0], pair[1].doc))

@@ -52,8 +52,7 @@ def endpoint(service_for: Callable[[bytes], Service], limits: Limits) -> App:
 async def _respond(
     raw: Sequence[Header], headers: Headers, body: bytes, service: Service, receive: Receive, send: Send
 ) -> None:
-    version = admission.version_of(headers)
-    era = admission.era_of(version)
+    version, era = admission.spoken(headers)
     id_, status = b"null", 200
     answer: bytes | None = b""
     try:
@@ -69,7 +68,8 @@ async def _respond(
     except Refused as refused:
         status, answer = era.http.get(refused.code, 200), refused.reply(id_)
     if answer is not None:
-        await _send(send, status, answer)
+        await send(_head(status, answer))
+        await send({"type": "http.response.body", "body": answer})
 
 
 async def _wait(service: Service, pace: Pace, inbound: Inbound, receive: Receive, send: Send) -> bytes | None:
@@ -115,10 +115,11 @@ def _unacceptable(headers: Headers) -> Refusal | None:
 async def _refuse(send: Send, refusal: Refusal) -> None:
     # The body was not read, so the connection cannot carry another request; a plain GET has none.
     extra = (b"allow", b"POST") if refusal.status == 405 else (b"connection", b"close")
-    await _send(send, refusal.status, Refused(INVALID_REQUEST, refusal.reason).reply(), extra)
-
-
-async def _send(send: Send, status: int, body: bytes, *extra: Header) -> None:
-    entity = (_JSON, (b"content-length", b"%d" % len(body)), *extra) if body else _EMPTY
-    await send({"type": "http.response.start", "status": status, "headers": entity})
+    body = Refused(INVALID_REQUEST, refusal.reason).reply()
+    await send(_head(refusal.status, body, extra))
     await send({"type": "http.response.body", "body": body})
+
+
+def _head(status: int, body: bytes, *extra: Header) -> dict[str, Any]:
+    entity = [_JSON, (b"content-length", b"%d" % len(body)), *extra] if body else _EMPTY
+    return {"type": "http.response.start", "status": status, "headers": entity}

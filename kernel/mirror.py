@@ -49,9 +49,9 @@ def check(headers: Headers, method: str, params: Params, named: Sequence[Mirrore
     field = _NAMED.get(method)
     if field is not None:
         name: str | None = getattr(params, field, None)
-        if name is not None and not (headers.get(NAME) == name.encode() and name.isascii()):
-            if unwrap(headers.get(NAME)) != name:
-                raise _mismatch("mcp-name", f"does not match params.{field} of the body")
+        said = headers.get(NAME)
+        if name is not None and not (said == name.encode() and name.isascii()) and unwrap(said) != name:
+            raise _mismatch("mcp-name", f"does not match params.{field} of the body")
     if named and isinstance(params, Call):
         _check_arguments(headers, params, named)
 
@@ -60,8 +60,7 @@ def mirrored(schema: Schema) -> tuple[Mirrored, ...]:
     """The annotated arguments of an input schema; none where an annotation is one that clients must reject."""
     found: list[Mirrored] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
-    while waiting:
-        path, here = waiting.pop()
+    for path, here in waiting:  # it grows while it is walked
         token = here.get(_ANNOTATION)
         if token is not None:
             if not path or not _valid(token, here):

@@ -15,15 +15,16 @@ from kernel.errors import Fault
 from kernel.mirror import mirrored
 from kernel.offers import Offers, prompt_purpose
 from kernel.schema import input_schema
-from kernel.tools import Ask, Dialect, Reply
+from kernel.tools import Ask, Dialect, Reply, Tool
 from kernel.turns import Rounds
 
 Pace = Literal["now", "queued", "talking"]
 Tools = Literal["all", "read"]
 
 _OPEN = b'{"jsonrpc":"2.0","id":%b,"result":%b'
-_TEXT = b'{"jsonrpc":"2.0","id":%b,"result":{"content":[{"type":"text","text":%b}]%b'
-_BLOCKS = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b%b'
+_CALLED = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b,"isError":false%b'
+_FAILED = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b,"isError":true%b'
+_STRUCTURED = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b,"structuredContent":%b,"isError":false%b'
 _TOO_OLD = "This needs to ask you something first, which takes a client of protocol version 2026-07-28."
 _NAME_SHOWN = 128
 
@@ -38,6 +39,7 @@ class Service:
         offered = pages.capabilities(served, dialects)
         self.tools: Mapping[str, Bound] = {tool.name: dispatch.tools[tool.name] for tool in served}
         self.mirrors = {tool.name: found for tool in served if (found := mirrored(input_schema(tool)))}
+        self._paces: Mapping[str, Pace] = {tool.name: _pace(tool) for tool in served}
         self._dispatch = dispatch
         self._rounds = Rounds(seal_key)
         self._offers = Offers(dispatch, dialects, self._rounds.turn)
@@ -50,11 +52,7 @@ class Service:
         """Whether the answer comes at once, after a wait, or after a wait in which the handler may speak."""
         method = inbound.method
         if method == "tools/call":
-            bound = self.tools.get(inbound.params.name)
-            if bound is None:
-                return "now"
-            tool = bound.tool
-            return "talking" if tool.talk else "now" if tool.hints.short and tool.mode == "read" else "queued"
+            return self._paces.get(inbound.params.name, "now")
         if method not in self._methods:
             return "now"
         return "talking" if method == "prompts/get" and self._offers.talks(inbound.params.name) else "queued"
@@ -95,15 +93,15 @@ class Service:
     def _called(self, inbound: Inbound, reply: Reply) -> bytes:
         tail = self._ends[inbound.era.name].plain
         found = reply.structured
-        if reply.fault is not None:
-            rest = b',"isError":true' + tail
-        elif found is not None and (inbound.era is MODERN or found[:1] == b"{"):
-            rest = b',"structuredContent":%b,"isError":false%b' % (found, tail)
-        else:
-            rest = b',"isError":false' + tail
         if reply.content is not None:
-            return _BLOCKS % (inbound.id, reply.content, rest)
-        return _TEXT % (inbound.id, msgspec.json.encode(reply.body.decode("utf-8", "replace")), rest)
+            blocks = reply.content
+        else:
+            blocks = b'[{"type":"text","text":%b}]' % msgspec.json.encode(reply.body.decode("utf-8", "replace"))
+        if reply.fault is not None:
+            return _FAILED % (inbound.id, blocks, tail)
+        if found is not None and (inbound.era is MODERN or found[:1] == b"{"):
+            return _STRUCTURED % (inbound.id, blocks, found, tail)
+        return _CALLED % (inbound.id, blocks, tail)
 
     async def _talk(self, inbound: Inbound, bound: Bound, arguments: bytes) -> bytes:
         belongs = seal.purpose(inbound.actor, inbound.method, bound.tool.name, arguments)
@@ -151,6 +149,10 @@ def profiles(make: Callable[[Tools], Service]) -> Callable[[bytes], Service]:
         return made("read") if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else everything
 
     return choose
+
+
+def _pace(tool: Tool) -> Pace:
+    return "talking" if tool.talk else "now" if tool.hints.short and tool.mode == "read" else "queued"
 
 
 def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:

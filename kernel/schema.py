@@ -18,13 +18,14 @@ def input_schema(tool: Tool) -> Schema:
 def output_schema(tool: Tool) -> Schema | None:
     """The structured content as one object, or None where the result is not one."""
     parts = result_types(tool)
-    return _object(parts[0]) if len(parts) == 1 and issubclass(parts[0], msgspec.Struct) else None
+    one = parts[0] if len(parts) == 1 else None
+    return _object(one) if isinstance(one, type) and issubclass(one, msgspec.Struct) else None
 
 
 def _object(kind: Any) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
-    merged = _merge(arms, parts, root) if arms else dict(parts.pop(root["$ref"].removeprefix(_PREFIX)))
+    merged = _merge(arms, parts, root) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
     merged.pop("title", None)
     used = _reachable(merged, parts)
     return {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
@@ -45,11 +46,25 @@ def _merge(arms: list[str], parts: dict[str, Any], root: Schema) -> Schema:
         required = [name for name in schema.get("required", []) if name != tag]
         needs.append(f"{action}: {', '.join(required) or 'nothing more'}")
         for name, shape in schema["properties"].items():
-            properties.setdefault(name, {key: value for key, value in shape.items() if key != "default"})
+            if name != tag:
+                properties[name] = _either(properties.get(name), shape)
     properties[tag]["description"] = f"What to do, and what it needs. {'; '.join(needs)}."
     strict = all(parts[arm].get("additionalProperties") is False for arm in arms)
     merged: Schema = {"type": "object", "properties": properties, "required": [tag]}
     return {**merged, "additionalProperties": False} if strict else merged
+
+
+def _either(known: Schema | None, shape: Schema) -> Schema:
+    """What fits one shape or the other; the first description stays, a default belongs to one arm only."""
+    choices = _choices(known or shape)
+    choices += [choice for choice in _choices(shape) if choice not in choices]
+    words = {key: value for key, value in {**shape, **(known or {})}.items() if key == "description"}
+    return {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **words}
+
+
+def _choices(shape: Schema) -> list[Schema]:
+    bare = {key: value for key, value in shape.items() if key not in {"default", "description"}}
+    return [*bare.get("anyOf", [bare])]
 
 
 def _reachable(schema: Any, parts: dict[str, Any]) -> set[str]:

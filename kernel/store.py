@@ -196,6 +196,14 @@ class Connection:
         """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
         return self._db.execute(text, params or {}).fetchall()
 
+    def damage(self) -> list[str]:
+        """What the engine finds wrong with the file itself."""
+        try:
+            found = self._db.execute("PRAGMA integrity_check(10)").fetchall()
+        except apsw.CorruptError as error:
+            return [str(error)]
+        return [text for (text,) in found if text != "ok"]
+
     def begin(self, who: Origin) -> Tx:
         """A write transaction, holding the write lock of the file."""
         self._db.execute("BEGIN IMMEDIATE")

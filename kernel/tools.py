@@ -1,7 +1,8 @@
 """What a tool, a dialect and a reply are, and how a tool's types become JSON schema."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_type_hints
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from kernel.errors import Code, Fault
 
@@ -181,5 +182,6 @@ def exclusive(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) 
 
 def result_types(tool: Tool) -> tuple[type, ...]:
     """The result types of a tool with `Ask` left out, since an `Ask` never reaches structured content."""
-    parts = getattr(tool.result, "__args__", None) or (tool.result,)
+    union = get_origin(tool.result) in {Union, UnionType}
+    parts = get_args(tool.result) if union else (tool.result,)
     return tuple(part for part in parts if part is not Ask)

@@ -45,8 +45,8 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
     db = Connection(file, world, readonly=False)
     db.load_vectors()
     try:
-        broken = [row[0] for row in db.values("PRAGMA integrity_check(10)") if row[0] != "ok"]
-        if any("fts5" not in text for text in broken):
+        broken = [text for text in db.damage() if "fts5" not in text]
+        if broken:
             raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
         found = _full_text(db)
         with db.writing() as tx:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -87,6 +88,8 @@ class Chunks(dict[str, bytes]):
         self._characters = Characters(file.normalizer)
         self._width = width
         self._ask = ask
+        # Words come back in other chunks, with a comma behind them or a bracket before.
+        self._packed = lru_cache(_MEMO)(self._pack)
 
     def split(self, text: str) -> bytes:
         """The packed ids of any text, unknown ones included."""
@@ -103,12 +106,15 @@ class Chunks(dict[str, bytes]):
         except UnprovenError:
             ids = self._ask(chunk)
         else:
-            ids = b"".join([pack(self._pieces(word), self._width) for word in words])
+            ids = b"".join(map(self._packed, words))
         if len(chunk) <= _MEMO_LENGTH:
             if len(self) >= _MEMO:
                 self.clear()
             self[chunk] = ids
         return ids
+
+    def _pack(self, word: str) -> bytes:
+        return pack(self._pieces(word), self._width)
 
     def _pieces(self, word: str) -> list[int]:
         """The longest known piece from the left, again and again; one unknown id when nothing fits."""

@@ -1,0 +1,99 @@
+"""What every test may ask for: settings in a temporary directory, a running kernel, a tool called by name, a still
+clock. The model is read once for the whole run.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
+from kernel.embed import Embedder
+from kernel.tools import Ask, Reply, Turn
+
+Call = Callable[..., Reply]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def model_read_once() -> Iterator[None]:
+    """Every kernel of this run shares one Embedder per model folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "Embedder", cache(Embedder))
+        yield
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """The default settings, with the data in a directory that does not exist yet."""
+    return Config(data=tmp_path / "data")
+
+
+@pytest.fixture
+def kernel(config: Config) -> Iterator[Kernel]:
+    """A running kernel with every dialect and the model that ships."""
+    running = app.open_kernel(config)
+    yield running
+    running.store.close()
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    """One event loop for the whole test."""
+    with asyncio.Runner() as loop:
+        yield loop
+
+
+@pytest.fixture
+def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
+    """Makes a `call` for a dispatch of the test's own."""
+
+    def bind(dispatch: Dispatch) -> Call:
+        def call(name: str, /, *, by: str = "tester", turn: Turn | None = None, **arguments: Any) -> Reply | Ask:
+            raw = msgspec.json.encode(arguments)
+            return runner.run(dispatch.call(dispatch.tools[name], raw, by, turn))
+
+        return call
+
+    return bind
+
+
+@pytest.fixture
+def call(kernel: Kernel, caller: Callable[[Dispatch], Call]) -> Call:
+    """`call("add_memory", path="a", content="b")` is the Reply of that tool; `by` is the actor."""
+    return caller(kernel.dispatch)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, moment: str) -> None:
+        self.now = moment
+
+    def __call__(self) -> str:
+        return self.now
+
+    def move(self, **by: float) -> str:
+        """Moves by `timedelta(**by)`; the new time."""
+        later = datetime.fromisoformat(self.now) + timedelta(**by)
+        self.now = later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Time stands still for every transaction, and new ids count up: `prefix_1`, `prefix_2`."""
+    still = Clock("2026-01-02T03:04:05.678Z")
+    numbers = itertools.count(1)
+    monkeypatch.setattr("kernel.store.utc_now", still)
+    monkeypatch.setattr("kernel.migrate.utc_now", still)
+    monkeypatch.setattr("kernel.store.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
+    return still

@@ -1,0 +1,231 @@
+"""A server in a process of its own, writers that remember what they were answered, and a look at what is there."""
+
+import http.client
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from kernel import app, upkeep
+from kernel.config import MODEL
+from kernel.upkeep import Finding
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 60
+LOST = (http.client.HTTPException, OSError)
+Content = str | None  # None: dropped
+
+
+class Client:
+    """One keep-alive connection to the front door."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+
+    def call(self, tool: str, **arguments: Any) -> tuple[int, Any]:
+        """Status and decoded answer of one tool."""
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        self._connection.request("POST", f"/tools/{tool}", json.dumps(arguments), headers)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        return answer.status, json.loads(body) if answer.status == 200 else body
+
+    def get(self, path: str) -> int:
+        """The status of a GET."""
+        self._connection.request("GET", path)
+        answer = self._connection.getresponse()
+        answer.read()
+        return answer.status
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Server:
+    """`python -m kernel serve` on a port of its own."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.port = free_port()
+        begun = time.monotonic()
+        command = [sys.executable, "-m", "kernel", "serve", "--data", str(data), "--port", str(self.port)]
+        with (data.parent / f"server-{self.port}.log").open("wb") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        until(self.healthy, f"server on port {self.port}")
+        self.seconds = time.monotonic() - begun
+
+    def healthy(self) -> bool:
+        """Whether /healthz answers; a server that has ended is an error."""
+        assert self.process.poll() is None, "the server has ended"
+        client = Client(self.port)
+        try:
+            return client.get("/healthz") == 200
+        except LOST:
+            return False
+        finally:
+            client.close()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def serving(data: Path) -> Iterator[Server]:
+    """A server that is gone at the end of the block, whatever happens."""
+    data.mkdir(parents=True, exist_ok=True)
+    server = Server(data)
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(met: Callable[[], bool], what: str) -> None:
+    """Waits for what another process brings about."""
+    deadline = time.monotonic() + PATIENCE
+    while not met():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+class Writer(threading.Thread):
+    """Adds, replaces and drops memories under a prefix of its own; `known` is the ledger of what was answered."""
+
+    def __init__(self, port: int, name: str, seed: int, answered: Callable[[], object]) -> None:
+        super().__init__(name=name, daemon=True)
+        self.known: dict[str, Content] = {}
+        self.doubt: tuple[str, Content] | None = None
+        self.errors: list[bytes] = []
+        self.stopping = threading.Event()
+        self._port = port
+        self._random = random.Random(seed)
+        self._answered = answered
+
+    def run(self) -> None:
+        client = Client(self._port)
+        try:
+            while not self.stopping.is_set():
+                self._step(client)
+        except LOST:
+            return  # the server is gone: what was under way stays in doubt
+        finally:
+            client.close()
+
+    def _step(self, client: Client) -> None:
+        tool, path = self._choice()
+        content = None if tool == "drop_memory" else self._text()
+        arguments = {"path": path} if content is None else {"path": path, "content": content}
+        self.doubt = (path, content)
+        status, body = client.call(tool, **arguments)
+        if status == 200:
+            self.known[path] = content
+            self._answered()
+        else:
+            self.errors.append(body)
+        self.doubt = None
+
+    def _choice(self) -> tuple[str, str]:
+        living = [path for path, content in self.known.items() if content is not None][-20:]
+        dice = self._random.random()
+        if living and dice < 0.3:
+            return "replace_memory" if dice < 0.2 else "drop_memory", self._random.choice(living)
+        return "add_memory", f"{self.name}/{len(self.known):05}"
+
+    def _text(self) -> str:
+        words = self._random.choices(("quipu", "knots", "cords", "números", "日本語", "nul\0", '"', "\n"), k=8)
+        return " ".join([*words, str(self._random.random())])
+
+
+class Countdown:
+    """Sets `done` at the Nth answer."""
+
+    def __init__(self, count: int) -> None:
+        self.done = threading.Event()
+        self._lock = threading.Lock()
+        self._left = count
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left <= 0:
+                self.done.set()
+
+
+def finish(writers: Sequence[Writer]) -> None:
+    """Lets every writer end its call and waits for it."""
+    for writer in writers:
+        writer.stopping.set()
+    for writer in writers:
+        writer.join(PATIENCE)
+        assert not writer.is_alive()
+
+
+class Ledger:
+    """What is known of every path, over all writers and all lives of the server."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Content] = {}
+        self.doubts = 0
+
+    def take(self, writers: Sequence[Writer], data: Path) -> list[str]:
+        """Takes in what the writers were answered, and settles each doubt by looking; the paths that are wrong."""
+        stored = memories(data)
+        for writer in writers:
+            self.known |= writer.known
+            if writer.doubt is not None:
+                self.doubts += 1
+                path, new = writer.doubt
+                if stored.get(path) in (self.known.get(path), new):
+                    self.known[path] = stored.get(path)
+        expected = {path: content for path, content in self.known.items() if content is not None}
+        return sorted(path for path in expected.keys() | stored.keys() if expected.get(path) != stored.get(path))
+
+
+@contextmanager
+def engine(data: Path) -> Iterator[apsw.Connection]:
+    """The file as SQLite has it, read-only."""
+    db = apsw.Connection(str(data / "quipu.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def memories(data: Path) -> Mapping[str, str]:
+    """Content by path."""
+    with engine(data) as db:
+        return dict(db.execute("SELECT path, content FROM paths_memory").fetchall())
+
+
+def disagreements(data: Path) -> list[Finding | tuple[Any, ...]]:
+    """Where file, row, document, full text, vector and history do not tell the same story."""
+    with engine(data) as db:
+        rows = db.execute(
+            "SELECT coalesce(m.path, h.key), m.content, h.after FROM paths_memory AS m FULL JOIN ("
+            "SELECT key, after, max(id) FROM history WHERE space = 'paths' GROUP BY key) AS h ON h.key = m.path "
+            "WHERE m.content IS NOT h.after"
+        ).fetchall()
+    return [*upkeep.check(data / "quipu.db", app.world(MODEL), app.DIALECTS), *rows]

@@ -1,0 +1,174 @@
+"""Each command prints what it did and gives its status."""
+
+import argparse
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from kernel import app, commands
+from kernel.__main__ import main, parser, settings
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.errors import Fault
+from tests.conftest import Call
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(config: Config, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The status and the output of a command line, with the test's own settings."""
+
+    def command(*arguments: str, **changes: object) -> tuple[int, str]:
+        status = commands.run(parser().parse_args(arguments), config._replace(**changes))
+        return status, capsys.readouterr().out
+
+    return command
+
+
+def damage(config: Config, statement: str) -> None:
+    db = apsw.Connection(str(config.file))
+    db.execute(statement)
+    db.close()
+
+
+def test_check_says_ok_of_a_new_directory(run: Run) -> None:
+    assert run("check") == (0, "ok\n")
+
+
+def test_check_names_differences_and_mends_them_when_told_to(kernel: Kernel, call: Call, run: Run) -> None:
+    for path in ("a", "b"):
+        call("add_memory", path=path, content="hello")
+    damage(kernel.config, "DELETE FROM doc_vector")
+    line = "documents: 2 without a vector of the configured model\n"
+    assert run("check") == (1, f"{line}differences found\n")
+    assert run("check", "--repair") == (0, f"{line}repaired\n")
+    assert run("check") == (0, "ok\n")
+
+
+def test_reindex_counts_the_vectors(kernel: Kernel, call: Call, run: Run) -> None:
+    call("add_memory", path="a", content="hello")
+    assert run("reindex") == (0, "1 vectors rebuilt\n")
+
+
+def test_backup_names_its_file_and_puts_it_beside_the_data(
+    kernel: Kernel, call: Call, run: Run, tmp_path: Path
+) -> None:
+    call("add_memory", path="a", content="hello")
+    assert run("backup", str(tmp_path / "copy.db")) == (0, f"{tmp_path / 'copy.db'}\n")
+    status, printed = run("backup")
+    assert status == 0
+    named = Path(printed.strip())
+    assert named.parent == kernel.config.data
+    assert named.name.startswith("quipu-2")
+    for file in (named, tmp_path / "copy.db"):
+        db = apsw.Connection(str(file))
+        assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",)]
+        db.close()
+
+
+def test_a_damaged_file_is_told_in_one_line_without_a_traceback(
+    config: Config, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("check")
+    content = bytearray(config.file.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    config.file.write_bytes(content)
+    for command in ("check", "reindex"):
+        assert main([command, "--data", str(config.data)]) == 1
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("quipu: ")
+
+
+def test_a_file_held_by_another_process_is_told_as_busy(
+    kernel: Kernel, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store.BUSY_MILLISECONDS", 10)
+    other = apsw.Connection(str(kernel.config.file))
+    other.execute("BEGIN IMMEDIATE")
+    for command in ("check", "reindex"):
+        with pytest.raises(Fault, match="The store is busy"):
+            run(command)
+    other.close()
+
+
+def test_tools_are_listed_with_their_mode_and_words(run: Run) -> None:
+    status, printed = run("tools")
+    lines = printed.splitlines()
+    assert status == 0
+    assert len(lines) == sum(len(dialect.tools) for dialect in app.DIALECTS)
+    assert lines[0].split()[:3] == ["paths", "write", "add_memory"]
+
+
+def test_the_price_of_each_dialect_is_estimated_in_tokens(run: Run) -> None:
+    status, printed = run("tools", "--tokens")
+    assert status == 0
+    for line, dialect in zip(printed.splitlines(), app.DIALECTS, strict=True):
+        name, count, _, _, price, _ = line.split()
+        assert (name, int(count)) == (dialect.name, len(dialect.tools))
+        assert 50 < int(price) < 50_000
+
+
+@contextmanager
+def answering(status: int) -> Iterator[int]:
+    """A server on this machine that answers everything with one status; its port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(("status", "exit_status"), [(200, 0), (503, 1)])
+def test_health_is_what_the_server_says(run: Run, status: int, exit_status: int) -> None:
+    with answering(status) as port:
+        assert run("health", port=port)[0] == exit_status
+
+
+def test_health_of_a_server_that_is_not_there_is_bad(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(200) as port:
+        pass
+    assert commands.health(port) == 1
+    assert capsys.readouterr().err == f"quipu: no answer on port {port}: Connection refused\n"
+
+
+def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QUIPU_DATA", "/from/environment")
+    monkeypatch.setenv("PORT", "1234")
+
+    def chosen(*arguments: str) -> Config:
+        return settings(parser().parse_args(arguments))
+
+    assert (chosen("serve").data, chosen("serve").port) == (Path("/from/environment"), 1234)
+    given = chosen("serve", "--data", str(tmp_path), "--host", "::1", "--port", "0", "--model", "none")
+    assert (given.data, given.host, given.port, given.model) == (tmp_path, "::1", 0, None)
+
+
+def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "quipu.db").write_text(
+        "not a database, whatever its name says, and long enough to be read as one\n" * 9
+    )
+    assert main(["check", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "quipu: Cannot write to storage."
+
+
+def test_the_commands_of_the_parser_are_those_that_run() -> None:
+    actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
+    assert set(actions[0].choices) == {"serve", "stdio", "check", "backup", "reindex", "tools", "health"}

@@ -1,0 +1,70 @@
+"""Settings come from a mapping, and a wrong one is named."""
+
+from pathlib import Path
+
+import pytest
+
+from kernel.config import MODEL, Config, default_data, from_mapping
+from kernel.errors import Fault
+
+HOME = {"HOME": "/home/ada"}
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    data = Path("/home/ada/.local/share/quipu")
+    assert from_mapping(HOME, "linux") == Config(data=data)
+    assert from_mapping(HOME, "linux").file == data / "quipu.db"
+    assert (MODEL / "model.safetensors").exists()
+
+
+def test_every_variable_is_read() -> None:
+    values = {
+        "QUIPU_DATA": "/data", "HOST": "0.0.0.0", "PORT": "8080", "QUIPU_MODEL": "/models/own",
+        "QUIPU_DIALECTS": "paths, common ,", "QUIPU_READERS": "4", "QUIPU_WRITE_QUEUE": "10", "QUIPU_READ_QUEUE": "20",
+        "QUIPU_GROUP": "1", "QUIPU_DURABILITY": "normal", "QUIPU_ALLOWED_HOSTS": "memory.example",
+        "QUIPU_ALLOWED_ORIGINS": "https://a.example,https://b.example",
+    }  # fmt: skip
+    assert from_mapping(values, "linux") == Config(
+        data=Path("/data"), host="0.0.0.0", port=8080, model=Path("/models/own"), dialects=("paths", "common"),
+        readers=4, write_queue=10, read_queue=20, group=1, durable=False, allowed_hosts=("memory.example",),
+        allowed_origins=("https://a.example", "https://b.example"),
+    )  # fmt: skip
+
+
+def test_the_model_may_be_none_and_empty_variables_count_as_absent() -> None:
+    assert from_mapping({**HOME, "QUIPU_MODEL": "none"}, "linux").model is None
+    empty = {"QUIPU_DATA": "", "HOST": "", "PORT": " ", "QUIPU_MODEL": "", "QUIPU_READERS": "", "QUIPU_DURABILITY": ""}
+    assert from_mapping({**HOME, **empty}, "linux") == from_mapping(HOME, "linux")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("PORT", "65536", "PORT is a number from 0 to 65535"),
+        ("PORT", "-1", "PORT is a number from 0 to 65535"),
+        ("PORT", "http", "PORT is a number from 0 to 65535"),
+        ("PORT", "٣", "PORT is a number from 0 to 65535"),
+        ("QUIPU_READERS", "0", "QUIPU_READERS is a number from 1 to 64"),
+        ("QUIPU_GROUP", "1e3", "QUIPU_GROUP is a number from 1 to 10000"),
+        ("QUIPU_DURABILITY", "off", "QUIPU_DURABILITY is full or normal"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(name: str, value: str, message: str) -> None:
+    with pytest.raises(Fault) as raised:
+        from_mapping({**HOME, name: value}, "linux")
+    assert (raised.value.code, raised.value.message) == ("invalid", message)
+
+
+@pytest.mark.parametrize(
+    ("values", "platform", "wanted"),
+    [
+        (HOME, "linux", "/home/ada/.local/share/quipu"),
+        ({**HOME, "XDG_DATA_HOME": "/xdg"}, "linux", "/xdg/quipu"),
+        (HOME, "darwin", "/home/ada/Library/Application Support/quipu"),
+        ({"LOCALAPPDATA": "/local"}, "win32", "/local/quipu"),
+        ({"USERPROFILE": "/users/ada"}, "win32", "/users/ada/AppData/Local/quipu"),
+        ({}, "linux", ".local/share/quipu"),
+    ],
+)
+def test_data_lies_where_the_platform_keeps_it(values: dict[str, str], platform: str, wanted: str) -> None:
+    assert default_data(values, platform) == Path(wanted)

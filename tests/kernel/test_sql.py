@@ -1,0 +1,56 @@
+"""Named blocks become statements; what could be lost without a word is an error."""
+
+from pathlib import Path
+
+import pytest
+
+from kernel import sql
+from kernel.sql import Statement, parse
+
+FILE = Path("brain/links.sql")
+
+
+def test_a_block_is_a_name_a_description_and_one_statement() -> None:
+    source = """-- name: add
+-- Gives the id back
+-- only if it was free.
+INSERT INTO brain_link (id) VALUES (:id)
+RETURNING id;
+
+-- name: count
+
+SELECT count(*) -- all of them
+FROM brain_link;
+"""
+    assert parse(source, "brain.links", FILE) == {
+        "brain.links.add": Statement(
+            "INSERT INTO brain_link (id) VALUES (:id)\nRETURNING id",
+            "Gives the id back only if it was free.",
+            FILE,
+        ),
+        "brain.links.count": Statement("SELECT count(*) -- all of them\nFROM brain_link", "", FILE),
+    }
+
+
+@pytest.mark.parametrize(
+    "source", ["-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;", "-- name: a\n", "-- name: a\n-- only words"]
+)
+def test_a_repeated_or_empty_block_is_an_error_that_names_it(source: str) -> None:
+    with pytest.raises(ValueError, match=r"brain/links\.sql: statement brain\.links\.a is empty or stands twice"):
+        parse(source, "brain.links", FILE)
+
+
+def test_keys_are_the_path_and_the_name_and_migrations_are_not_among_them(tmp_path: Path) -> None:
+    for name, text in {
+        "paths.sql": "-- name: get\nSELECT 1;",
+        "brain/links.sql": "-- name: get\nSELECT 2;",
+        "schema/0001_kernel.sql": "CREATE TABLE doc (id INTEGER);",
+        "schema/0002_paths.sql": "CREATE TABLE paths (id INTEGER);",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert {key: statement.text for key, statement in sql.load(tmp_path).items()} == {
+        "brain.links.get": "SELECT 2",
+        "paths.get": "SELECT 1",
+    }
+    assert [file.name for file in sql.migrations(tmp_path)] == ["0001_kernel.sql", "0002_paths.sql"]

@@ -1,0 +1,325 @@
+"""Anybody's words become a full-text query that finds what they say and cannot be anything but words."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.index import Hit
+from kernel.store import Tx, tokenize
+from kernel.terms import ENOUGH, MOST, SMALL, STOP_WORDS, Term, glued, grams, match, match_any, query_grams, query_words
+from kernel.terms import quote as quoted
+from tests.kernel.shelves import SOMEBODY, Shelf, shelf_in
+
+CJK = st.characters(min_codepoint=0x3041, max_codepoint=0x9FFF, categories=["Lo"])
+MANY = settings(max_examples=200, deadline=None)
+
+PROBES = [
+    "c++", "don't", "foo-bar", "user@example.com", "a.b", "https://example.com/a?b=c&d=e#f", '"', '""', '"""',
+    "AND", "OR", "NOT", "NEAR", "foo AND", "AND foo", "foo OR OR bar", "NOT foo", "foo NOT bar", "", "   ", "*", "foo*",
+    "*foo", "nosuch:x", "title:x", "text:x", "{title}:x", "{text grams}:x", "-text:x", "place:quipuplace1", "^x", "^",
+    '"a" NEAR/2 "b"', "NEAR(foo bar, 3)", "(" * 2000, "(foo" * 500, "foo + bar", "foo\0bar", "\0", "😀", "👩‍👩‍👧 foo",
+    "foo\\bar", "'; DROP TABLE doc; --", "%", "foo_bar", "foo, bar; baz", "$1.50", "[foo]", "<foo>", "foo/bar\\baz",
+    "\ufeff", "\u202e", "{}", ":", "x:", "+", "-", "--", "foo^2", "~foo",
+]  # fmt: skip
+DOCUMENTS = [
+    "c", "don", "t", "foo", "bar", "foo bar", "baz", "user", "example", "com", "a", "b", "https", "d", "e", "f", "and",
+    "or", "not", "near", "x", "title", "text", "grams", "place", "nosuch", "drop", "table", "doc", "1", "50", "2", "3",
+    "quipuplace", "other words",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    """Documents whose keys are their numbers in DOCUMENTS, searched by words alone."""
+    with shelf_in(tmp_path_factory.mktemp("words"), None) as shelf:
+        shelf.put(DOCUMENTS)
+        yield shelf
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    """One document per script, under its place in SCRIPTS."""
+    with shelf_in(tmp_path_factory.mktemp("scripts"), None) as shelf:
+        shelf.put([text for text, _, _ in SCRIPTS])
+        yield shelf
+
+
+class Row(NamedTuple):
+    text: str
+    found: list[str]
+    missed: list[str]
+
+
+SCRIPTS = [
+    Row(
+        "使用Python编程",
+        ["python", "PYTHON", "编程", "使用", "用", "程", "使用Python编程", "用python编"],
+        ["使程", "java"],
+    ),
+    Row("東京都に住んでいます", ["東京", "京都", "都に", "住んで", "東", "す", "います"], ["東都", "大阪"]),
+    Row("ジョン・スミスがパーティーに来た", ["スミス", "ジョン", "ジョン・スミス", "パーティー", "来た"], ["ミン"]),
+    Row("ﾃﾞｰﾀﾍﾞｰｽ を更新", ["データベース", "ﾃﾞｰﾀﾍﾞｰｽ", "データ", "ﾍﾞｰｽ", "更新"], ["デベ"]),
+    Row(unicodedata.normalize("NFD", "がぎぐ 서울특별시"), ["がぎ", "ぎぐ", "서울", "특별", "별시"], ["かき", "시서"]),
+    Row("서울특별시에서 만나요", ["서울", "특별시", "울", "만나", "나요"], ["서만", "부산"]),
+    Row("𠀋𡈽𡌛の字", ["𠀋𡈽", "𡈽𡌛", "𡌛", "𡌛の", "𠀋"], ["𠀋𡌛"]),
+    Row("奈良県葛\U000e0100城市", ["葛城", "葛城市", "奈良"], ["良葛"]),
+    Row("我们决定 deploy到生产环境 running测试", ["deploy", "生产", "run", "running", "决定", "runs"], ["们生"]),
+    Row("ＰＹＴＨＯＮの本", ["python", "の本", "ＰＹＴＨＯＮの"], ["本の"]),
+    Row("⽇本の⼭", ["日本", "山"], ["本山"]),
+    Row("ㄅㄆㄇ注音 ㅋㅋㅋ", ["ㄅㄆ", "注音", "ㅋㅋ"], ["ㄆㄅ"]),
+    Row("版本v2.0发布foo_bar完成", ["发布", "v2", "foo", "bar", "foo_bar", "完成"], ["本发"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("plain ascii", ""),
+        ("naïve café", ""),
+        ("日", "日"),
+        ("日本", "日本 本"),
+        ("日本語", "日本 本語 語"),
+        ("日本 語", "日本 本 語"),
+        ("使用Python编程", "Python 使用 用 编程 程"),
+        ("a日b本c", "a b c 日 本"),
+        ("x_日本_y", "日本 本"),
+        ("日本。東京！", "日本 本 東京 京"),
+        ("ｶﾞｽ", "ガス ス"),
+        ("か\u3099", "が"),
+        ("葛\U000e0100城", "葛城 城"),
+        ("𠀋𡈽", "𠀋𡈽 𡈽"),
+    ],
+)
+def test_grams_are_the_overlapping_pairs_the_last_character_and_the_words_glued_to_a_run(
+    text: str, expected: str
+) -> None:
+    assert grams(text) == expected
+
+
+@MANY
+@given(st.text(CJK, min_size=1, max_size=30), st.text("aZ9 é_.-", max_size=5), st.data())
+def test_every_word_inside_a_run_is_found_by_its_pairs(run: str, around: str, data: st.DataObject) -> None:
+    folded = unicodedata.normalize("NFKC", run)
+    at = data.draw(st.integers(0, len(folded) - 1))
+    word = folded[at : at + data.draw(st.integers(1, 4))]
+    held = grams(around + run + around).split()
+
+    assert all(
+        any(piece.startswith(term.stem) for piece in held) if term.prefix else term.stem in held
+        for term in query_grams(word)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", []),
+        ("日", [Term("日", "日", prefix=True)]),
+        ("日本", [Term("日本", "日本")]),
+        ("日本語 日本", [Term("日本", "日本"), Term("本語", "本語")]),
+        ("Python编程", [Term("编程", "编程")]),
+    ],
+)
+def test_a_run_is_looked_up_by_its_pairs_and_a_single_character_as_a_prefix(text: str, expected: list[Term]) -> None:
+    assert query_grams(text) == expected
+
+
+def test_words_glued_to_a_run_are_given_apart_from_it() -> None:
+    assert glued("plain words") == ""
+    assert glued("使用Running编程 v2版").split() == ["Running", "v2"]
+
+
+@pytest.mark.parametrize("row", SCRIPTS, ids=lambda row: row.text[:8])
+def test_scripts_without_spaces_are_found_by_any_word_in_them(scripts: Shelf, row: Row) -> None:
+    key = str(SCRIPTS.index(row))
+
+    assert [query for query in row.found if key not in scripts.by_words(query)] == []
+    assert [query for query in row.missed if key in scripts.by_words(query)] == []
+
+
+def test_every_character_that_counts_as_cjk_is_a_token_of_its_own_for_the_index(words: Shelf) -> None:
+    letters = [chr(point) for point in (*range(0x1100, 0xD800), *range(0xE000, 0x33000))]
+    counted = {letter for letter in letters if grams(letter) == letter}
+
+    def odd(tx: Tx) -> list[str]:
+        split = {letter: tokenize(tx, letter) for letter in counted}
+        return [letter for letter, tokens in split.items() if [token[2] for token in tokens] != [letter]]
+
+    assert len(counted) > 100_000
+    assert words.reader.read(SOMEBODY, odd) == []
+
+
+def test_a_long_text_without_spaces_costs_no_more_than_its_length() -> None:
+    assert grams("é" * 1_000_000) == ""
+    assert len(grams("日" * 300_000)) == 899_998
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("deploy the API", ["deploy", "API"]),
+        ("The the THE", ["The"]),
+        ("to be or not to be", ["to", "be", "or", "not"]),
+        ("running runs run", ["running"]),
+        ("who wrote it", ["wrote"]),
+        ("", []),
+        ("!?", []),
+    ],
+)
+def test_words_are_looked_up_once_and_stop_words_only_where_nothing_else_is_left(
+    words: Shelf, text: str, expected: list[str]
+) -> None:
+    def looked_up(tx: Tx) -> list[str]:
+        return [term.surface for term in query_words(text, tokenize(tx, text))]
+
+    assert words.reader.read(SOMEBODY, looked_up) == expected
+
+
+def test_a_query_is_an_or_of_quoted_words_in_the_columns_of_the_text() -> None:
+    terms = [Term("say", 'say "hi"'), Term("日", "日", prefix=True), Term("gone", "gone")]
+
+    assert match(terms, {"say": 1}, 100, None) == '{text grams} : ("日"* OR "say ""hi""")'
+    assert match(terms, {"say": 1}, 100, [7, 8]) == (
+        'place : (quipuplace7 OR quipuplace8) AND {text grams} : ("日"* OR "say ""hi""")'
+    )
+
+
+def test_words_that_are_nowhere_make_no_query() -> None:
+    assert match([Term("gone", "gone")], {}, 100, None) == ""
+    assert match_any([Term("gone", "gone")], {}, None) == ""
+    assert match([], {}, 0, [1]) == ""
+
+
+def test_only_rows_with_a_rare_word_are_visited_while_every_useful_word_ranks() -> None:
+    terms = [Term(name, name) for name in ("common", "middling", "rare", "rarest")]
+    known = {"common": 6000, "middling": 2000, "rare": ENOUGH - 1, "rarest": 1}
+
+    rare, every = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
+    assert match(terms, known, 10_000, None) == f"{{text grams}} : (({rare}) AND ({every}))"
+    assert match_any(terms, known, None) == f'{{text grams}} : ({every} OR "common")'
+
+
+def test_the_first_word_is_visited_however_common_and_common_words_are_kept_where_there_are_no_others() -> None:
+    assert match([Term("a", "a")], {"a": 9000}, 10_000, None) == '{text grams} : ("a")'
+
+
+def test_a_place_with_few_documents_is_searched_for_every_word() -> None:
+    terms = [Term("common", "common"), Term("rare", "rare")]
+    known = {"common": 9000, "rare": 1, "quipuplace1": SMALL, "quipuplace2": 1}
+
+    assert match(terms, known, 10_000, [1]) == 'place : (quipuplace1) AND {text grams} : ("rare" OR "common")'
+    assert match(terms, known, 10_000, [1, 2]) == 'place : (quipuplace1 OR quipuplace2) AND {text grams} : ("rare")'
+
+
+def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:
+    terms = [Term(f"w{number}", f"w{number}") for number in range(2 * MOST)]
+    known = {term.stem: number + 1 for number, term in enumerate(terms)}
+
+    assert match_any(terms, known, None).count(" OR ") == MOST - 1
+    assert '"w0"' in match_any(terms, known, None)
+
+
+def expected_keys(text: str) -> set[str]:
+    """The documents that hold a word of the text, by the plainest reading of both."""
+    asked = set(re.findall(r"[^\W_]+", text.lower()))
+    asked = asked - STOP_WORDS or asked
+    return {str(number) for number, document in enumerate(DOCUMENTS) if asked & set(document.split())}
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: repr(probe)[:20])
+def test_no_text_is_syntax(words: Shelf, probe: str) -> None:
+    assert words.by_words(probe) == expected_keys(probe)
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: repr(probe)[:20])
+def test_no_text_is_syntax_inside_a_place_either(words: Shelf, probe: str) -> None:
+    assert words.by_words(probe, within=[("shelf", "")]) == expected_keys(probe)
+    assert words.by_words(probe, within=[("shelf", "elsewhere")]) == set()
+
+
+@MANY
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["foo", "bar", "baz", "near", "x", "title", "text", "user", "and", "not", "FOO", "NEAR"]),
+            st.text(" \t\n\"'*^(){}:+-~.,;\\/@#!?%&|<>=[]$`\0\x1b", min_size=1, max_size=6),
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_stands_between_words_they_find_the_same(words: Shelf, parts: list[tuple[str, str]]) -> None:
+    text = "".join(word + between for word, between in parts)
+
+    assert words.by_words(text) == words.by_words(" ".join(word for word, _ in parts)) == expected_keys(text)
+
+
+@MANY
+@given(st.text(max_size=60))
+def test_any_text_at_all_can_be_searched_for(words: Shelf, text: str) -> None:
+    assert words.by_words(text) <= {str(number) for number in range(len(DOCUMENTS))}
+
+
+@given(st.text(max_size=20))
+def test_a_quoted_word_is_one_string_whatever_it_holds(word: str) -> None:
+    inside = quoted(word)[1:-1]
+
+    assert inside.replace('""', "").count('"') == 0
+    assert inside.replace('""', '"') == word
+
+
+WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"]
+
+
+class Ranking(NamedTuple):
+    """A ranked row, as SQL gives it."""
+
+    doc: int
+    rank: float
+
+
+def plain(shelf: Shelf, words: list[str], limit: int) -> list[Ranking]:
+    query = "{text grams} : (" + " OR ".join(f'"{word}"' for word in words) + ")"
+    return shelf.reader.read(SOMEBODY, lambda tx: tx.all("kernel.index.lexical", Ranking, query=query, limit=limit))
+
+
+def ranked(hits: list[Hit]) -> list[Ranking]:
+    return [Ranking(hit.doc, hit.text_rank or 0.0) for hit in hits]
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    """Two thousand documents; the word at place n of WORDS stands in every (n + 5)th."""
+    with shelf_in(tmp_path_factory.mktemp("forest"), None) as shelf:
+        shelf.put(
+            [
+                " ".join([f"filler{number % 7}"] * (number % 5 + 1))
+                + "".join(f" {word}" for place, word in enumerate(WORDS) if number % (place + 5) == 0)
+                + (" yew" if number % 200 == 0 else "")
+                + (" zelkova" if number % 100 == 1 else "")
+                for number in range(2000)
+            ]
+        )
+        yield shelf
+
+
+@pytest.mark.parametrize("asked", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"], ["yew", "heath"]])
+def test_the_best_by_rare_words_are_the_best_by_all_where_all_are_few(forest: Shelf, asked: list[str]) -> None:
+    hits = ranked(forest.search(" ".join(asked), semantic=False, limit=2000))
+
+    assert dict(hits) == pytest.approx(dict(plain(forest, asked, 2000)))
+    assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=True)
+
+
+def test_rows_without_a_rare_word_are_left_out_and_rare_words_weigh_twice_in_the_others(forest: Shelf) -> None:
+    asked = ["yew", "amber", "birch"]
+    every, rare = dict(plain(forest, asked, 2000)), dict(plain(forest, asked[:1], 2000))
+
+    hits = ranked(forest.search(" ".join(asked), semantic=False, limit=2000))
+
+    assert dict(hits) == {doc: pytest.approx(every[doc] + rare[doc]) for doc in rare}

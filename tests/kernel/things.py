@@ -1,0 +1,69 @@
+"""A table of things and a store over it: the smallest world in which the store can be watched."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernel.dispatch import guard
+from kernel.lanes import Store
+from kernel.store import Connection, Tx, World, defer, settle
+
+STATEMENTS = {
+    "thing.add": "INSERT INTO thing (name) VALUES (:name)",
+    "thing.add_many": "INSERT INTO thing (name) SELECT value FROM json_each(:names)",
+    "thing.rename": "UPDATE thing SET name = :name",
+    "thing.names": "SELECT name FROM thing ORDER BY id",
+    "thing.count": "SELECT count(*) FROM thing",
+    "thing.forever": "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    "thing.quoted": 'SELECT "no such column"',
+    "thing.load": "SELECT load_extension('vec0')",
+    "thing.huge": "SELECT zeroblob(:size)",
+}
+THING_WORLD = World(STATEMENTS)
+
+
+def things(file: Path, world: World = THING_WORLD) -> Connection:
+    """A writer on a file that has the table."""
+    db = Connection(file, world, readonly=False)
+    db.pragma("journal_mode", "wal")
+    db.script("CREATE TABLE IF NOT EXISTS thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
+    return db
+
+
+def thing_store(file: Path, world: World = THING_WORLD, **options: Any) -> Store:
+    """A store on a file that has the table, not started."""
+    things(file, world).close()
+    return Store(file, world, guard, **options)
+
+
+def add(name: str) -> Callable[[Tx], str]:
+    """A call that adds one thing and answers its name."""
+
+    def work(tx: Tx) -> str:
+        tx.run("thing.add", name=name)
+        return name
+
+    return work
+
+
+def later(name: str) -> Callable[[Tx], str]:
+    """A call that leaves one thing to be added for the whole group."""
+
+    def work(tx: Tx) -> str:
+        defer(tx, flush, name)
+        return name
+
+    return work
+
+
+def flush(tx: Tx, names: Sequence[str]) -> None:
+    """Adds deferred things with one statement."""
+    tx.run("thing.add_many", names=msgspec.json.encode(names).decode())
+
+
+def names(tx: Tx) -> list[str]:
+    """Every thing, the deferred ones included, oldest first."""
+    settle(tx)
+    return tx.all("thing.names", str)

@@ -1,0 +1,25 @@
+"""A fresh migrated database, as the tests of the statements see it."""
+
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from kernel.migrate import migrate
+from kernel.store import Connection, World, vector_extension
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
+    """The engine itself on the newest schema, with sqlite-vec."""
+    file = tmp_path_factory.mktemp("sql") / "quipu.db"
+    ours = Connection(file, World({}), readonly=False)
+    migrate(ours)
+    ours.close()
+    db = apsw.Connection(str(file))
+    db.enable_load_extension(True)
+    db.load_extension(str(vector_extension()))
+    db.enable_load_extension(False)
+    db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    yield db
+    db.close()

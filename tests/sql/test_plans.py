@@ -1,0 +1,89 @@
+"""The hot statements are answered by the index they were written for, whatever the tables hold."""
+
+from collections.abc import Iterator
+
+import apsw
+import apsw.ext
+import pytest
+
+from tests.sql.code import STATEMENTS
+
+
+def steps(db: apsw.Connection, key: str) -> list[str]:
+    """The query plan, outermost loop first."""
+    plan = apsw.ext.query_info(db, STATEMENTS[key].text, explain_query_plan=True).query_plan
+    assert plan is not None
+    return list(flat(plan))
+
+
+def flat(plan: apsw.ext.QueryPlan) -> Iterator[str]:
+    if plan.detail not in {"", "QUERY PLAN"}:
+        yield plan.detail
+    for part in plan.sub or ():
+        yield from flat(part)
+
+
+def tables(plan: list[str]) -> list[str]:
+    return [step for step in plan if step.startswith(("SCAN", "SEARCH"))]
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted"),
+    [
+        ("kernel.index.lexical", ["SCAN doc_fts VIRTUAL TABLE INDEX 0:M3"]),
+        (
+            "kernel.index.stale",
+            ["SCAN k VIRTUAL TABLE", "SEARCH d USING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
+        ),
+        (
+            "kernel.index.find",
+            ["SCAN k VIRTUAL TABLE", "SEARCH d USING COVERING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
+        ),
+        ("kernel.index.names", ["SCAN i VIRTUAL TABLE", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"]),
+        (
+            "kernel.index.places",
+            [
+                "SCAN w VIRTUAL TABLE",
+                "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
+            ],
+        ),
+        (
+            "kernel.index.score_vectors",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
+                "SCAN s",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        (
+            "kernel.index.score_docs",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
+        ),
+        ("kernel.index.sketches", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.index.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
+        ("kernel.index.unindex", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
+        ("kernel.index.index_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
+        ("kernel.index.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
+        ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
+        ("paths.get", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
+        ("paths.content", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
+        ("paths.page", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+        ("paths.count", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+    ],
+)  # fmt: skip
+def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key: str, wanted: list[str]) -> None:
+    """M3 says that FTS5 matches the query, 259 that it looks one term up."""
+    found = tables(steps(migrated, key))
+    starts = [step[: len(start)] for step, start in zip(found, wanted, strict=False)]
+    assert starts == wanted, found
+
+
+@pytest.mark.parametrize("key", ["kernel.index.sketches", "kernel.history.read", "paths.page"])
+def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:
+    assert [step for step in steps(migrated, key) if "TEMP B-TREE" in step] == []

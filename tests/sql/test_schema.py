@@ -1,0 +1,152 @@
+"""Every schema that was ever released becomes today's, with its rows; today's is well made."""
+
+import io
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import apsw.shell
+import pytest
+
+from kernel import sql
+from kernel.migrate import migrate
+from kernel.store import Connection, World
+
+HERE = Path(__file__).resolve().parent
+MIGRATIONS = sql.migrations()
+RELEASED = sorted((HERE / "released").glob("*.sql"))
+ROW = "INSERT INTO setting (name, value) VALUES ('kept', 'through every upgrade')"
+
+
+def shape(file: Path) -> list[tuple[Any, ...]]:
+    """Every table, index, view and trigger with its columns and its SQL."""
+    db = apsw.Connection(str(file))
+    try:
+        found = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
+        columns = [
+            (name, *row)
+            for kind, name, _, _ in found
+            if kind == "table"
+            for row in db.execute("SELECT * FROM pragma_table_xinfo(?)", (name,))
+        ]
+        return [*found, *columns, ("version", db.pragma("user_version")), ("mark", db.pragma("application_id"))]
+    finally:
+        db.close()
+
+
+def upgrade(file: Path, root: Path = sql.ROOT) -> int:
+    db = Connection(file, World({}), readonly=False)
+    try:
+        return migrate(db, root)
+    finally:
+        db.close()
+
+
+def dump(file: Path) -> str:
+    """The database as SQL text that builds it again, for `released/`; without the header that says who and where."""
+    db, out = apsw.Connection(str(file)), io.StringIO()
+    apsw.shell.Shell(db=db, stdout=out).process_command(".dump")
+    db.close()
+    return out.getvalue().partition("\n\n")[2]
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
+    """The shape of a database made today."""
+    file = tmp_path_factory.mktemp("fresh") / "quipu.db"
+    upgrade(file)
+    return shape(file)
+
+
+def test_migrations_are_numbered_without_a_gap_and_named_in_snake_case() -> None:
+    assert [file.stem.partition("_")[0] for file in MIGRATIONS] == [f"{n:04}" for n in range(1, len(MIGRATIONS) + 1)]
+    assert [file.stem for file in MIGRATIONS if not re.fullmatch(r"\d{4}(_[a-z0-9]+)+", file.stem)] == []
+
+
+def test_every_table_is_strict_and_every_name_is_snake_case(migrated: apsw.Connection) -> None:
+    loose = migrated.execute(
+        "SELECT name FROM pragma_table_list "
+        "WHERE schema = 'main' AND type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    assert loose == []
+    columns = migrated.execute(
+        "SELECT t.name, c.name FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c "
+        "WHERE t.schema = 'main' AND t.type IN ('table', 'view') AND t.name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    assert [pair for pair in columns if not all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in pair)] == []
+
+
+def test_nothing_happens_behind_the_code(migrated: apsw.Connection) -> None:
+    assert migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall() == []
+
+
+@pytest.mark.parametrize("done", range(1, len(MIGRATIONS) + 1))
+def test_a_file_with_rows_is_upgraded_from_every_migration_on(
+    done: int, tmp_path: Path, fresh: list[tuple[Any, ...]]
+) -> None:
+    """One migration at a time, with a row written in between: the end is a fresh schema and the row is there."""
+    root, file = tmp_path / "sql", tmp_path / "quipu.db"
+    (root / "schema").mkdir(parents=True)
+    for number, migration in enumerate(MIGRATIONS, start=1):
+        shutil.copy(migration, root / "schema")
+        assert upgrade(file, root) == 1
+        if number == done:
+            db = Connection(file, World({}), readonly=False)
+            db.script(ROW)
+            db.close()
+    assert shape(file) == fresh
+    assert kept(file) == [("kept", "through every upgrade")]
+
+
+def kept(file: Path) -> list[tuple[str, str]]:
+    db = apsw.Connection(str(file))
+    try:
+        return db.execute("SELECT name, value FROM setting WHERE name = 'kept'").fetchall()
+    finally:
+        db.close()
+
+
+def build(text: str, file: Path) -> None:
+    """A database from a dump."""
+    db = apsw.Connection(str(file))
+    db.execute(text)
+    db.close()
+
+
+def dumped(file: Path) -> str:
+    """Today's schema with a row in a few tables, dumped."""
+    upgrade(file)
+    db = apsw.Connection(str(file))
+    db.execute(ROW)
+    db.execute("INSERT INTO doc_place (space, scope) VALUES ('it''s', 'two\nlines')")
+    db.execute(
+        "INSERT INTO doc (space, key, place, text, grams, dialect, tool, actor, created_at, updated_at) "
+        "VALUES ('s', 'k', 1, 'knotted cord', '', 'd', 't', 'a', 'now', 'now')"
+    )
+    db.execute("INSERT INTO doc_fts (doc_fts) VALUES ('rebuild')")
+    db.close()
+    return dump(file)
+
+
+@pytest.mark.parametrize("released", [*RELEASED, None], ids=lambda file: file.stem if file else "today")
+def test_every_released_schema_becomes_todays_and_keeps_its_rows(
+    released: Path | None, tmp_path: Path, fresh: list[tuple[Any, ...]]
+) -> None:
+    file = tmp_path / "quipu.db"
+    number = int(released.stem) if released else len(MIGRATIONS)
+    build(released.read_text(encoding="utf-8") if released else dumped(tmp_path / "today.db"), file)
+    assert upgrade(file) == len(MIGRATIONS) - number
+    assert shape(file) == fresh
+    assert kept(file) == [("kept", "through every upgrade")]
+
+
+def test_a_dump_says_everything_and_nothing_about_the_machine_it_was_made_on(tmp_path: Path) -> None:
+    text = dumped(tmp_path / "first.db")
+    assert tmp_path.name not in text
+    build(text, tmp_path / "second.db")
+    assert dump(tmp_path / "second.db") == text
+    again = apsw.Connection(str(tmp_path / "second.db"))
+    assert again.execute("SELECT rowid FROM doc_fts WHERE doc_fts MATCH 'cords'").fetchall() == [(1,)]
+    again.close()
