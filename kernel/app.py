@@ -95,4 +95,4 @@ def _migrate(config: Config, shared: World) -> tuple[bytes, int]:
 
 def _settings(tx: Tx) -> tuple[bytes, int] | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    return key and (key, tx.one("kernel.setting.schema", int) or 0)
+    return (key, tx.one("kernel.setting.schema", int) or 0) if key else None

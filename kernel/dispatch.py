@@ -9,7 +9,8 @@ import msgspec
 
 from kernel.errors import Fault
 from kernel.ids import call_id
-from kernel.lanes import Job, Merge, Store
+from kernel.jobs import Job, Merge
+from kernel.lanes import Store
 from kernel.store import Origin, as_fault
 from kernel.tools import Ask, Dialect, Prompt, Reply, Tool, Turn
 
@@ -51,7 +52,9 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = Bound(dialect, tool, msgspec.json.Decoder(tool.request).decode, _many(dialect, tool))
+                self.tools[tool.name] = Bound(
+                    dialect, tool, msgspec.json.Decoder(tool.request).decode, _many(dialect, tool)
+                )
 
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
@@ -86,9 +89,7 @@ class Dispatch:
         extra = (turn,) if prompt.talk else ()
         return await self.read(dialect, lambda tx: prompt.handler(tx, arguments, *extra), actor)
 
-    def _write(
-        self, bound: Bound, request: Any, work: Callable[[Any], Any], who: Origin
-    ) -> tuple[Job, Awaitable[Any]]:
+    def _write(self, bound: Bound, request: Any, work: Callable[[Any], Any], who: Origin) -> tuple[Job, Awaitable[Any]]:
         tool = bound.tool
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None

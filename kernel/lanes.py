@@ -2,103 +2,18 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernel.embed import Embedding
 from kernel.errors import Fault
+from kernel.jobs import Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
 from kernel.store import Connection, Guard, Origin, Tx, World
 
-Work = Callable[[Tx], Any]
 GROUP_LIMIT = 256
-_interrupting = threading.Lock()  # an interrupt must not hit the connection's next call
 _WAL_PAGES = 2000
 _WAL_PAGES_HARD = 32000
-
-
-class Merge(NamedTuple):
-    """A call that may share statements with its neighbours: `many(tx, requests)` answers each, by value or Fault."""
-
-    many: Callable[[Tx, Sequence[Any]], list[Any]]
-    request: Any
-
-
-class Job:
-    """One call on its way through a lane; `cancel()` before it starts means it never does."""
-
-    __slots__ = ("alone", "answer", "cancelled", "deliver", "loop", "merge", "origin", "running", "texts", "work")
-
-    def __init__(
-        self, work: Work, who: Origin, deliver: "Callable[[Job], None]", loop: asyncio.AbstractEventLoop | None = None
-    ) -> None:
-        self.work = work
-        self.origin = who
-        self.deliver = deliver
-        self.loop = loop
-        self.alone = False
-        self.texts: Sequence[str] = ()
-        self.merge: Merge | None = None
-        self.cancelled = False
-        self.running: Connection | None = None
-        self.answer: Any = None
-
-    def cancel(self) -> None:
-        """Drops the job if it has not begun; interrupts it if it is a read under way."""
-        self.cancelled = True
-        with _interrupting:
-            if self.running is not None:
-                self.running.interrupt()
-
-
-class Lane:
-    """A bounded queue drained by threads; past the bound `put` refuses with `busy` instead of waiting."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-        self._stopped = False
-
-    def put(self, job: Job) -> None:
-        """Queues a job; raises Fault("busy") when the queue is full or stopped."""
-        if self._stopped or self._queue.qsize() >= self._limit:
-            raise Fault("busy", "The server is busy, try again.")
-        self._queue.put(job)
-
-    def start(self, run: Callable[[], None], name: str) -> None:
-        """Adds one thread that drains the queue."""
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def take(self, limit: int) -> list[Job] | None:
-        """The next jobs, at least one and at most `limit`, waiting for the first; None at the end."""
-        queue = self._queue
-        first = queue.get()
-        if first is None:
-            return None
-        jobs = [first]
-        while len(jobs) < limit and queue.qsize():
-            job = queue.get()
-            if job is None:
-                queue.put(None)
-                break
-            jobs.append(job)
-        return jobs
-
-    def stop(self) -> None:
-        """Lets the threads finish what is queued, then ends them."""
-        self._stopped = True
-        for _ in self._threads:
-            self._queue.put(None)
-        for thread in self._threads:
-            thread.join()
-        self._threads.clear()
-        late = [job for job in _rest(self._queue) if job is not None]
-        _fail(late, Fault("busy", "The server is stopping."))
-        _answer(late)
 
 
 class Store:
@@ -166,20 +81,21 @@ class Store:
 
     def read_now(self, work: Work, who: Origin) -> Any:
         """`work` on the calling thread's own reader; for work under about 50 microseconds, on the event loop only."""
-        if self._inline is None:
-            opened = self._guard(self._reader)
+        db = self._inline
+        if db is None:
+            opened: Connection | Fault = self._guard(self._reader)
             if isinstance(opened, Fault):
                 return opened
-            self._inline = opened
-        return self._guard(self._inline.read, who, work)
+            db = self._inline = opened
+        return self._guard(db.read, who, work)
 
     def write_sync(self, work: Work, who: Origin = Origin(), *, alone: bool = False) -> Any:
         """`write` for a thread without an event loop; raises the Fault."""
-        return _wait(self._writes, work, who, alone=alone)
+        return wait(self._writes, work, who, alone=alone)
 
     def read_sync(self, work: Work, who: Origin = Origin()) -> Any:
         """`read` for a thread without an event loop; raises the Fault."""
-        return _wait(self._reads, work, who)
+        return wait(self._reads, work, who)
 
     def _job(self, work: Work, who: Origin) -> tuple[Job, asyncio.Future[Any]]:
         loop = asyncio.get_running_loop()
@@ -205,14 +121,14 @@ class Store:
             if not isinstance(db, Connection):
                 db = self._guard(self._reader)
             job.answer = self._interruptible(db, job) if isinstance(db, Connection) else db
-            _answer(jobs)
+            answer_all(jobs)
         if isinstance(db, Connection):
             db.close()
 
     def _interruptible(self, db: Connection, job: Job) -> Any:
         job.running = db
         answer = self._guard(db.read, job.origin, job.work)
-        with _interrupting:
+        with interrupting:
             job.running = None
         return answer
 
@@ -222,12 +138,12 @@ class Store:
             jobs = [job for job in jobs if not job.cancelled]
             if isinstance(db, Fault):
                 db = self._guard(self._writer)
-            for group in _groups(jobs):
+            for group in groups(jobs):
                 if isinstance(db, Fault):
-                    _fail(group, db)
+                    fail_all(group, db)
                 else:
                     db = self._commit(db, group)
-                _answer(group)
+                answer_all(group)
         if not isinstance(db, Fault):
             db.close()
 
@@ -247,7 +163,7 @@ class Store:
         self._guard(db.rollback)
         if outcome.code not in ("busy", "storage") and len(group) > 1:
             return self._one_by_one(db, group)
-        _fail(group, outcome)
+        fail_all(group, outcome)
         if outcome.code != "storage":
             return db
         self._guard(db.close)
@@ -257,7 +173,7 @@ class Store:
         kept: Connection | Fault = db
         for job in group:
             if isinstance(kept, Fault):
-                _fail([job], kept)
+                fail_all([job], kept)
             else:
                 kept = self._commit(kept, [job])
         return kept
@@ -266,7 +182,7 @@ class Store:
         vectors = self._embedded(group)
         tx = db.begin(group[0].origin)
         tx.preload(vectors)
-        for run in _runs(group):
+        for run in runs(group):
             if len(run) == 1 or not self._merged(db, tx, run):
                 for job in run:
                     job.answer = db.call(tx, job.origin, self._guard, job.work)
@@ -305,62 +221,3 @@ class Store:
                 self._guard(db.checkpoint)
         if isinstance(db, Connection):
             db.close()
-
-
-def _groups(jobs: list[Job]) -> list[list[Job]]:
-    groups: list[list[Job]] = []
-    for job in jobs:
-        if job.alone or not groups or groups[-1][0].alone:
-            groups.append([job])
-        else:
-            groups[-1].append(job)
-    return groups
-
-
-def _rest(queue: SimpleQueue[Job | None]) -> list[Job | None]:
-    return [queue.get() for _ in range(queue.qsize())]
-
-
-def _runs(group: Sequence[Job]) -> list[list[Job]]:
-    """Neighbours whose calls may be merged, everything else by itself, in order."""
-    runs: list[list[Job]] = []
-    for job in group:
-        last = runs[-1][-1] if runs else None
-        alike = last and last.merge and job.merge and last.merge.many is job.merge.many and last.origin == job.origin
-        if alike:
-            runs[-1].append(job)
-        else:
-            runs.append([job])
-    return runs
-
-
-def _fail(jobs: Sequence[Job], fault: Fault) -> None:
-    for job in jobs:
-        job.answer = fault
-
-
-def _answer(jobs: Sequence[Job]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
-    for job in jobs:
-        by_loop.setdefault(job.loop, []).append(job)
-    for loop, done in by_loop.items():
-        if loop is None:
-            _deliver(done)
-        elif not loop.is_closed():
-            loop.call_soon_threadsafe(_deliver, done)
-
-
-def _deliver(jobs: Sequence[Job]) -> None:
-    for job in jobs:
-        job.deliver(job)
-
-
-def _wait(lane: Lane, work: Work, who: Origin, *, alone: bool = False) -> Any:
-    done = threading.Event()
-    job = Job(work, who, lambda _job: done.set())
-    job.alone = alone
-    lane.put(job)
-    done.wait()
-    if isinstance(job.answer, Fault):
-        raise job.answer
-    return job.answer

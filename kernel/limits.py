@@ -92,7 +92,8 @@ def origin_allowed(value: bytes, allowed: frozenset[str]) -> bool:
         return True
     origin = value.strip().decode("latin-1").lower()
     parts = _ORIGIN.fullmatch(origin)
-    return origin in allowed or (parts is not None and _named(parts[2], allowed))
+    whole = "://" in origin and origin in allowed
+    return whole or (parts is not None and _named(parts[2], allowed))
 
 
 def is_json(value: bytes) -> bool:

@@ -24,8 +24,7 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
     applied = _count(db, files)
-    if db.pragma("journal_mode") != "wal":  # a new file, or a backup put in its place
-        db.pragma("journal_mode", "wal")
+    db.log_ahead()  # off in a new file, and in a backup put in its place
     if applied == len(files):
         _verify(db, files)
         return 0

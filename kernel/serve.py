@@ -82,7 +82,7 @@ def http(config: Config) -> int:
     server = Server(_settings(config, application(kernel)), partial(_warm, kernel, stopping))
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _already_stopping)
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     try:
@@ -106,6 +106,10 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
         stopping.set()
         kernel.store.close()
     return 0
+
+
+def _already_stopping(_number: int, _frame: object) -> None:
+    """A signal that has done its work."""
 
 
 def _mcp(kernel: Kernel, dialects: Any, limits: Limits) -> Asgi:

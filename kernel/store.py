@@ -1,6 +1,7 @@
 """SQLite connections, the transaction a handler sees, and the engine's errors put into our own words."""
 
 import importlib.util
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -188,6 +189,17 @@ class Connection:
         """Reads or sets one pragma."""
         return self._db.pragma(name, value) if value is not None else self._db.pragma(name)
 
+    def log_ahead(self) -> None:
+        """Turns the write-ahead log on where it is off; the engine does not wait here for others who do the same."""
+        deadline = time.monotonic() + BUSY_MILLISECONDS / 1000
+        while self._db.pragma("journal_mode") != "wal":
+            try:
+                self._db.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+
     def script(self, text: str) -> None:
         """Runs several statements that return nothing anybody wants."""
         self._db.execute(text).fetchall()
@@ -202,7 +214,7 @@ class Connection:
             found = self._db.execute("PRAGMA integrity_check(10)").fetchall()
         except apsw.CorruptError as error:
             return [str(error)]
-        return [text for (text,) in found if text != "ok"]
+        return [str(text) for (text,) in found if text != "ok"]
 
     def begin(self, who: Origin) -> Tx:
         """A write transaction, holding the write lock of the file."""

@@ -53,9 +53,6 @@ CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true
 ON CONFLICT (doc) DO NOTHING;
 
--- name: model
-SELECT id FROM doc_model WHERE identity = :identity;
-
 -- name: add_model
 INSERT INTO doc_model (identity, dimensions) VALUES (:identity, :dimensions)
 RETURNING id;
@@ -81,49 +78,6 @@ WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
 SELECT d.id, d.space, d.key
 FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value;
-
--- name: lexical
-SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
-FROM doc_fts
-WHERE doc_fts MATCH :query
-ORDER BY score DESC
-LIMIT :limit;
-
--- name: frequencies
-SELECT s.value, t.doc
-FROM json_each(:stems) AS s
-CROSS JOIN doc_term AS t ON t.term = s.value;
-
--- name: sketches
-SELECT id, place, sketch FROM doc_vector WHERE id > :after AND model = :model AND scale > 0 ORDER BY id;
-
--- name: score_vectors
--- Ranks first and looks up names after, so that only the best cost a second look-up.
-SELECT d.id, d.space, d.key, 1.0 - s.distance
-FROM (
-    SELECT v.doc, vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS distance
-    FROM json_each(:ids) AS i
-    CROSS JOIN doc_vector AS v ON v.id = i.value
-    WHERE v.model = :model AND v.scale > 0
-    ORDER BY distance
-    LIMIT :limit
-) AS s
-CROSS JOIN doc AS d ON d.id = s.doc;
-
--- name: live
--- Those of the given vectors that are there, or are younger than this snapshot.
-SELECT i.value
-FROM json_each(:ids) AS i
-LEFT JOIN doc_vector AS v ON v.id = i.value AND v.model = :model AND v.scale > 0
-WHERE v.id IS NOT NULL OR i.value > (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'doc_vector');
-
--- name: score_docs
-SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector))
-FROM json_each(:ids) AS i
-CROSS JOIN doc_vector AS v ON v.doc = i.value
-CROSS JOIN doc AS d ON d.id = v.doc
-WHERE v.model = :model AND v.scale > 0
-LIMIT :limit;
 
 -- name: documents
 SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at

@@ -285,7 +285,7 @@ ACCEPTED = [
     "a", "project/todo", "user/preferences/theme", "meeting/2024-01-15", "onboarding.md", "v1..2", "..a", "a..",
     "...", ".hidden", "a.", "a b", "a /b", "a/ b", "UPPER", "under_score", "CON", "nul.txt", "aux/prn", "0", "-", "_",
     "ünïcode/日本語/한국어", "ﬁ", "हिन्दी", "ไทยที่", "e\u0301", "x\u0301\u0302", "a" * 255, "日" * 255, "𠀀" * 255,
-    "/".join("a" * 128), "٣", "Ⅷ", "a~".replace("~", "-"),
+    "e\u0301" * 255, "/".join("a" * 128), "٣", "Ⅷ",
 ]  # fmt: skip
 REJECTED = [
     "", " ", "\t", "\u3000", "/", "/a", "//a", "a/", "a//b", "a/b/", ".", "..", "./a", "../a", "a/.", "a/..", "a/./b",

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from model2vec import StaticModel
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
-from kernel.embed import Embedder, Embedding, Vectors
 from kernel import wordpiece
+from kernel.embed import Embedder, Embedding, Vectors
 from kernel.wordpiece import BertRules, Characters, UnprovenError
 
 ROOT = Path(__file__).resolve().parents[2]

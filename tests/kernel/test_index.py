@@ -395,6 +395,17 @@ def test_ids_used_again_after_a_rollback_are_those_of_the_new_documents(shelf: S
     assert {hit.id for hit in shelf.search("Quantum physics lecture", lexical=False)} == set(map(str, range(1, 101)))
 
 
+def test_a_transaction_that_changed_nothing_yet_keeps_what_it_read_for_others(shelf: Shelf) -> None:
+    shelf.put([f"a cat named {number}" for number in range(30)])
+    sketches = shelf.world.memory.sketches
+
+    shelf.write(steps(put("30", "one more cat"), found("a cat")))
+    assert sketches.last == 0
+
+    shelf.write(steps(found("a cat"), put("31", "and one more"), found("a cat")))
+    assert sketches.last == 31
+
+
 def test_words_counted_in_a_rolled_back_transaction_are_not_remembered(wordy: Shelf) -> None:
     wordy.put([f"common {number % 7}" if number % 5 else "other" for number in range(3000)])
     wordy.search("warm common")

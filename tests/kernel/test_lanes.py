@@ -15,7 +15,8 @@ from kernel import lanes
 from kernel.dispatch import guard
 from kernel.embed import Embedding
 from kernel.errors import Fault
-from kernel.lanes import Job, Lane, Merge, Store
+from kernel.jobs import Job, Lane, Merge
+from kernel.lanes import Store
 from kernel.store import Connection, Origin, Tx, World, defer
 from tests.kernel.things import STATEMENTS, THING_WORLD, add, flush, later, names, thing_store, things
 

@@ -176,7 +176,7 @@ def test_several_processes_may_start_on_a_new_directory_at_once(tmp_path: Path) 
         for _ in range(4)
     ]  # fmt: skip
     try:
-        for turn in range(6):
+        for turn in range(12):
             for number, process in enumerate(processes):
                 assert process.stdin
                 process.stdin.write(f"{tmp_path / str(turn)} writer-{number}\n")
@@ -187,7 +187,7 @@ def test_several_processes_may_start_on_a_new_directory_at_once(tmp_path: Path) 
     finally:
         for process in processes:
             process.communicate(timeout=PATIENCE)
-    for turn in range(6):
+    for turn in range(12):
         db = Connection(tmp_path / str(turn) / "quipu.db", World({}), readonly=True)
         assert db.values("SELECT path FROM paths_memory ORDER BY path") == [
             (f"writer-{number}",) for number in range(4)

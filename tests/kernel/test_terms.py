@@ -285,7 +285,7 @@ class Ranking(NamedTuple):
 
 def plain(shelf: Shelf, words: list[str], limit: int) -> list[Ranking]:
     query = "{text grams} : (" + " OR ".join(f'"{word}"' for word in words) + ")"
-    return shelf.reader.read(SOMEBODY, lambda tx: tx.all("kernel.index.lexical", Ranking, query=query, limit=limit))
+    return shelf.reader.read(SOMEBODY, lambda tx: tx.all("kernel.evidence.lexical", Ranking, query=query, limit=limit))
 
 
 def ranked(hits: list[Hit]) -> list[Ranking]:

@@ -258,11 +258,11 @@ def test_another_model_replaces_every_vector_beside_the_calls_being_served(
     running = open_kernel(config._replace(model=tiny_model(tmp_path / "tiny")))
     call = caller(running.dispatch)
 
-    def vectors() -> list[tuple[int, int, int]]:
+    def vectors() -> list[Any]:
         with engine(config) as db:
             return db.execute("SELECT model, length(vector), count(*) FROM doc_vector GROUP BY 1, 2").fetchall()
 
-    seen: list[tuple[list[tuple[int, int, int]], bool]] = []
+    seen: list[tuple[list[Any], bool]] = []
 
     def look() -> bool:
         hits = recalled(call("recall", query="dog barks"))

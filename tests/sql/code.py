@@ -85,6 +85,8 @@ def reached(start: str) -> set[str]:
             body = functions(module)[name]
             found |= used(body)
             waiting += mentioned(module, body)
+        elif module in modules() and name in imported(module):
+            waiting.append(imported(module)[name])
     return found
 
 

@@ -30,7 +30,7 @@ def tables(plan: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("key", "wanted"),
     [
-        ("kernel.index.lexical", ["SCAN doc_fts VIRTUAL TABLE INDEX 0:M3"]),
+        ("kernel.evidence.lexical", ["SCAN doc_fts VIRTUAL TABLE INDEX 0:M3"]),
         (
             "kernel.index.stale",
             ["SCAN k VIRTUAL TABLE", "SEARCH d USING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
@@ -48,7 +48,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.index.score_vectors",
+            "kernel.evidence.score_vectors",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
@@ -57,19 +57,19 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.index.score_docs",
+            "kernel.evidence.score_docs",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
                 "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
-        ("kernel.index.sketches", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
-        ("kernel.index.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
+        ("kernel.evidence.sketches", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.evidence.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
         ("kernel.index.unindex", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.index.index_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid>?)"]),
         ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
-        ("kernel.index.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
+        ("kernel.evidence.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
         ("paths.get", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.content", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
@@ -84,6 +84,6 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
     assert starts == wanted, found
 
 
-@pytest.mark.parametrize("key", ["kernel.index.sketches", "kernel.history.read", "paths.page"])
+@pytest.mark.parametrize("key", ["kernel.evidence.sketches", "kernel.history.read", "paths.page"])
 def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:
     assert [step for step in steps(migrated, key) if "TEMP B-TREE" in step] == []

@@ -71,7 +71,7 @@ def test_every_table_is_strict_and_every_name_is_snake_case(migrated: apsw.Conne
         "WHERE schema = 'main' AND type = 'table' AND NOT strict AND name NOT LIKE 'sqlite_%'"
     ).fetchall()
     assert loose == []
-    columns = migrated.execute(
+    columns: list[Any] = migrated.execute(
         "SELECT t.name, c.name FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c "
         "WHERE t.schema = 'main' AND t.type IN ('table', 'view') AND t.name NOT LIKE 'sqlite_%'"
     ).fetchall()
@@ -100,7 +100,7 @@ def test_a_file_with_rows_is_upgraded_from_every_migration_on(
     assert kept(file) == [("kept", "through every upgrade")]
 
 
-def kept(file: Path) -> list[tuple[str, str]]:
+def kept(file: Path) -> list[Any]:
     db = apsw.Connection(str(file))
     try:
         return db.execute("SELECT name, value FROM setting WHERE name = 'kept'").fetchall()

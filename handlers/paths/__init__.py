@@ -3,12 +3,29 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from handlers.paths.shapes import (
+    MAX_PATH,
+    PAGE,
+    Added,
+    AddMemory,
+    Cleared,
+    ClearMemory,
+    DropMemory,
+    Dropped,
+    Entry,
+    Listing,
+    ListMemories,
+    Memory,
+    ReadMemory,
+    Replaced,
+    ReplaceMemory,
+)
 from kernel import history, index
 from kernel.errors import Fault
 from kernel.store import Tx
@@ -18,8 +35,6 @@ from kernel.tools import Content, Dialect, Hints, Reply, Resource, Resources, So
 SPACE = "paths"
 SCHEME = "memory://paths/"
 MAX_BYTES = 1_048_576
-MAX_PATH = 255
-_PAGE = 100
 _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",
     "conflict": "MEMORY_ALREADY_EXISTS",
@@ -31,117 +46,6 @@ _PLAIN = re.compile(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Letters and marks that leave nothing to see, so that two paths would look the same.
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _HIGHEST = "\U0010ffff"
-
-Path = Annotated[
-    str,
-    Meta(
-        description="Unique identifier of the memory, for example project/todo: letters, digits, spaces and _ - . /, "
-        "at most 255 characters, relative, without .. segments"
-    ),
-]
-Text = Annotated[str, Meta(description="Memory content, kept as written; at most 1 MB of UTF-8")]
-Ok = Literal["ok"]
-
-
-class AddMemory(Struct, forbid_unknown_fields=True):
-    """Where a new memory goes, and what it says."""
-
-    path: Path
-    content: Text
-
-
-class ReplaceMemory(Struct, forbid_unknown_fields=True):
-    """The memory to change, and what it says from now on."""
-
-    path: Path
-    content: Annotated[str, Meta(description="New memory content, kept as written; at most 1 MB of UTF-8")]
-
-
-class DropMemory(Struct, forbid_unknown_fields=True):
-    """The memory to delete."""
-
-    path: Annotated[str, Meta(description="Path of the memory to delete")]
-
-
-class ClearMemory(Struct, forbid_unknown_fields=True):
-    """Nothing is needed."""
-
-
-class ReadMemory(Struct, forbid_unknown_fields=True):
-    """The memory to read."""
-
-    path: Annotated[str, Meta(description="Path of the memory to read")]
-
-
-class ListMemories(Struct, forbid_unknown_fields=True):
-    """Which memories to list."""
-
-    prefix: Annotated[str, Meta(description="Only paths that begin with this", max_length=MAX_PATH)] = ""
-    limit: Annotated[int, Meta(description="Most memories to list", ge=1, le=1000)] = _PAGE
-    after: Annotated[str, Meta(description="Continue after this path", max_length=MAX_PATH)] = ""
-
-
-class Added(Struct):
-    """Answer of add_memory; `content_size` in bytes of UTF-8."""
-
-    status: Ok
-    path: str
-    content_size: int
-    created_at: str
-
-
-class Replaced(Struct):
-    """Answer of replace_memory; `content_size` in bytes of UTF-8."""
-
-    status: Ok
-    path: str
-    content_size: int
-    updated_at: str
-
-
-class Dropped(Struct):
-    """Answer of drop_memory."""
-
-    status: Ok
-    path: str
-    deleted_at: str
-
-
-class Cleared(Struct):
-    """Answer of clear_memory."""
-
-    status: Ok
-    cleared_count: int
-    cleared_at: str
-
-
-class Memory(Struct):
-    """Answer of read_memory; `content_size` in bytes of UTF-8."""
-
-    status: Ok
-    path: str
-    content: str
-    content_size: int
-    created_at: str
-    updated_at: str
-
-
-class Entry(Struct):
-    """One memory in a list, without its content."""
-
-    path: str
-    content_size: int
-    created_at: str
-    updated_at: str
-
-
-class Listing(Struct):
-    """Answer of list_memories; `next` is the `after` of the next page, empty on the last."""
-
-    status: Ok
-    total: int
-    memories: list[Entry]
-    next: str
 
 
 class _Gone(NamedTuple):
@@ -245,9 +149,9 @@ def fail(fault: Fault) -> Reply:
 
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
     """One page of the memories as resources; the cursor is the last path of the page before."""
-    entries = tx.all("paths.page", Entry, after=cursor or "", low="", high=_HIGHEST, limit=_PAGE + 1)
-    page = [_resource(entry) for entry in entries[:_PAGE]]
-    return page, entries[_PAGE - 1].path if len(entries) > _PAGE else None
+    entries = tx.all("paths.page", Entry, after=cursor or "", low="", high=_HIGHEST, limit=PAGE + 1)
+    page = [_resource(entry) for entry in entries[:PAGE]]
+    return page, entries[PAGE - 1].path if len(entries) > PAGE else None
 
 
 def resource_read(tx: Tx, uri: str) -> list[Content] | None:

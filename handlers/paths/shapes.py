@@ -1,0 +1,119 @@
+"""What the tools of `paths` take and give (seed 004)."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+MAX_PATH = 255
+PAGE = 100
+
+Path = Annotated[
+    str,
+    Meta(
+        description="Unique identifier of the memory, for example project/todo: letters, digits, spaces and _ - . /, "
+        "at most 255 characters, relative, without .. segments"
+    ),
+]
+Text = Annotated[str, Meta(description="Memory content, kept as written; at most 1 MB of UTF-8")]
+Ok = Literal["ok"]
+
+
+class AddMemory(Struct, forbid_unknown_fields=True):
+    """Where a new memory goes, and what it says."""
+
+    path: Path
+    content: Text
+
+
+class ReplaceMemory(Struct, forbid_unknown_fields=True):
+    """The memory to change, and what it says from now on."""
+
+    path: Path
+    content: Annotated[str, Meta(description="New memory content, kept as written; at most 1 MB of UTF-8")]
+
+
+class DropMemory(Struct, forbid_unknown_fields=True):
+    """The memory to delete."""
+
+    path: Annotated[str, Meta(description="Path of the memory to delete")]
+
+
+class ClearMemory(Struct, forbid_unknown_fields=True):
+    """Nothing is needed."""
+
+
+class ReadMemory(Struct, forbid_unknown_fields=True):
+    """The memory to read."""
+
+    path: Annotated[str, Meta(description="Path of the memory to read")]
+
+
+class ListMemories(Struct, forbid_unknown_fields=True):
+    """Which memories to list."""
+
+    prefix: Annotated[str, Meta(description="Only paths that begin with this", max_length=MAX_PATH)] = ""
+    limit: Annotated[int, Meta(description="Most memories to list", ge=1, le=1000)] = PAGE
+    after: Annotated[str, Meta(description="Continue after this path", max_length=MAX_PATH)] = ""
+
+
+class Added(Struct):
+    """Answer of add_memory; `content_size` in bytes of UTF-8."""
+
+    status: Ok
+    path: str
+    content_size: int
+    created_at: str
+
+
+class Replaced(Struct):
+    """Answer of replace_memory; `content_size` in bytes of UTF-8."""
+
+    status: Ok
+    path: str
+    content_size: int
+    updated_at: str
+
+
+class Dropped(Struct):
+    """Answer of drop_memory."""
+
+    status: Ok
+    path: str
+    deleted_at: str
+
+
+class Cleared(Struct):
+    """Answer of clear_memory."""
+
+    status: Ok
+    cleared_count: int
+    cleared_at: str
+
+
+class Memory(Struct):
+    """Answer of read_memory; `content_size` in bytes of UTF-8."""
+
+    status: Ok
+    path: str
+    content: str
+    content_size: int
+    created_at: str
+    updated_at: str
+
+
+class Entry(Struct):
+    """One memory in a list, without its content."""
+
+    path: str
+    content_size: int
+    created_at: str
+    updated_at: str
+
+
+class Listing(Struct):
+    """Answer of list_memories; `next` is the `after` of the next page, empty on the last."""
+
+    status: Ok
+    total: int
+    memories: list[Entry]
+    next: str

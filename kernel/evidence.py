@@ -1,0 +1,206 @@
+"""Evidence for a search: which documents hold the words, which vectors are near, and a score of both."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kernel.sketch import Row, Sketches
+from kernel.store import Tx, tokenize, world
+from kernel.terms import Term, glued, match, match_any, place_word, query_grams, query_words
+
+_SKETCH_CANDIDATES = 512
+_TRIES = 4
+_FREQUENCY_DRIFT = 1.125
+_WORDS = 2000
+
+
+class Hit(NamedTuple):
+    """Evidence about one document; None where a signal did not run or did not find it.
+
+    `text_rank` is BM25, larger is better; `similarity` the cosine in [-1, 1]; `distance` the L2 distance of the unit
+    vectors in [0, 2]; `late` the late-interaction score.
+    """
+
+    doc: int
+    space: str
+    id: str
+    text_rank: float | None
+    distance: float | None
+    similarity: float | None
+    late: float | None = None
+
+
+class Memory:
+    """What search keeps between calls: sketches of the vectors and how often words occur."""
+
+    def __init__(self, sketches: Sketches) -> None:
+        self.sketches = sketches
+        self._frequencies: dict[str, int] = {}
+        self._total = 0
+        self._changer: Tx | None = None
+
+    def change(self, tx: Tx) -> None:
+        """Notes that `tx` sees rows, or the lack of rows, that a rollback would undo."""
+        self._changer = tx
+
+    def may_learn(self, tx: Tx) -> bool:
+        """Whether all that `tx` sees of the index is committed, so that it may be kept for others."""
+        return tx.readonly or tx is not self._changer
+
+    def frequencies(
+        self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]
+    ) -> dict[str, int]:
+        """How many documents hold each stem; counted once, and again when the index has grown by an eighth."""
+        if not self._total <= total <= self._total * _FREQUENCY_DRIFT:
+            self._frequencies = {}
+            self._total = total
+        known = self._frequencies
+        if missing := [stem for stem in stems if not known.get(stem)]:
+            known.update(count(missing))
+        return {stem: known.get(stem, 0) for stem in stems}
+
+
+class Near(NamedTuple):
+    """One document near the query: `similarity` is the cosine of the two vectors."""
+
+    doc: int
+    space: str
+    key: str
+    similarity: float
+
+
+class _Ranked(NamedTuple):
+    doc: int
+    rank: float
+
+
+class _Count(NamedTuple):
+    stem: str
+    docs: int
+
+
+def fuse(hits: Sequence[Hit], text_weight: float, meaning_weight: float) -> list[tuple[float, Hit]]:
+    """Hits with a score in [0, 1], best first: the weighted sum of each signal over its largest value.
+
+    A signal that found nothing takes no part; ties are broken by the older document.
+    """
+    top_text = max((hit.text_rank or 0.0 for hit in hits), default=0.0)
+    top_meaning = max((hit.similarity or 0.0 for hit in hits), default=0.0)
+    total = (text_weight if top_text > 0 else 0.0) + (meaning_weight if top_meaning > 0 else 0.0)
+    if not total:
+        return [(0.0, hit) for hit in sorted(hits, key=lambda hit: hit.doc)]
+
+    def score(hit: Hit) -> float:
+        text = text_weight * (max(0.0, hit.text_rank or 0.0) / top_text) if top_text > 0 else 0.0
+        meaning = meaning_weight * (max(0.0, hit.similarity or 0.0) / top_meaning) if top_meaning > 0 else 0.0
+        return (text + meaning) / total
+
+    return sorted(((score(hit), hit) for hit in hits), key=lambda pair: (-pair[0], pair[1].doc))
+
+
+def hit_of(row: Near, rank: float | None) -> Hit:
+    """The evidence of one document that has a vector; `rank` is its BM25 where words matched."""
+    distance = math.sqrt(max(0.0, 2.0 - 2.0 * row.similarity))
+    return Hit(row.doc, row.space, row.key, rank, distance, row.similarity)
+
+
+def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> list[_Ranked]:
+    """The documents that hold the words of `text`, best BM25 first, as (document, rank)."""
+    text = text.replace("\0", " ")
+    words = f"{text} {glued(text)}"
+    terms: list[Term] = [*query_words(words, tokenize(tx, words)), *query_grams(text)][:_WORDS]
+    memory: Memory = world(tx).memory
+    total = tx.one("kernel.index.last_doc", int) or 0
+    stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places or ()]
+
+    def count(missing: list[str]) -> dict[str, int]:
+        return dict(tx.all("kernel.evidence.frequencies", _Count, stems=as_json(missing)))
+
+    known = memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems)
+    query = match(terms, known, total, places)
+    found = _ranked(tx, query, limit)
+    if query and not found:
+        # The rare words may have gone since they were counted, or stand in other places only.
+        found = _ranked(tx, match_any(terms, known, places), limit)
+    return found
+
+
+def _ranked(tx: Tx, query: str, limit: int) -> list[_Ranked]:
+    return tx.all("kernel.evidence.lexical", _Ranked, query=query, limit=limit) if query else []
+
+
+def by_meaning(
+    tx: Tx, text: str, places: Sequence[int] | None, limit: int, also: Sequence[int]
+) -> dict[int, Near]:  # fmt: skip
+    """The documents whose vectors are nearest to that of `text`, and the similarity of those in `also`."""
+    model = model_id(tx)
+    if not model:
+        return {}
+    (query,) = tx.embed([text])
+    if not query.scale:
+        return {}
+    near = _nearest(tx, query.vector, model, places, limit)
+    if also:
+        near |= _scored(tx, "kernel.evidence.score_docs", query.vector, model, also, len(also))
+    return near
+
+
+def _nearest(
+    tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, limit: int
+) -> dict[int, Near]:  # fmt: skip
+    wanted = max(_SKETCH_CANDIDATES, 4 * limit)
+    near: dict[int, Near] = {}
+    for _ in range(_TRIES):
+        coarse = _coarse(tx, vector, model, places, wanted)
+        near = _scored(tx, "kernel.evidence.score_vectors", vector, model, coarse, limit)
+        if len(near) >= min(len(coarse), limit):
+            break
+        _forget(tx, model, coarse)
+        wanted *= 4
+    return near
+
+
+def _coarse(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, wanted: int) -> list[int]:
+    """Candidates by sketch; what may be rolled back is looked at through sketches of its own, never kept."""
+    memory: Memory = world(tx).memory
+    shared = memory.sketches
+
+    def read(last: int) -> list[Row]:
+        return tx.all("kernel.evidence.sketches", Row, after=last, model=model)
+
+    if memory.may_learn(tx):
+        shared.extend(read)
+        return shared.nearest(vector, wanted, places)
+    own = Sketches(lambda: shared.sketcher)
+    own.extend(lambda _: read(shared.last))
+    return own.nearest(vector, wanted, places) + shared.nearest(vector, wanted, places)
+
+
+def _forget(tx: Tx, model: int, ids: Sequence[int]) -> None:
+    """Drops the sketches of vectors that are gone for everybody."""
+    memory: Memory = world(tx).memory
+    if memory.may_learn(tx):
+        memory.sketches.drop(set(ids).difference(tx.all("kernel.evidence.live", int, ids=as_json(ids), model=model)))
+
+
+def _scored(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, Near]:
+    rows = tx.all(query, Near, ids=as_json(ids), vector=vector, model=model, limit=limit)
+    return {row.doc: row for row in rows}
+
+
+def model_id(tx: Tx) -> int:
+    """The number under which the configured model's vectors are stored; 0 before the first, or without a model."""
+    embedder = world(tx).embedder
+    return tx.one("kernel.evidence.model", int, identity=embedder.identity) or 0 if embedder else 0
+
+
+def has_model(tx: Tx) -> bool:
+    """Whether an embedding model is configured."""
+    return world(tx).embedder is not None
+
+
+def as_json(value: Any) -> str:
+    """`value` as the JSON text that `json_each` takes."""
+    return msgspec.json.encode(value).decode()
