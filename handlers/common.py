@@ -15,7 +15,6 @@ TEXT_WEIGHT = 0.6
 MEANING_WEIGHT = 0.4
 BYTES_PER_TOKEN = 4
 _LINE = 160
-_ENVELOPE_TOKENS = 60
 _CANDIDATES = 50
 _FILTERED_CANDIDATES = 400
 
@@ -125,14 +124,14 @@ def _ran(hits: list[index.Hit], field: int) -> bool:
 
 def _filters(request: Recall) -> bool:
     """Whether hits are dropped after the search, so that more of them are needed."""
-    return bool(request.actor is not None or request.after or request.before or request.dialects)
+    return bool(request.actor is not None or request.after or request.before)
 
 
 def _search(tx: Tx, request: Recall) -> list[index.Hit]:
     limit = _FILTERED_CANDIDATES if _filters(request) else max(_CANDIDATES, request.limit)
     within = None
-    if request.spaces or request.scope is not None:
-        within = index.places_of(tx, request.spaces or None, request.scope)
+    if request.spaces or request.dialects or request.scope is not None:
+        within = index.places_of(tx, request.spaces or None, request.dialects or None, request.scope)
     return index.search(tx, request.query, within=within, limit=limit)
 
 
@@ -142,9 +141,7 @@ def _filtered(tx: Tx, ranked: list[tuple[float, index.Hit]], request: Recall) ->
     kept: list[_Scored] = []
     for score, hit in ranked:
         document = found.get(hit.doc)
-        if document is None or (request.dialects and document.dialect not in request.dialects):
-            continue
-        if request.actor is not None and document.actor != request.actor:
+        if document is None or (request.actor is not None and document.actor != request.actor):
             continue
         if (after and document.updated_at < after) or (before and document.updated_at >= before):
             continue
@@ -176,18 +173,17 @@ def _within_budget(scored: list[_Scored], signals: list[str], detail: Detail, bu
     spent = 0
     for item in scored:
         text = item.document.text if detail == "text" else one_line(item.document.text, _LINE)
-        room = budget - spent - _ENVELOPE_TOKENS
-        complete = text == item.document.text
-        if _tokens(text) > room:
-            if memories or room <= 0:
+        found = _found(item, text, complete=text == item.document.text)
+        if _tokens(found) > budget - spent:
+            found = None if memories else _cut(item, text, budget - spent)
+            if found is None:
                 break
-            text, complete = _cut(text, room), False
-        spent += _tokens(text) + _ENVELOPE_TOKENS
-        memories.append(_found(item, text, complete))
+        spent += _tokens(found)
+        memories.append(found)
     return Recalled(memories, signals, len(scored) - len(memories), spent)
 
 
-def _found(item: _Scored, text: str, complete: bool) -> Found:
+def _found(item: _Scored, text: str, *, complete: bool) -> Found:
     document, hit = item.document, item.hit
     signals = Signals(hit.text_rank, hit.similarity) if hit else Signals(None, None)
     origin = Provenance(document.dialect, document.tool, document.actor, document.created_at, document.updated_at)
@@ -197,13 +193,21 @@ def _found(item: _Scored, text: str, complete: bool) -> Found:
     )  # fmt: skip
 
 
-def _cut(text: str, tokens: int) -> str:
-    kept = text.encode()[: tokens * BYTES_PER_TOKEN - len("…".encode())]
-    return kept.decode(errors="ignore") + "…"
+def _cut(item: _Scored, text: str, room: int) -> Found | None:
+    """The hit with as much of its text as fits into `room` tokens, or None where not even its frame does."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _tokens(_found(item, text[:middle] + "…", complete=False)) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return _found(item, text[:low] + "…", complete=False) if low else None
 
 
-def _tokens(text: str) -> int:
-    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+def _tokens(found: Found) -> int:
+    """What a hit costs a model's context, taken as a token for every four bytes of its JSON."""
+    return -(-len(msgspec.json.encode(found)) // BYTES_PER_TOKEN)
 
 
 DIALECT = Dialect(

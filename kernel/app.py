@@ -8,7 +8,7 @@ from handlers import common, paths
 from kernel import sql
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
-from kernel.embed import Embedder
+from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
 from kernel.index import Memory
 from kernel.lanes import Store
@@ -35,10 +35,13 @@ class Kernel(NamedTuple):
 
 
 def world(model: Path | None) -> World:
-    """The statements of `sql/` and the model of a folder, unread until needed."""
+    """The statements of `sql/` and the model of a folder, unread until needed; raises Fault for what is no model."""
     statements = {key: statement.text for key, statement in sql.load().items()}
     if model is None:
         return World(statements, None, Memory(Sketches(lambda: Sketcher(8))))
+    for name in FILES:
+        if not (model / name).is_file():
+            raise Fault("invalid", f"The model folder {model.name} lacks {name}.")
     embedder = Embedder(model)
     return World(statements, embedder, Memory(Sketches(lambda: Sketcher(embedder.dimensions))))
 

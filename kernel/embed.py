@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-_FILES = ("config.json", "tokenizer.json", "model.safetensors")
+FILES = ("config.json", "tokenizer.json", "model.safetensors")
 _DTYPES = {"I8": "i1", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U32": "<u4", "U64": "<u8"}
 _SLICE = 512  # token vectors summed at once: bounds the memory and the rounding errors of a huge text
 _TINY = 1e-30  # below this a float32 cannot be scaled up without overflow
@@ -52,7 +52,7 @@ class Embedder:
     def identity(self) -> str:
         """The folder's name and a digest of its three files; vectors of different identities cannot be compared."""
         digest = hashlib.sha256()
-        for name in _FILES:
+        for name in FILES:
             with (self._folder / name).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
         return f"{self._folder.name}@{digest.hexdigest()[:12]}"

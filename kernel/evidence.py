@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kernel.embed import Embedding
+from kernel.errors import Fault
 from kernel.sketch import Row, Sketches
-from kernel.store import Tx, tokenize, world
+from kernel.store import Tx, model, tokenize, world
 from kernel.terms import Term, glued, match, match_any, place_word, query_grams, query_words
 
 _SKETCH_CANDIDATES = 512
@@ -135,15 +137,14 @@ def by_meaning(
     tx: Tx, text: str, places: Sequence[int] | None, limit: int, also: Sequence[int]
 ) -> dict[int, Near]:  # fmt: skip
     """The documents whose vectors are nearest to that of `text`, and the similarity of those in `also`."""
-    model = model_id(tx)
-    if not model:
+    number = model_id(tx)
+    query = embedded(tx, [text]) if number else None
+    if not query or not query[0].scale:
         return {}
-    (query,) = tx.embed([text])
-    if not query.scale:
-        return {}
-    near = _nearest(tx, query.vector, model, places, limit)
+    vector = query[0].vector
+    near = _nearest(tx, vector, number, places, limit)
     if also:
-        near |= _scored(tx, "kernel.evidence.score_docs", query.vector, model, also, len(also))
+        near |= _scored(tx, "kernel.evidence.score_docs", vector, number, also, len(also))
     return near
 
 
@@ -192,13 +193,23 @@ def _scored(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], l
 
 def model_id(tx: Tx) -> int:
     """The number under which the configured model's vectors are stored; 0 before the first, or without a model."""
-    embedder = world(tx).embedder
-    return tx.one("kernel.evidence.model", int, identity=embedder.identity) or 0 if embedder else 0
+    known = model(tx)
+    return tx.one("kernel.evidence.model", int, identity=known[0]) or 0 if known else 0
 
 
 def has_model(tx: Tx) -> bool:
-    """Whether an embedding model is configured."""
-    return world(tx).embedder is not None
+    """Whether an embedding model is configured and can be read."""
+    return model(tx) is not None
+
+
+def embedded(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
+    """The embeddings of `texts`, or None where the model cannot be read: words alone must do then."""
+    try:
+        return tx.embed(texts)
+    except Fault as fault:
+        if fault.code != "disabled":
+            raise
+        return None
 
 
 def as_json(value: Any) -> str:

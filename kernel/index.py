@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kernel.evidence import Hit, Memory, as_json, by_meaning, by_words, fuse, has_model, hit_of, model_id
-from kernel.store import Tx, defer, origin, settle, world
+from kernel.evidence import Hit, Memory, as_json, by_meaning, by_words, embedded, fuse, has_model, hit_of, model_id
+from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
@@ -93,35 +93,32 @@ def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], str]) -> N
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
     """Embeds and stores the vectors of documents, given as (id, text); how many were stored."""
-    if not docs or world(tx).embedder is None:
+    vectors = embedded(tx, [text for _, text in docs]) if docs and has_model(tx) else None
+    if not vectors:
         return 0
-    embedded = tx.embed([text for _, text in docs])
     memory: Memory = world(tx).memory
     memory.change(tx)
-    sketches = memory.sketches.sketcher.sketch([item.vector for item in embedded])
+    sketches = memory.sketches.sketcher.sketch([item.vector for item in vectors])
     rows: list[tuple[int, float, int, int]] = []
     end = 0
-    for (doc, _), item in zip(docs, embedded, strict=True):
+    for (doc, _), item in zip(docs, vectors, strict=True):
         rows.append((doc, item.scale, end + 1, len(item.tokens)))
         end += len(item.tokens)
     return tx.run(
         "kernel.index.insert_vectors",
         rows=as_json(rows),
         model=model_id(tx) or _add_model(tx),
-        vectors=b"".join([item.vector for item in embedded]),
-        vector_size=len(embedded[0].vector),
+        vectors=b"".join([item.vector for item in vectors]),
+        vector_size=len(vectors[0].vector),
         sketches=b"".join(sketches),
         sketch_size=len(sketches[0]),
-        tokens=b"".join([item.tokens for item in embedded]),
+        tokens=b"".join([item.tokens for item in vectors]),
     )
 
 
 def _add_model(tx: Tx) -> int:
-    embedder = world(tx).embedder
-    if embedder is None:
-        return 0
-    params = {"identity": embedder.identity, "dimensions": embedder.dimensions}
-    return tx.one("kernel.index.add_model", int, **params) or 0
+    known = model(tx)
+    return tx.one("kernel.index.add_model", int, identity=known[0], dimensions=known[1]) or 0 if known else 0
 
 
 def _places(tx: Tx, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
@@ -183,14 +180,20 @@ def find(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
     return tx.all("kernel.index.find", int, keys=as_json(keys))
 
 
-def places_of(tx: Tx, spaces: Sequence[str] | None, scope: str | None) -> list[tuple[str, str | None]]:
-    """The (space, scope) pairs that hold anything, of these spaces and this scope; None means any."""
+def places_of(
+    tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
+) -> list[tuple[str, str | None]]:
+    """The (space, scope) pairs that hold anything, of these spaces, dialects and this scope; None means any.
+
+    A space belongs to the dialect whose name it is, or begins with before a colon.
+    """
     shown = None if spaces is None else as_json(spaces)
+    owners = None if dialects is None else as_json(dialects)
 
     def pair(space: str, held: str) -> tuple[str, str | None]:
         return (space, held)
 
-    return tx.all("kernel.index.places_of", pair, spaces=shown, scope=scope)
+    return tx.all("kernel.index.places_of", pair, spaces=shown, dialects=owners, scope=scope)
 
 
 class _Name(NamedTuple):

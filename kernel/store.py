@@ -100,7 +100,10 @@ class Tx:
         if missing:
             if embedder is None:
                 raise Fault("disabled", "No embedding model is configured.")
-            known.update(zip(missing, embedder.embed(missing), strict=True))
+            try:
+                known.update(zip(missing, embedder.embed(missing), strict=True))
+            except (OSError, ValueError) as error:
+                raise Fault("disabled", "The embedding model cannot be read.") from error
         return [known[text] for text in texts]
 
     def _execute(self, query: str, params: dict[str, Any]) -> apsw.Cursor:
@@ -118,6 +121,15 @@ def origin(tx: Tx) -> Origin:
 def world(tx: Tx) -> World:
     """What the transaction shares with every other of its store."""
     return tx._world  # pyright: ignore[reportPrivateUsage]
+
+
+def model(tx: Tx) -> tuple[str, int] | None:
+    """Identity and dimensions of the configured embedding model; None without one, or where it cannot be read."""
+    embedder = tx._world.embedder  # pyright: ignore[reportPrivateUsage]
+    try:
+        return embedder and (embedder.identity, embedder.dimensions)
+    except (OSError, ValueError):
+        return None
 
 
 def tokenize(tx: Tx, text: str) -> Any:

@@ -114,6 +114,7 @@ def _pending(tx: Tx) -> list[_Pending]:
 
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
     tx.preload(vectors)
+    tx.embed([row.text for row in rows])
     tx.run("kernel.index.delete_vectors", ids=_json([row.doc for row in rows]))
     index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
     return len(rows)

@@ -18,7 +18,7 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.embed import Embedder
-from kernel.tools import Ask, Reply, Turn
+from kernel.tools import Reply, Turn
 
 Call = Callable[..., Reply]
 
@@ -57,7 +57,7 @@ def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
     """Makes a `call` for a dispatch of the test's own."""
 
     def bind(dispatch: Dispatch) -> Call:
-        def call(name: str, /, *, by: str = "tester", turn: Turn | None = None, **arguments: Any) -> Reply | Ask:
+        def call(name: str, /, *, by: str = "tester", turn: Turn | None = None, **arguments: Any) -> Any:
             raw = msgspec.json.encode(arguments)
             return runner.run(dispatch.call(dispatch.tools[name], raw, by, turn))
 

@@ -92,9 +92,12 @@ FROM json_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
 -- name: places_of
--- The places whose space belongs to one of the dialects, where given, and whose scope is the given one.
 SELECT p.space, p.scope
 FROM doc_place AS p
 WHERE
     (:spaces IS NULL OR p.space IN (SELECT value FROM json_each(:spaces)))
+    AND (
+        :dialects IS NULL
+        OR substr(p.space, 1, instr(p.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+    )
     AND (:scope IS NULL OR p.scope = :scope);

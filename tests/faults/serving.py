@@ -217,7 +217,8 @@ def engine(data: Path) -> Iterator[apsw.Connection]:
 def memories(data: Path) -> Mapping[str, str]:
     """Content by path."""
     with engine(data) as db:
-        return dict(db.execute("SELECT path, content FROM paths_memory").fetchall())
+        rows: Any = db.execute("SELECT path, content FROM paths_memory")
+        return dict(rows)
 
 
 def disagreements(data: Path) -> list[Finding | tuple[Any, ...]]:

@@ -81,7 +81,7 @@ def ids(answer: Recalled) -> list[str]:
 
 def spent(answer: Recalled) -> int:
     """The tokens of an answer by the measure it states: four bytes each, and a flat price for the envelope."""
-    return sum(-(-len(memory.text.encode()) // 4) + 60 for memory in answer.memories)
+    return sum(-(-len(msgspec.json.encode(memory)) // 4) for memory in answer.memories)
 
 
 def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall, call: Call, clock: Clock) -> None:
@@ -325,9 +325,9 @@ def test_what_the_budget_does_not_hold_is_counted(recall: Recall, put: Callable[
 
     answer = recall(query="Water the roses", detail="text", max_tokens=500)
 
-    assert (len(answer.memories), answer.omitted, answer.tokens) == (3, 5, spent(answer))
+    assert (len(answer.memories), answer.omitted, answer.tokens) == (2, 6, spent(answer))
     assert all(memory.complete for memory in answer.memories)
-    assert recall(query="Water the roses", detail="text", max_tokens=500, limit=3).omitted == 0
+    assert recall(query="Water the roses", detail="text", max_tokens=500, limit=2).omitted == 0
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "日", "😀"])

@@ -242,14 +242,19 @@ def test_the_places_of_spaces_and_scopes_are_listed(shelf: Shelf) -> None:
     for space, scope in itertools.product("xy", "ab"):
         shelf.put(["cat"], space, scope=scope)
 
-    def listed(spaces: list[str] | None, scope: str | None) -> set[tuple[str, str | None]]:
-        return set(shelf.reader.read(SOMEBODY, lambda tx: index.places_of(tx, spaces, scope)))
+    def listed(
+        spaces: list[str] | None, scope: str | None, dialects: list[str] | None = None
+    ) -> set[tuple[str, str | None]]:
+        return set(shelf.reader.read(SOMEBODY, lambda tx: index.places_of(tx, spaces, dialects, scope)))
 
     assert listed(None, None) == {("x", "a"), ("x", "b"), ("y", "a"), ("y", "b")}
     assert listed(["x", "z"], None) == {("x", "a"), ("x", "b")}
     assert listed(None, "b") == {("x", "b"), ("y", "b")}
     assert listed(["x"], "b") == {("x", "b")}
     assert listed([], None) == listed(None, "c") == set()
+    shelf.put(["cat"], "x:core")
+    assert listed(None, None, ["x"]) == {("x", "a"), ("x", "b"), ("x:core", "")}
+    assert listed(None, None, ["x:core"]) == listed(["y"], None, ["x"]) == set()
 
 
 def test_a_moved_document_is_found_where_it_went_and_not_where_it_was(shelf: Shelf) -> None:
@@ -573,3 +578,16 @@ def test_the_order_depends_neither_on_the_scale_of_a_signal_nor_on_the_order_of_
     ]
 
     assert [found.doc for _, found in fuse(scaled, 0.6, 0.4)] == [found.doc for _, found in fuse(hits, 0.6, 0.4)]
+
+
+def test_a_model_that_cannot_be_read_costs_the_vectors_and_nothing_else(shelf: Shelf, monkeypatch: Any) -> None:
+    def broken(_self: Any, _texts: Any) -> Any:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Embedder, "embed", broken)
+        shelf.put(["a cat on a mat"])
+        (hit,) = shelf.reader.read(SOMEBODY, lambda tx: index.search(tx, "cat"))
+        assert (hit.id, hit.similarity) == ("0", None)
+    (hit,) = shelf.reader.read(SOMEBODY, lambda tx: index.search(tx, "cat"))
+    assert (hit.id, hit.similarity) == ("0", None)
