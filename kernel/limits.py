@@ -114,10 +114,10 @@ def too_deep(body: bytes, limit: int) -> bool:
     unquoted = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
     brackets = b"".join(unquoted).translate(_SQUARE, _NOT_BRACKETS)
     for _ in range(limit):
-        brackets = brackets.replace(b"[]", b"")  # takes the innermost level, and only that
         if not brackets:
             return False
-    return True
+        brackets = brackets.replace(b"[]", b"")  # takes the innermost level, and only that
+    return bool(brackets)
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:

@@ -67,7 +67,11 @@ def mutations(seed: int, count: int) -> Iterator[Call]:
 
 
 def _post(path: str, value: Any, *headers: tuple[str, str]) -> Call:
-    base = (("Host", "localhost"), ("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"))
+    base = (
+        ("Host", "localhost"),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+    )
     return Call("POST", path, (*base, *headers), json.dumps(value).encode())
 
 
@@ -139,7 +143,9 @@ def _header(chance: random.Random, call: Call) -> Call:
     elif action == 2:
         headers.append((headers[at][0], chance.choice((headers[at][1], *ODD_HEADERS))))
     else:
-        name = chance.choice(("Origin", "Content-Encoding", "Mcp-Session-Id", "Mcp-Param-X", "Transfer-Encoding", "Mcp-Name"))
+        name = chance.choice(
+            ("Origin", "Content-Encoding", "Mcp-Session-Id", "Mcp-Param-X", "Transfer-Encoding", "Mcp-Name")
+        )
         headers.append((name, chance.choice(ODD_HEADERS)))
     return call._replace(headers=tuple(headers))
 
@@ -149,7 +155,17 @@ def _frame(chance: random.Random, call: Call) -> Call:
     if action == 0:
         return call._replace(method=chance.choice(("GET", "DELETE", "PUT", "OPTIONS", "HEAD", "post", "X")))
     if action == 1:
-        paths = ("/mcp/", "/mcp/none", "/mcp/paths", "/mcp?tools=read", "/tools/", "/tools/none", "/", "/%00", "/mcp?" + "a" * 500)
+        paths = (
+            "/mcp/",
+            "/mcp/none",
+            "/mcp/paths",
+            "/mcp?tools=read",
+            "/tools/",
+            "/tools/none",
+            "/",
+            "/%00",
+            "/mcp?" + "a" * 500,
+        )
         return call._replace(path=chance.choice(paths))
     if action == 2:
         return call._replace(length=chance.choice(("0", "-1", "x", "99999999", "1", "+5", "")))

@@ -18,7 +18,9 @@ STATUSES = {200, 202, 400, 403, 404, 405, 406, 409, 411, 413, 415, 421, 431}
 CODES = {-32700, -32600, -32601, -32602, -32002, -32020, -32021, -32022}
 FAULTS = {"invalid", "not_found", "conflict", "disabled", "blocked", "forbidden", "too_large", "method_not_allowed",
           "unsupported_media_type", "misdirected", "headers_too_large"}  # fmt: skip
-_GOOD = mutations.Call("POST", "/tools/recall", (("Host", "localhost"), ("Content-Type", "application/json")), b'{"query":"x"}')
+_GOOD = mutations.Call(
+    "POST", "/tools/recall", (("Host", "localhost"), ("Content-Type", "application/json")), b'{"query":"x"}'
+)
 
 
 class Wire:
@@ -45,7 +47,6 @@ class Wire:
         else:
             self._socket = connection
         return status, body
-
 
     def close(self) -> None:
         """Ends the connection, if one is open."""

@@ -1,0 +1,14 @@
+"""One server for all wire tests of a run."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.wire.fixture import Served, served
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Both fixture dialects on a loopback port, behind uvicorn."""
+    with served(tmp_path_factory.mktemp("wire")) as running:
+        yield running

@@ -1,0 +1,149 @@
+"""Names and sizes: who we answer to, how deep JSON may nest, how a body is read."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel import limits
+from kernel.limits import LOOPBACK, Limits, host_allowed, origin_allowed, read_body, too_deep
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("localhost", True),
+        ("localhost:7847", True),
+        ("LocalHost.:80", True),
+        (" localhost\t", True),
+        ("127.0.0.1", True),
+        ("127.0.0.1:1", True),
+        ("[::1]", True),
+        ("[::1]:7847", True),
+        ("", False),
+        ("::1", False),
+        ("[::1]x", False),
+        ("[::2]", False),
+        ("localhost:", False),
+        ("localhost:port", False),
+        ("localhost:123456", False),
+        ("localhost..", False),
+        ("localhost@evil.example", False),
+        ("evil.example@localhost", False),
+        ("localhost.evil.example", False),
+        ("127.0.0.1.evil.example", False),
+        ("127.0.0.2", False),
+        ("0.0.0.0", False),
+        ("localhost/", False),
+        ("local\xadhost", False),
+    ],
+)
+def test_by_default_only_names_of_this_machine_are_ours(host: str, allowed: bool) -> None:
+    assert host_allowed(host.encode("latin-1"), LOOPBACK) is allowed
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [("memory.example", True), ("memory.example:443", True), ("other.example:8443", True), ("other.example", False)],
+)
+def test_a_name_alone_allows_every_port_and_a_name_with_a_port_only_that_one(host: str, allowed: bool) -> None:
+    assert host_allowed(host.encode(), frozenset({"memory.example", "other.example:8443"})) is allowed
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        ("http://localhost", True),
+        ("https://localhost:3000", True),
+        ("HTTP://LOCALHOST:3000", True),
+        ("http://[::1]:3000", True),
+        ("https://app.example", True),
+        ("https://app.example:444", False),
+        ("http://app.example", False),
+        ("null", False),
+        ("", False),
+        ("localhost", False),
+        ("file://localhost", False),
+        ("chrome-extension://localhost", False),
+        ("http://localhost/path", False),
+        ("http://localhost@evil.example", False),
+        ("http://evil.example", False),
+    ],
+)
+def test_an_origin_must_be_a_page_of_this_machine_or_be_listed_whole(origin: str, allowed: bool) -> None:
+    assert origin_allowed(origin.encode(), LOOPBACK | {"https://app.example"}) is allowed
+
+
+def test_a_star_allows_everybody() -> None:
+    assert host_allowed(b"evil.example", frozenset("*"))
+    assert origin_allowed(b"https://evil.example", frozenset("*"))
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [("4194304", None), ("4194305", 413), ("9" * 5000, 413), ("-1", None), ("x", None), ("", None)],
+)
+def test_a_declared_length_over_the_limit_is_refused(length: str, status: int | None) -> None:
+    headers = {b"content-type": b"application/json", b"content-length": length.encode()}
+    refusal = limits.refuse_body(headers, Limits())
+    assert (refusal and refusal.status) == status
+
+
+def depth(value: Any) -> int:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if parts is None else 1 + max(map(depth, parts), default=0)
+
+
+texts = st.text(st.sampled_from('[]{}"\\a\n\u20ac'))
+values = st.recursive(texts | st.none(), lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=30)
+
+
+@given(values, st.integers(0, 8))
+def test_depth_is_judged_as_a_parser_would(value: Any, limit: int) -> None:
+    import json
+
+    for ascii_ in (True, False):
+        assert too_deep(json.dumps(value, ensure_ascii=ascii_).encode(), limit) is (depth(value) > limit)
+
+
+class Sender:
+    """An ASGI receive that hands out messages, then waits for ever."""
+
+    def __init__(self, *messages: Mapping[str, Any]) -> None:
+        self.messages = list(messages)
+
+    async def __call__(self) -> Mapping[str, Any]:
+        if not self.messages:
+            await asyncio.Event().wait()
+        return self.messages.pop(0)
+
+
+def part(body: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+GONE = {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "body"),
+    [
+        ([part(b"12345")], b"12345"),
+        ([part(b"123456")], None),
+        ([part(b"12", more=True), part(b"", more=True), part(b"345")], b"12345"),
+        ([part(b"12", more=True), part(b"3456", more=True)], None),
+        ([part(b"12", more=True), GONE], None),
+        ([GONE], None),
+        ([{"type": "http.request"}], b""),
+    ],
+)
+def test_a_body_is_read_whole_or_not_at_all(messages: list[Any], body: bytes | None) -> None:
+    assert asyncio.run(read_body(Sender(*messages), 5)) == body
+
+
+def test_a_body_that_stops_coming_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_BODY_SECONDS", 0.0)
+    assert asyncio.run(read_body(Sender(part(b"1", more=True)), 5)) is None
