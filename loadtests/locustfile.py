@@ -1,0 +1,246 @@
+"""Agents at work: readers, writers and both, over MCP of either era and plain JSON. See README.md for how to run it.
+
+A call that the server refused because it was busy is counted on a line of its own, and is no failure.
+"""
+
+import random
+import uuid
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from locust import FastHttpUser, TaskSet, between, task
+
+from loadtests import corpus, wire
+
+_BUSY = "is busy"
+_SPREAD = 1_000_000
+_JSON = {"content-type": "application/json"}
+_INITIALIZE = {"protocolVersion": wire.VERSIONS["legacy"], "capabilities": {}, "clientInfo": wire.CLIENT}
+
+
+class Outcome(NamedTuple):
+    """What a reply came to: the structured result, or why there is none."""
+
+    result: dict[str, Any] | None
+    complaint: str = ""
+
+
+class Agent(FastHttpUser):
+    """An agent with some memories of its own, on one of the wires."""
+
+    abstract = True
+    wait_time = between(0.05, 0.5)
+    wire_name = ""
+
+    def on_start(self) -> None:
+        """Connects, and writes the first few memories."""
+        self.home = f"agents/{uuid.uuid4().hex[:12]}"
+        self.written: dict[str, str] = {}
+        self.next = random.randrange(_SPREAD)
+        self.greet()
+        for _ in range(3):
+            self.add()
+
+    def greet(self) -> None:
+        """What a client of this wire says first."""
+
+    def post(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Path, headers and body of a tool call."""
+        raise NotImplementedError
+
+    def judge(self, status: int, body: bytes) -> Outcome:
+        """Reads a reply."""
+        raise NotImplementedError
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any] | None:
+        """Calls a tool; its structured result, or None where it failed or the server was busy."""
+        name = f"{self.wire_name} {tool}"
+        with self.client.request("POST", name=name, catch_response=True, **self.post(tool, arguments)) as reply:
+            outcome = self.judge(reply.status_code, reply.content or b"")
+            if outcome.result is not None:
+                reply.success()
+            elif _BUSY in outcome.complaint:
+                reply.request_meta["name"] = f"{name} (busy)"
+                reply.success()
+            else:
+                reply.failure(outcome.complaint[:200])
+            return outcome.result
+
+    def add(self) -> None:
+        """Writes the next memory of the corpus."""
+        memory = corpus.memory(self.next)
+        self.next += 1
+        path = f"{self.home}/{memory.path}"
+        if self.call("add_memory", path=path, content=memory.text) is not None:
+            self.written[path] = memory.text
+
+    def check(self, what: str, right: bool) -> None:
+        """Counts a wrong answer as a failure of its own."""
+        if not right:
+            wrong = AssertionError(what)
+            self.environment.events.request.fire(
+                request_type="CHECK", name=what, response_time=0, response_length=0, exception=wrong, context={}
+            )
+
+
+class Doing(TaskSet):
+    """What every profile can do."""
+
+    @property
+    def agent(self) -> Agent:
+        """The agent whose turn it is."""
+        return cast("Agent", self.user)
+
+    def recall(self) -> list[dict[str, Any]]:
+        """Asks about one of the memories written by this agent."""
+        number = self.agent.next - 1 - random.randrange(3)
+        found = self.agent.call("recall", query=corpus.question(number).text)
+        if found is None:
+            return []
+        self.agent.check("recall finds something", bool(found["memories"]))
+        return found["memories"]
+
+    def read(self) -> None:
+        """Reads a memory of its own back."""
+        if self.agent.written:
+            path = random.choice(list(self.agent.written))
+            found = self.agent.call("read_memory", path=path)
+            if found is not None:
+                self.agent.check("read_memory gives what was written", found["content"] == self.agent.written[path])
+
+    def replace(self) -> None:
+        """Says something else under a path of its own."""
+        if self.agent.written:
+            path = random.choice(list(self.agent.written))
+            text = f"{self.agent.written[path]} As of now this is so."
+            if self.agent.call("replace_memory", path=path, content=text) is not None:
+                self.agent.written[path] = text
+
+    def drop(self) -> None:
+        """Forgets its oldest memory, if it has some to spare."""
+        if len(self.agent.written) > 3:
+            path = next(iter(self.agent.written))
+            if self.agent.call("drop_memory", path=path) is not None:
+                del self.agent.written[path]
+
+
+class Reader(Doing):
+    """Searches, reads, lists."""
+
+    @task(6)
+    def searching(self) -> None:
+        """By words and by meaning."""
+        self.recall()
+
+    @task(3)
+    def reading(self) -> None:
+        """By path."""
+        self.read()
+
+    @task(1)
+    def listing(self) -> None:
+        """Everything under its own home."""
+        found = self.agent.call("list_memories", prefix=f"{self.agent.home}/")
+        if found is not None:
+            self.agent.check("list_memories counts what was written", found["total"] == len(self.agent.written))
+
+
+class Writer(Doing):
+    """Adds, replaces, drops."""
+
+    @task(6)
+    def adding(self) -> None:
+        """A new memory."""
+        self.agent.add()
+
+    @task(3)
+    def replacing(self) -> None:
+        """A better one."""
+        self.replace()
+
+    @task(1)
+    def dropping(self) -> None:
+        """An old one."""
+        self.drop()
+
+
+class Mixed(Doing):
+    """An agent's turn: recall, read what matters in full, and sometimes remember something."""
+
+    @task(3)
+    def turn(self) -> None:
+        """Lines first, then the texts of the best two."""
+        found = self.recall()
+        if found:
+            ids = [memory["id"] for memory in found[:2]]
+            self.agent.call("recall", ids=ids, max_tokens=4000)
+
+    @task(1)
+    def remember(self) -> None:
+        """Writes down what came of it."""
+        self.agent.add()
+        self.read()
+
+
+_PROFILES: Any = {Reader: 4, Writer: 1, Mixed: 5}
+
+
+class ModernAgent(Agent):
+    """MCP 2026-07-28."""
+
+    tasks = _PROFILES
+    weight = 4
+    wire_name = "modern"
+    era: wire.Era = "modern"
+
+    def post(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        body = msgspec.json.encode(wire.message(self.era, tool, arguments))
+        return {"url": "/mcp", "data": body, "headers": {**_JSON, **wire.headers(self.era, tool)}}
+
+    def judge(self, status: int, body: bytes) -> Outcome:
+        if status != 200:
+            return Outcome(None, f"HTTP {status}: {body[:150]!r}")
+        result = msgspec.json.decode(body).get("result")
+        if result is None or result.get("isError"):
+            return Outcome(None, result["content"][0]["text"] if result else body.decode(errors="replace"))
+        return Outcome(result["structuredContent"])
+
+
+class LegacyAgent(ModernAgent):
+    """MCP 2025-11-25, with its handshake."""
+
+    weight = 3
+    wire_name = "legacy"
+    era: wire.Era = "legacy"
+
+    def greet(self) -> None:
+        """The handshake."""
+        hello = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _INITIALIZE}
+        headers = {**_JSON, "accept": "application/json, text/event-stream"}
+        with self.client.request(
+            "POST",
+            "/mcp",
+            name="legacy initialize",
+            data=msgspec.json.encode(hello).decode(),
+            headers=headers,
+            catch_response=True,
+        ) as reply:
+            if b'"serverInfo"' not in (reply.content or b""):
+                reply.failure("no serverInfo")
+
+
+class JsonAgent(Agent):
+    """POST /tools/{name}."""
+
+    tasks = _PROFILES
+    weight = 3
+    wire_name = "json"
+
+    def post(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        headers = {**_JSON, "accept": "application/json"}
+        return {"url": f"/tools/{tool}", "data": msgspec.json.encode(arguments), "headers": headers}
+
+    def judge(self, status: int, body: bytes) -> Outcome:
+        if status != 200:
+            return Outcome(None, f"{body[:150].decode(errors='replace')} (HTTP {status})")
+        return Outcome(msgspec.json.decode(body))
