@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from kernel import mirror
-from kernel.envelope import ANONYMOUS, Inbound, Message, Meta, Refused, open_params
+from kernel.envelope import ANONYMOUS, Call, Called, Inbound, Message, Meta, Plan, Refused, open_params
 from kernel.eras import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -23,7 +23,6 @@ from kernel.eras import (
 )
 from kernel.limits import Header, Headers
 
-Mirrors = Mapping[str, Sequence[mirror.Mirrored]]
 LEGACY_LEVEL = "info"
 _NAME_KEPT = 64
 _NO_META = Meta()
@@ -42,26 +41,31 @@ def spoken(headers: Headers) -> tuple[bytes | None, Era]:
     return version, era or MODERN
 
 
-def check_notice(envelope: Message, era: Era, version: bytes | None) -> None:
-    """Lets pass what is only acknowledged, a notification or a legacy response; raises Refused for the rest."""
+def is_request(envelope: Message, era: Era, version: bytes | None) -> bool:
+    """False for what is only acknowledged, a notification or a legacy response; raises Refused for what is neither."""
+    if isinstance(envelope, Called):
+        return True
     if envelope.method is UNSET:
         if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
             raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
-    elif era is MODERN and version not in _MODERN:
+        return False
+    if envelope.id is UNSET and era is MODERN and version not in _MODERN:
         raise unsupported(version)
+    return envelope.id is not UNSET
 
 
 def over_http(
     envelope: Message, id_: bytes, era: Era, version: bytes | None,
-    raw: Sequence[Header], headers: Headers, mirrors: Mirrors,
+    raw: Sequence[Header], headers: Headers, plans: Mapping[str, Plan],
 ) -> Inbound:  # fmt: skip
     """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
     method: Any = envelope.method
     params, wrong = open_params(era, method, envelope.params)
     meta = params.meta or _NO_META
     actor, level = ANONYMOUS, LEGACY_LEVEL
+    plan = plans.get(params.name) if isinstance(params, Call) else None
     if era is MODERN:
-        named = mirrors.get(getattr(params, "name", ""), ()) if mirrors else ()
+        named = plan.mirrored if plan is not None else ()
         if len(raw) != len(headers):
             mirror.check_single(raw, named)
         if meta.version not in MODERN_VERSIONS or version not in _MODERN or meta.capabilities is UNSET:
@@ -77,10 +81,10 @@ def over_http(
             raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
     if wrong is not None:
         raise wrong
-    return Inbound(id_, method, params, era, actor, level)
+    return Inbound(id_, method, params, era, actor, level, plan)
 
 
-def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None) -> Inbound:
+def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, plans: Mapping[str, Plan]) -> Inbound:
     """A request that came over a pipe, where only its own `_meta` can name the era."""
     method: Any = envelope.method
     meta = open_params(LEGACY, "", envelope.params)[0].meta or _NO_META
@@ -93,7 +97,8 @@ def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None) -> 
     params, wrong = open_params(era, method, envelope.params)
     if wrong is not None:
         raise wrong
-    return Inbound(id_, method, params, era, actor, level)
+    plan = plans.get(params.name) if isinstance(params, Call) else None
+    return Inbound(id_, method, params, era, actor, level, plan)
 
 
 def _check_modern(meta: Meta, version: bytes | None) -> None:

@@ -1,6 +1,6 @@
 """The composition root: configuration, store, dialects and edges put together."""
 
-import secrets
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,7 +89,7 @@ def _migrate(config: Config, shared: World) -> tuple[bytes, int]:
         found = db.read(Origin(), _settings)
         if found is None:
             with db.writing() as tx:
-                tx.run("kernel.setting.keep", name=_SEAL_KEY, value=secrets.token_hex(32))
+                tx.run("kernel.setting.keep", name=_SEAL_KEY, value=os.urandom(32).hex())
             found = db.read(Origin(), _settings)
         return found
     finally:

@@ -39,6 +39,7 @@ class Bound(NamedTuple):
     tool: Tool
     decode: Callable[[Any], Any]
     many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
+    short: bool = False
 
 
 class Dispatch:
@@ -52,24 +53,23 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = Bound(
-                    dialect, tool, msgspec.json.Decoder(tool.request).decode, _many(dialect, tool)
-                )
+                decode = msgspec.json.Decoder(tool.request).decode
+                short = tool.mode == "read" and tool.hints.short
+                self.tools[tool.name] = Bound(dialect, tool, decode, _many(dialect, tool), short)
 
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
-        dialect, tool, decode, _ = bound
+        dialect, tool = bound.dialect, bound.tool
         try:
-            request = decode(arguments)
+            request = bound.decode(arguments)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return dialect.fail(Fault("invalid", argument_message(error)))
         who = Origin(dialect.name, tool.name, actor)
         work = _work(bound, request, turn)
-        if tool.mode == "read":
-            if tool.hints.short:
-                answer = self.store.read_now(work, who)
-            else:
-                answer = await self._queued(lambda: self.store.read(work, who))
+        if bound.short:
+            answer = self.store.read_now(work, who)
+        elif tool.mode == "read":
+            answer = await self._queued(lambda: self.store.read(work, who))
         else:
             answer = await self._queued(lambda: self._write(bound, request, work, who))
         return dialect.fail(answer) if isinstance(answer, Fault) else answer

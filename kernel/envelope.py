@@ -1,12 +1,13 @@
 """One JSON-RPC message decoded once: the envelope typed, the parameters typed by method, the arguments left raw."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel import eras
+from kernel.limits import too_deep
 
 ANONYMOUS = "anonymous"
 ABSENT = Raw()
@@ -201,8 +202,31 @@ class Called(Struct, gc=False):
 Message = Envelope | Called
 
 
+class Mirrored(NamedTuple):
+    """An argument that a header repeats: where it stands in the arguments, the header's name, its JSON type."""
+
+    path: tuple[str, ...]
+    header: bytes
+    kind: str
+
+
+Pace = Literal["now", "queued", "talking"]
+
+
+class Plan(NamedTuple):
+    """What is known of a tool before it is called: the tool, how its answer comes, what its headers must repeat."""
+
+    bound: Any
+    pace: Pace
+    mirrored: tuple[Mirrored, ...]
+
+
 class Inbound(Struct, gc=False):
-    """A request its transport let through; `id` is encoded, `level` the least log level wanted, None for no lines."""
+    """A request its transport let through.
+
+    `id` is encoded, `level` the least log level wanted or None for no lines, `plan` what a tools/call meets if its
+    tool exists.
+    """
 
     id: bytes
     method: str
@@ -210,6 +234,7 @@ class Inbound(Struct, gc=False):
     era: eras.Era
     actor: str = ANONYMOUS
     level: str | None = None
+    plan: Plan | None = None
     emit: Emit | None = None
 
 
@@ -236,8 +261,10 @@ _decoders = {
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def open_message(body: bytes) -> Message:
-    """The message in `body`; raises Refused with -32700 or -32600."""
+def open_message(body: bytes, depth: int) -> Message:
+    """The message in `body`, nested at most so deep; raises Refused with -32700 or -32600."""
+    if body.count(b"{") + body.count(b"[") > depth and too_deep(body, depth):
+        raise Refused(eras.PARSE_ERROR, "Nested too deeply")
     try:
         if not body.isascii():
             body.decode()  # what stays raw is not checked by the decoder

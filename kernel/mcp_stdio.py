@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from kernel import admission
 from kernel.envelope import ANONYMOUS, Inbound, Initialize, Message, Refused, SetLevel, encoded_id, open_message
-from kernel.eras import INVALID_REQUEST, PARSE_ERROR
-from kernel.limits import Limits, too_deep
+from kernel.eras import INVALID_REQUEST
+from kernel.limits import Limits
 from kernel.pipes import Sink, Source, take_over
 from kernel.rpc import Service
 
@@ -62,7 +62,7 @@ class _Session:
                 self._hear(envelope)
                 return
             id_ = encoded_id(envelope.id)
-            inbound = admission.over_stdio(envelope, id_, self._actor, self._level)
+            inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.plans)
             self._note(inbound)
             if self._service.pace(inbound) == "now":
                 self._sink.write(await self._service.answer(inbound))
@@ -82,9 +82,7 @@ class _Session:
     def _open(self, line: bytes | None) -> Message:
         if line is None:
             raise Refused(INVALID_REQUEST, "Line too long")
-        if too_deep(line, self._limits.depth):
-            raise Refused(PARSE_ERROR, "Nested too deeply")
-        return open_message(line)
+        return open_message(line, self._limits.depth)
 
     def _hear(self, envelope: Message) -> None:
         if envelope.method == "notifications/cancelled":

@@ -4,11 +4,11 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from kernel.envelope import Call, Params, Refused
+from kernel.envelope import Call, Mirrored, Params, Refused
 from kernel.eras import HEADER_MISMATCH, METHODS
 from kernel.limits import Header, Headers, repeated
 from kernel.tools import Schema
@@ -24,14 +24,6 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")
 _NAMED = {method.name: method.named for method in METHODS.values() if method.named}
 _SCALARS = ("string", "integer", "boolean")
-
-
-class Mirrored(NamedTuple):
-    """An argument that a header repeats: where it stands in the arguments, the header's name, its JSON type."""
-
-    path: tuple[str, ...]
-    header: bytes
-    kind: str
 
 
 def check_single(raw: Sequence[Header], named: Sequence[Mirrored] = ()) -> None:

@@ -1,6 +1,6 @@
 """The MCP methods of one profile, for both eras and any transport: a decoded request in, an encoded response out."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -9,16 +9,15 @@ import msgspec
 
 from kernel import envelope, pages, seal
 from kernel.dispatch import Bound, Dispatch, guard
-from kernel.envelope import Inbound, Object, Refused
+from kernel.envelope import Inbound, Object, Pace, Plan, Refused
 from kernel.eras import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, LEGACY, METHOD_NOT_FOUND, METHODS, MODERN
 from kernel.errors import Fault
 from kernel.mirror import mirrored
 from kernel.offers import Offers, prompt_purpose
 from kernel.schema import input_schema
-from kernel.tools import Ask, Dialect, Reply, Tool
+from kernel.tools import Ask, Dialect, Reply
 from kernel.turns import Rounds
 
-Pace = Literal["now", "queued", "talking"]
 Tools = Literal["all", "read"]
 
 _OPEN = b'{"jsonrpc":"2.0","id":%b,"result":%b'
@@ -37,9 +36,7 @@ class Service:
     ) -> None:
         served = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
         offered = pages.capabilities(served, dialects)
-        self.tools: Mapping[str, Bound] = {tool.name: dispatch.tools[tool.name] for tool in served}
-        self.mirrors = {tool.name: found for tool in served if (found := mirrored(input_schema(tool)))}
-        self._paces: Mapping[str, Pace] = {tool.name: _pace(tool) for tool in served}
+        self.plans = {tool.name: _plan(dispatch.tools[tool.name]) for tool in served}
         self._dispatch = dispatch
         self._rounds = Rounds(seal_key)
         self._offers = Offers(dispatch, dialects, self._rounds.turn)
@@ -50,9 +47,9 @@ class Service:
 
     def pace(self, inbound: Inbound) -> Pace:
         """Whether the answer comes at once, after a wait, or after a wait in which the handler may speak."""
+        if inbound.plan is not None:
+            return inbound.plan.pace
         method = inbound.method
-        if method == "tools/call":
-            return self._paces.get(inbound.params.name, "now")
         if method not in self._methods:
             return "now"
         return "talking" if method == "prompts/get" and self._offers.talks(inbound.params.name) else "queued"
@@ -77,9 +74,9 @@ class Service:
 
     async def _call(self, inbound: Inbound) -> bytes:
         params: envelope.Call = inbound.params
-        bound = self.tools.get(params.name)
-        if bound is None:
+        if inbound.plan is None:
             raise Refused(INVALID_PARAMS, f"Unknown tool: {params.name[:_NAME_SHOWN]}")
+        bound = inbound.plan.bound
         arguments = bytes(params.arguments)
         if arguments[:1] != b"{":
             if arguments not in (b"", b"null"):
@@ -151,8 +148,10 @@ def profiles(make: Callable[[Tools], Service]) -> Callable[[bytes], Service]:
     return choose
 
 
-def _pace(tool: Tool) -> Pace:
-    return "talking" if tool.talk else "now" if tool.hints.short and tool.mode == "read" else "queued"
+def _plan(bound: Bound) -> Plan:
+    tool = bound.tool
+    pace = "talking" if tool.talk else "now" if tool.hints.short and tool.mode == "read" else "queued"
+    return Plan(bound, pace, mirrored(input_schema(tool)))
 
 
 def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:

@@ -18,6 +18,7 @@ Row = Callable[..., R]
 OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
 _CACHE_KIB = 16384
+_MAPPED_BYTES = 1 << 28
 
 
 class Origin(NamedTuple):
@@ -45,10 +46,10 @@ Flush = Callable[["Tx", list[Any]], None]
 class Tx:
     """One moment of the store: rows by named statement, the time, new ids and embeddings."""
 
-    __slots__ = ("_db", "_flushed", "_later", "_lazy", "_origin", "_readonly", "_vectors", "_world", "now")
+    __slots__ = ("_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_vectors", "_world")
 
     def __init__(self, db: apsw.Connection, world: World, origin: Origin, *, lazy: bool) -> None:
-        self.now = utc_now()
+        self._now = ""
         self._db = db
         self._world = world
         self._origin = origin
@@ -57,6 +58,13 @@ class Tx:
         self._later: list[tuple[Flush, Any]] = []
         self._flushed: list[tuple[Flush, Any]] | None = None
         self._vectors: dict[str, Embedding] = {}
+
+    @property
+    def now(self) -> str:
+        """The time of this transaction, the same each time it is asked for: ISO 8601 UTC with milliseconds and Z."""
+        if not self._now:
+            self._now = utc_now()
+        return self._now
 
     @property
     def readonly(self) -> bool:
@@ -172,6 +180,7 @@ class Connection:
             ("cache_size", -_CACHE_KIB),
             ("temp_store", "memory"),
             ("query_only", int(readonly)),
+            ("mmap_size", _MAPPED_BYTES if readonly else 0),
             ("synchronous", "FULL" if durable else "NORMAL"),
         ):
             self._db.pragma(name, value)

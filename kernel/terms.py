@@ -89,8 +89,11 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, place
         return _expression(_any(present), places)
     useful = [term for term in present if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or present
     rare = _rare(useful, frequency)
-    words = _any(useful)
-    return _expression(words if len(rare) == len(useful) else f"({_any(rare)}) AND ({words})", places)
+    if len(rare) == len(useful):
+        return _expression(_any(useful), places)
+    # Where even the rarest word is common, a row must hold another one too.
+    crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
+    return _expression(f"({_any(rare)}) AND ({_any(useful[len(rare) :] if crowded else useful)})", places)
 
 
 def match_any(terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None) -> str:
