@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from kernel import mirror
-from kernel.envelope import ANONYMOUS, Call, Called, Inbound, Message, Meta, Plan, Refused, open_params
+from kernel.envelope import ANONYMOUS, Call, Envelope, Inbound, Message, Meta, Plan, Refused, open_params
 from kernel.eras import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -25,6 +25,8 @@ from kernel.limits import Header, Headers
 
 LEGACY_LEVEL = "info"
 _NAME_KEPT = 64
+_NAME_READ = 256
+_CALL = b"tools/call"
 _NO_META = Meta()
 _LEGACY = {version.encode(): version for version in HANDSHAKE_VERSIONS}
 _MODERN = {version.encode(): version for version in MODERN_VERSIONS}
@@ -41,10 +43,8 @@ def spoken(headers: Headers) -> tuple[bytes | None, Era]:
     return version, era or MODERN
 
 
-def is_request(envelope: Message, era: Era, version: bytes | None) -> bool:
+def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
     """False for what is only acknowledged, a notification or a legacy response; raises Refused for what is neither."""
-    if isinstance(envelope, Called):
-        return True
     if envelope.method is UNSET:
         if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
             raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
@@ -62,23 +62,21 @@ def over_http(
     method: Any = envelope.method
     params, wrong = open_params(era, method, envelope.params)
     meta = params.meta or _NO_META
-    actor, level = ANONYMOUS, LEGACY_LEVEL
     plan = plans.get(params.name) if isinstance(params, Call) else None
+    actor, level = ANONYMOUS, LEGACY_LEVEL
+    named = plan.mirrored if plan is not None else ()
+    if len(raw) != len(headers):
+        mirror.check_single(raw, named if era is MODERN else ())
     if era is MODERN:
-        named = plan.mirrored if plan is not None else ()
-        if len(raw) != len(headers):
-            mirror.check_single(raw, named)
-        if meta.version not in MODERN_VERSIONS or version not in _MODERN or meta.capabilities is UNSET:
+        if meta.capabilities is UNSET or version not in _MODERN or _MODERN[version] != meta.version:
             _check_modern(meta, version)
-        mirror.check(headers, method, params, named)
+        if plan is None or named or headers.get(mirror.NAME) != plan.header or headers.get(mirror.METHOD) != _CALL:
+            mirror.check(headers, method, params, named)
         level = meta.level
         if meta.client is not None:
             actor = actor_name(meta.client.name)
-    else:
-        if len(raw) != len(headers):
-            mirror.check_single(raw)
-        if meta.version is not UNSET and (version is None or _LEGACY[version] != meta.version):
-            raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+    elif meta.version is not UNSET and (version is None or _LEGACY[version] != meta.version):
+        raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
     if wrong is not None:
         raise wrong
     return Inbound(id_, method, params, era, actor, level, plan)
@@ -122,7 +120,11 @@ def unsupported(version: bytes | None) -> Refused:
     return Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
-@lru_cache(maxsize=256)
 def actor_name(name: str) -> str:
     """A client's name as history keeps it."""
+    return _printable(name if len(name) <= _NAME_READ else name[:_NAME_READ])
+
+
+@lru_cache(maxsize=256)
+def _printable(name: str) -> str:
     return "".join([letter for letter in name if letter.isprintable()])[:_NAME_KEPT] or ANONYMOUS

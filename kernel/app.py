@@ -14,8 +14,9 @@ from kernel.index import Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
 from kernel.sketch import Sketcher, Sketches
-from kernel.store import Connection, Origin, Tx, World
+from kernel.store import Connection, Tx
 from kernel.tools import Dialect
+from kernel.world import Origin, World
 
 DIALECTS: tuple[Dialect, ...] = (paths.DIALECT, common.DIALECT)
 _SEAL_KEY = "seal_key"

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,10 +12,13 @@ from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Job, Merge
 from kernel.lanes import Store
-from kernel.store import Origin, as_fault
+from kernel.store import as_fault
 from kernel.tools import Ask, Dialect, Prompt, Reply, Tool, Turn
+from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
 
 
 def guard(work: Callable[..., Any], *args: Any) -> Any:
@@ -57,18 +61,28 @@ class Dispatch:
                 short = tool.mode == "read" and tool.hints.short
                 self.tools[tool.name] = Bound(dialect, tool, decode, _many(dialect, tool), short)
 
+    def now(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
+        """`call` for a short tool, which has nothing to wait for."""
+        dialect = bound.dialect
+        try:
+            request = bound.decode(arguments)
+        except _UNREADABLE as error:
+            return dialect.fail(Fault("invalid", argument_message(error)))
+        answer = self.store.read_now(_work(bound, request, turn), _origin(dialect.name, bound.tool.name, actor))
+        return dialect.fail(answer) if isinstance(answer, Fault) else answer
+
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
+        if bound.short:
+            return self.now(bound, arguments, actor, turn)
         dialect, tool = bound.dialect, bound.tool
         try:
             request = bound.decode(arguments)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except _UNREADABLE as error:
             return dialect.fail(Fault("invalid", argument_message(error)))
-        who = Origin(dialect.name, tool.name, actor)
+        who = _origin(dialect.name, tool.name, actor)
         work = _work(bound, request, turn)
-        if bound.short:
-            answer = self.store.read_now(work, who)
-        elif tool.mode == "read":
+        if tool.mode == "read":
             answer = await self._queued(lambda: self.store.read(work, who))
         else:
             answer = await self._queued(lambda: self._write(bound, request, work, who))

@@ -16,7 +16,13 @@ Emit = Callable[[bytes], None]
 
 
 class Refused(Exception):
-    """A protocol error on its way to the caller; `data` must be JSON."""
+    """A protocol error on its way to the caller; `data` must be JSON.
+
+    `status` stands where HTTP itself refuses, instead of what the era makes of the code; `closing` are its headers.
+    """
+
+    status: int | None = None
+    closing: tuple[tuple[bytes, bytes], ...] = ()
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -109,7 +115,7 @@ class Call(Turning, kw_only=True, gc=False):
     """tools/call."""
 
     name: str
-    arguments: Raw = ABSENT
+    arguments: Raw = Raw(b"{}")
 
 
 class Get(Turning, kw_only=True, gc=False):
@@ -214,11 +220,15 @@ Pace = Literal["now", "queued", "talking"]
 
 
 class Plan(NamedTuple):
-    """What is known of a tool before it is called: the tool, how its answer comes, what its headers must repeat."""
+    """What is known of a tool before it is called: the tool, how its answer comes, what headers must repeat.
+
+    `header` is its name as Mcp-Name says it plainly, empty where it cannot.
+    """
 
     bound: Any
     pace: Pace
     mirrored: tuple[Mirrored, ...]
+    header: bytes
 
 
 class Inbound(Struct, gc=False):

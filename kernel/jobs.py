@@ -7,7 +7,8 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
-from kernel.store import Connection, Origin, Tx
+from kernel.store import Connection, Tx
+from kernel.world import Origin
 
 Work = Callable[[Tx], Any]
 interrupting = threading.Lock()  # an interrupt must not hit the connection's next call

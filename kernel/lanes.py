@@ -9,7 +9,8 @@ from typing import Any
 from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.jobs import Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
-from kernel.store import Connection, Guard, Origin, Tx, World
+from kernel.store import Connection, Guard, Tx
+from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
 _WAL_PAGES = 2000

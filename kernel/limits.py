@@ -101,10 +101,11 @@ def is_json(value: bytes) -> bool:
     return value.partition(b";")[0].strip().lower() == b"application/json"
 
 
-def accepts_json(value: bytes) -> bool:
-    """Whether an Accept header leaves room for JSON."""
-    types = {part.partition(b";")[0].strip() for part in value.lower().split(b",")}
-    return not types.isdisjoint((b"application/json", b"application/*", b"*/*"))
+def accepts(headers: Headers, media: bytes) -> bool:
+    """Whether the Accept header, if there is one, leaves room for a media type."""
+    accept = headers.get(b"accept", b"*/*").lower().split(b",")
+    types = {part.partition(b";")[0].strip() for part in accept}
+    return not types.isdisjoint((media, media.partition(b"/")[0] + b"/*", b"*/*"))
 
 
 def too_deep(body: bytes, limit: int) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernel import admission
 from kernel import limits as bounds
-from kernel.envelope import Inbound, Refused, encoded_id, open_message
+from kernel.envelope import Called, Inbound, Refused, encoded_id, open_message
 from kernel.eras import INVALID_REQUEST, MODERN
 from kernel.limits import Header, Headers, Limits, Refusal
 from kernel.rpc import Service
@@ -19,6 +19,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _JSON = (b"content-type", b"application/json")
 _REMEMBERED = 1024
+_REMEMBERED_BYTES = 512
 
 
 class _TurnedAway(Refused):
@@ -27,6 +28,8 @@ class _TurnedAway(Refused):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(INVALID_REQUEST, refusal.reason)
         self.status = refusal.status
+        # Where the body was not read the connection cannot carry another request; a plain GET has none.
+        self.closing = ((b"allow", b"POST"),) if refusal.status == 405 else ((b"connection", b"close"),)
 
 
 def endpoint(service_for: Callable[[bytes], Service], limits: Limits) -> App:
@@ -37,8 +40,7 @@ def endpoint(service_for: Callable[[bytes], Service], limits: Limits) -> App:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raw: Sequence[Header] = scope["headers"]
         headers = dict(raw)
-        id_, status, extra = b"null", 200, ()
-        answer: bytes | None = b""
+        id_, status, answer, closing = b"null", 200, b"", ()
         version, era = admission.spoken(headers)
         try:
             gate(scope["method"], raw, headers)
@@ -47,22 +49,21 @@ def endpoint(service_for: Callable[[bytes], Service], limits: Limits) -> App:
             if message.get("more_body", False) or len(body) > most:
                 body = await _rest(receive, message, most)
             envelope = open_message(body, depth)
-            if admission.is_request(envelope, era, version):
+            if isinstance(envelope, Called) or admission.is_request(envelope, era, version):
                 service = service_for(scope["query_string"])
                 id_ = encoded_id(envelope.id)  # pyright: ignore[reportArgumentType]
                 inbound = admission.over_http(envelope, id_, era, version, raw, headers, service.plans)
                 if service.pace(inbound) == "now":
-                    answer = await service.answer(inbound)
+                    answer = service.now(inbound)
                 else:
-                    answer = await _wait(service, inbound, receive, send)
+                    answer = await _wait(service, inbound, headers, receive, send)
             else:
                 status = 202
-        except _TurnedAway as away:
-            status, answer, extra = away.status, away.reply(), _closing(away.status)
         except Refused as refused:
-            status, answer = era.http.get(refused.code, 200), refused.reply(id_)
+            answer, closing = refused.reply(id_), refused.closing
+            status = refused.status or era.http.get(refused.code, 200)
         if answer is not None:
-            await send({"type": "http.response.start", "status": status, "headers": (*_entity(len(answer)), *extra)})
+            await send({"type": "http.response.start", "status": status, "headers": _entity(len(answer)) + closing})
             await send({"type": "http.response.body", "body": answer})
 
     return app
@@ -75,12 +76,12 @@ async def _rest(receive: Receive, message: Mapping[str, Any], most: int) -> byte
     return body
 
 
-async def _wait(service: Service, inbound: Inbound, receive: Receive, send: Send) -> bytes | None:
+async def _wait(service: Service, inbound: Inbound, headers: Headers, receive: Receive, send: Send) -> bytes | None:
     # In the legacy era a lost connection says nothing about the call: the client may ask again and expects it done.
     watching = receive if inbound.era is MODERN else None
     if service.pace(inbound) == "talking":
         stream = Stream(send, inbound.id)
-        inbound.emit = stream.emit
+        inbound.emit = stream.emit if bounds.accepts(headers, b"text/event-stream") else None
         return await stream.run(service.answer(inbound), watching)
     return await (service.answer(inbound) if watching is None else watched(service.answer(inbound), watching))
 
@@ -105,20 +106,15 @@ def _gate(limits: Limits) -> Callable[[str, Sequence[Header], Headers], None]:
         refusal = bounds.refuse(raw, headers, limits) or bounds.refuse_body(headers, limits) or _unacceptable(headers)
         if refusal is not None:
             raise _TurnedAway(refusal)
-        if len(passed) < _REMEMBERED:
+        if len(passed) < _REMEMBERED and sum(len(value or b"") for value in key) <= _REMEMBERED_BYTES:
             passed.add(key)
 
     return gate
 
 
 def _unacceptable(headers: Headers) -> Refusal | None:
-    accept = headers.get(b"accept")
-    return None if accept is None or bounds.accepts_json(accept) else Refusal(406, "Accept must allow application/json")
-
-
-def _closing(status: int) -> tuple[Header, ...]:
-    # Where the body was not read the connection cannot carry another request; a plain GET has none.
-    return ((b"allow", b"POST"),) if status == 405 else ((b"connection", b"close"),)
+    accepted = bounds.accepts(headers, b"application/json")
+    return None if accepted else Refusal(406, "Accept must allow application/json")
 
 
 @lru_cache(maxsize=4096)

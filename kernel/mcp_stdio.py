@@ -29,15 +29,14 @@ def serve(service: Service, input_fd: int = 0, output_fd: int = 1, limits: Limit
 
 async def converse(service: Service, input_fd: int, output_fd: int, limits: Limits = Limits()) -> None:
     """`serve` on descriptors of one's own, inside a running loop."""
-    source = Source(input_fd, limits.body)
     loop = asyncio.get_running_loop()
     session = _Session(service, Sink(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits)
+    source = Source(input_fd, limits.body, session.take)
     # Only the main thread of a system with signals can hear them; elsewhere the end of input is the only end.
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, source.stop)
-    async for line in source.lines():
-        await session.take(line)
+    await source.run()
     await session.close()
 
 
@@ -53,7 +52,7 @@ class _Session:
         self._actor = ANONYMOUS
         self._level: str | None = admission.LEGACY_LEVEL
 
-    async def take(self, line: bytes | None) -> None:
+    def take(self, line: bytes | None) -> None:
         """Handles one line, answering at once or starting a task that will."""
         id_ = b"null"
         try:
@@ -65,7 +64,7 @@ class _Session:
             inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.plans)
             self._note(inbound)
             if self._service.pace(inbound) == "now":
-                self._sink.write(await self._service.answer(inbound))
+                self._sink.write(self._service.now(inbound))
             else:
                 self._start(envelope.id, inbound)
         except Refused as refused:

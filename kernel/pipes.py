@@ -5,8 +5,7 @@ import os
 import select
 import sys
 import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from queue import SimpleQueue
 
 _CHUNK = 65536
@@ -36,71 +35,63 @@ def take_over(input_fd: int, output_fd: int) -> tuple[int, int]:
 
 
 class Source:
-    """Lines from a descriptor, without their ends and without blank ones; one past the limit comes as None."""
+    """Hands on the lines of a descriptor, without their ends and without blank ones; one past the limit as None."""
 
-    def __init__(self, fd: int, limit: int) -> None:
+    def __init__(self, fd: int, limit: int, take: Callable[[bytes | None], None]) -> None:
         self._fd = fd
         self._limit = limit
+        self._take = take
         self._loop = asyncio.get_running_loop()
-        self._chunks: deque[bytes] = deque()
-        self._ready = asyncio.Event()
+        self._ended = asyncio.Event()
         self._polled = False
+        self._pending = bytearray()
+        self._dropping = False
 
-    async def lines(self) -> AsyncIterator[bytes | None]:
-        """Every line until the other side closes or `stop` is called."""
-        self._start()
-        pending, dropping = bytearray(), False
-        while chunk := await self._next():
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                pending += end
-                line = None if dropping or len(pending) > self._limit else bytes(pending).strip()
-                if line != b"":
-                    yield line
-                pending.clear()
-                dropping = False
-            pending += rest
-            if len(pending) > self._limit:
-                pending.clear()
-                dropping = True
-        if pending.strip():
-            yield bytes(pending).strip()
-
-    def stop(self) -> None:
-        """Ends the lines after those already read."""
-        if self._polled:
-            self._loop.remove_reader(self._fd)
-            self._polled = False
-        self._push(b"")
-
-    def _start(self) -> None:
+    async def run(self) -> None:
+        """Hands on every line until the other side closes or `stop` is called."""
         try:
             self._loop.add_reader(self._fd, self._read)
             self._polled = True
         except (NotImplementedError, OSError):  # a plain file cannot be polled, and on Windows nothing can
             threading.Thread(target=self._read_all, name="quipu-stdin", daemon=True).start()
+        await self._ended.wait()
+
+    def stop(self) -> None:
+        """Ends the run; what has come of a line without its end is taken for a whole one."""
+        if self._polled:
+            self._loop.remove_reader(self._fd)
+            self._polled = False
+        if not self._ended.is_set():
+            self._ended.set()
+            self._line(b"")
 
     def _read(self) -> None:
-        chunk = _read(self._fd)
-        if chunk:
-            self._push(chunk)
-        else:
-            self.stop()
+        self._feed(_read(self._fd))
 
     def _read_all(self) -> None:
         while chunk := _read(self._fd):
-            self._loop.call_soon_threadsafe(self._push, chunk)
-        self._loop.call_soon_threadsafe(self._push, b"")
+            self._loop.call_soon_threadsafe(self._feed, chunk)
+        self._loop.call_soon_threadsafe(self._feed, b"")
 
-    def _push(self, chunk: bytes) -> None:
-        self._chunks.append(chunk)
-        self._ready.set()
+    def _feed(self, chunk: bytes) -> None:
+        if not chunk or self._ended.is_set():
+            self.stop()
+            return
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            self._line(end)
+        self._pending += rest
+        if len(self._pending) > self._limit:
+            self._pending.clear()
+            self._dropping = True
 
-    async def _next(self) -> bytes:
-        while not self._chunks:
-            self._ready.clear()
-            await self._ready.wait()
-        return self._chunks.popleft()
+    def _line(self, end: bytes) -> None:
+        whole = bytes(self._pending) + end if self._pending else end
+        self._pending.clear()
+        line = None if self._dropping or len(whole) > self._limit else whole.strip()
+        self._dropping = False
+        if line != b"":
+            self._take(line)
 
 
 class Sink:

@@ -1,6 +1,6 @@
 """The MCP methods of one profile, for both eras and any transport: a decoded request in, an encoded response out."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -21,9 +21,11 @@ from kernel.turns import Rounds
 Tools = Literal["all", "read"]
 
 _OPEN = b'{"jsonrpc":"2.0","id":%b,"result":%b'
-_CALLED = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b,"isError":false%b'
-_FAILED = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b,"isError":true%b'
-_STRUCTURED = b'{"jsonrpc":"2.0","id":%b,"result":{"content":%b,"structuredContent":%b,"isError":false%b'
+_ID = b'{"jsonrpc":"2.0","id":'
+_TEXT = b',"result":{"content":[{"type":"text","text":'
+_TEXT_END = b"}]"
+_BLOCKS = b',"result":{"content":'
+_STRUCTURED = b',"structuredContent":'
 _TOO_OLD = "This needs to ask you something first, which takes a client of protocol version 2026-07-28."
 _NAME_SHOWN = 128
 
@@ -43,6 +45,9 @@ class Service:
         self._methods = {name: work for name, work in self._offers.methods.items() if METHODS[name].needs in offered}
         self._fixed = {era.name: pages.fixed(era, version, served, dialects) for era in (LEGACY, MODERN)}
         self._ends = {era.name: pages.finish(era, version) for era in (LEGACY, MODERN)}
+        self._called_ends = {
+            name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._ends.items()
+        }
         self._handshakes = pages.handshakes(version, served, dialects)
 
     def pace(self, inbound: Inbound) -> Pace:
@@ -54,11 +59,14 @@ class Service:
             return "now"
         return "talking" if method == "prompts/get" and self._offers.talks(inbound.params.name) else "queued"
 
-    def answer(self, inbound: Inbound) -> Coroutine[Any, Any, bytes]:
-        """The response; raises Refused."""
-        return self._call(inbound) if inbound.method == "tools/call" else self._other(inbound)
-
-    async def _other(self, inbound: Inbound) -> bytes:
+    def now(self, inbound: Inbound) -> bytes:
+        """The response to a request of that pace; raises Refused."""
+        if inbound.plan is not None:
+            reply: Any = self._dispatch.now(inbound.plan.bound, inbound.params.arguments, inbound.actor)
+            if reply.fault == "invalid" and bytes(inbound.params.arguments)[:1] != b"{":
+                # Not the tool's matter after all: the decoder met something else than an object, and nothing ran.
+                reply = self._dispatch.now(inbound.plan.bound, _arguments(inbound.params), inbound.actor)
+            return self._called(inbound, reply)
         method = inbound.method
         fixed = self._fixed[inbound.era.name].get(method)
         if fixed is not None:
@@ -68,37 +76,33 @@ class Service:
         if method == "initialize" and inbound.era is LEGACY:
             asked: str = inbound.params.protocolVersion
             return _OPEN % (inbound.id, self._handshakes.get(asked) or self._handshakes[COUNTER_OFFER])
-        if method not in self._methods:
-            raise Refused(METHOD_NOT_FOUND, "Method not found")
-        return await self._offer(inbound)
+        if method == "tools/call":
+            raise Refused(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_NAME_SHOWN]}")
+        raise Refused(METHOD_NOT_FOUND, "Method not found")
 
-    async def _call(self, inbound: Inbound) -> bytes:
-        params: envelope.Call = inbound.params
-        if inbound.plan is None:
-            raise Refused(INVALID_PARAMS, f"Unknown tool: {params.name[:_NAME_SHOWN]}")
-        bound = inbound.plan.bound
-        arguments = bytes(params.arguments)
-        if arguments[:1] != b"{":
-            if arguments not in (b"", b"null"):
-                raise Refused(INVALID_PARAMS, "Invalid params: arguments must be an object")
-            arguments = b"{}"
-        if bound.tool.talk:
-            return await self._talk(inbound, bound, arguments)
-        reply: Any = await self._dispatch.call(bound, arguments, inbound.actor)
+    async def answer(self, inbound: Inbound) -> bytes:
+        """The response to a request of any other pace; raises Refused."""
+        plan = inbound.plan
+        if plan is None:
+            return await self._offer(inbound)
+        arguments = _arguments(inbound.params)
+        if plan.pace == "talking":
+            return await self._talk(inbound, plan.bound, arguments)
+        reply: Any = await self._dispatch.call(plan.bound, arguments, inbound.actor)
         return self._called(inbound, reply)
 
     def _called(self, inbound: Inbound, reply: Reply) -> bytes:
-        tail = self._ends[inbound.era.name].plain
-        found = reply.structured
-        if reply.content is not None:
-            blocks = reply.content
+        era, found = inbound.era, reply.structured
+        good, bad = self._called_ends[era.name]
+        if reply.content is None:
+            shown = (_TEXT, msgspec.json.encode(reply.body.decode("utf-8", "replace")), _TEXT_END)
         else:
-            blocks = b'[{"type":"text","text":%b}]' % msgspec.json.encode(reply.body.decode("utf-8", "replace"))
+            shown = (_BLOCKS, reply.content)
         if reply.fault is not None:
-            return _FAILED % (inbound.id, blocks, tail)
-        if found is not None and (inbound.era is MODERN or found[:1] == b"{"):
-            return _STRUCTURED % (inbound.id, blocks, found, tail)
-        return _CALLED % (inbound.id, blocks, tail)
+            return b"".join((_ID, inbound.id, *shown, bad))
+        if found is not None and (era is MODERN or found[:1] == b"{"):
+            return b"".join((_ID, inbound.id, *shown, _STRUCTURED, found, good))
+        return b"".join((_ID, inbound.id, *shown, good))
 
     async def _talk(self, inbound: Inbound, bound: Bound, arguments: bytes) -> bytes:
         belongs = seal.purpose(inbound.actor, inbound.method, bound.tool.name, arguments)
@@ -150,8 +154,18 @@ def profiles(make: Callable[[Tools], Service]) -> Callable[[bytes], Service]:
 
 def _plan(bound: Bound) -> Plan:
     tool = bound.tool
-    pace = "talking" if tool.talk else "now" if tool.hints.short and tool.mode == "read" else "queued"
-    return Plan(bound, pace, mirrored(input_schema(tool)))
+    pace = "talking" if tool.talk else "now" if bound.short else "queued"
+    header = tool.name.encode() if tool.name.isascii() else b""
+    return Plan(bound, pace, mirrored(input_schema(tool)), header)
+
+
+def _arguments(params: envelope.Call) -> bytes:
+    arguments = bytes(params.arguments)
+    if arguments[:1] == b"{":
+        return arguments
+    if arguments != b"null":
+        raise Refused(INVALID_PARAMS, "Invalid params: arguments must be an object")
+    return b"{}"
 
 
 def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:

@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
-from kernel.embed import Embedder, Embedding
+from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
+from kernel.world import Origin, World
 
 R = TypeVar("R")
 Row = Callable[..., R]
@@ -19,25 +20,6 @@ OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
 _CACHE_KIB = 16384
 _MAPPED_BYTES = 1 << 28
-
-
-class Origin(NamedTuple):
-    """Who is calling: the dialect and tool that answer, and the actor the transport vouches for."""
-
-    dialect: str = "kernel"
-    tool: str = "kernel"
-    actor: str = "local"
-
-
-class World(NamedTuple):
-    """What every transaction of one store shares: the statements, the embedder and what search remembers.
-
-    Without an embedder there are no vectors, and search goes by words alone.
-    """
-
-    statements: Mapping[str, str]
-    embedder: Embedder | None = None
-    memory: Any = None
 
 
 Flush = Callable[["Tx", list[Any]], None]

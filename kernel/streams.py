@@ -12,6 +12,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _PATIENCE = 0.05
 _KEEP_ALIVE = 15.0
+_MOST_WAITING = 1024
 _PING = b": ping\n\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -54,8 +55,8 @@ class Stream:
         self._started = False
 
     def emit(self, message: bytes) -> None:
-        """Queues a notification; it is dropped once the answer is out."""
-        if self._open:
+        """Queues a notification; it is dropped once the answer is out, or while the client does not keep up."""
+        if self._open and len(self._said) < _MOST_WAITING:
             self._said.append(message)
             self._loop.call_soon_threadsafe(self._wake.set)
 

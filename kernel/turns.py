@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from kernel import seal
-from kernel.envelope import ABSENT, Capabilities, Emit, Inbound, Meta, Object, Refused
+from kernel.envelope import ABSENT, Capabilities, Emit, Inbound, Meta, Object, Refused, encoded_id
 from kernel.eras import INVALID_PARAMS, LEGACY, LEVELS, MISSING_CAPABILITY
 from kernel.ids import utc_now
 from kernel.tools import Ask, Turn
@@ -22,7 +22,7 @@ class Emitter:
 
     def __init__(self, emit: Emit | None, token: str | int | None, level: str | None, logger: str) -> None:
         self._emit = emit
-        self._token = token
+        self._token = None if token is None else msgspec.Raw(encoded_id(token))
         self._floor = len(LEVELS) if level is None else LEVELS[level]
         self._logger = logger
         self._last = -math.inf

@@ -11,8 +11,9 @@ from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.lanes import Store
-from kernel.store import Connection, Tx, World, settle
+from kernel.store import Connection, Tx, settle
 from kernel.tools import Dialect, Source
+from kernel.world import World
 
 _BATCH = 256
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from kernel import app
 from kernel.config import Config
 from kernel.embed import Embedding
-from kernel.store import Connection, Origin, World
+from kernel.store import Connection
 from kernel.tools import Dialect, Tool
+from kernel.world import Origin, World
 from loadtests import corpus
 from loadtests.naive import Naive, Note
 

@@ -16,7 +16,8 @@ import numpy as np
 from kernel import app, evidence, index
 from kernel.config import Config
 from kernel.sketch import Sketches
-from kernel.store import Connection, Origin, Tx
+from kernel.store import Connection, Tx
+from kernel.world import Origin
 from loadtests import filling
 
 _WHO = Origin("common", "recall", "bench")

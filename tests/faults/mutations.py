@@ -15,13 +15,15 @@ ODD_VALUES: tuple[Any, ...] = (
     "title:x", "NEAR(a b)", "(" * 2000, "---\nstatus: error", [], {}, [None], {"": ""}, [[[[[]]]]], {"a": {"b": {}}},
 )  # fmt: skip
 ODD_BYTES = (
-    b"\xff", b"\xc3\x28", b"\x00", b"\xef\xbb\xbf", b"NaN", b"1e999", b"-", b'"\\ud800"', b'"\\ud800\\udc00"', b"[" * 3000,
+    b"\xff", b"\xc3\x28", b"\x00", b"\xef\xbb\xbf", b"NaN", b"1e999", b"-", b'"\\ud800"', b'"\\ud800\\udc00"',
+    b"[" * 3000,
     b'{"a":' * 500, b"/*", b",", b":", b"}", b"]", b'"', b"\\", b"\r\n\r\n", b"0x10", b"Infinity", b"1" * 5000,
 )  # fmt: skip
 ODD_HEADERS = (
     "", " ", "*", "null", "text/plain", "application/json", "application/json; charset=latin-1", "2099-01-01", MODERN,
     *LEGACY, "tools/call", "tools/list", "add_memory", "=?base64?YWRk?=", "=?base64?!?=", "evil.example", "localhost",
-    "http://evil.example", "http://localhost:1", "gzip", "chunked", "a" * 9000, "1", "-1", "99999999999", "\t", "caf\u00e9",
+    "http://evil.example", "http://localhost:1", "gzip", "chunked", "a" * 9000, "1", "-1", "99999999999", "\t",
+    "caf\u00e9",
 )  # fmt: skip
 
 

@@ -58,10 +58,15 @@ class Server:
         self.port = free_port()
         begun = time.monotonic()
         command = [sys.executable, "-m", "kernel", "serve", "--data", str(data), "--port", str(self.port)]
-        with (data.parent / f"server-{self.port}.log").open("wb") as log:
+        self._log = data.parent / f"server-{self.port}.log"
+        with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
         until(self.healthy, f"server on port {self.port}")
         self.seconds = time.monotonic() - begun
+
+    def log(self) -> str:
+        """What the server wrote so far."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
 
     def healthy(self) -> bool:
         """Whether /healthz answers; a server that has ended is an error."""

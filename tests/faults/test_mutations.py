@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.faults import mutations
-from tests.faults.server import Server, running
+from tests.faults.serving import Server, serving
 
 COUNT = int(os.environ.get("FUZZ_REQUESTS", "4000"))
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
@@ -99,7 +99,7 @@ def _wrong(call: mutations.Call, status: int, body: bytes) -> str:
 @pytest.mark.parametrize("part", range(4))
 def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(tmp_path: Any, part: int) -> None:
     seen: collections.Counter[int] = collections.Counter()
-    with running(tmp_path) as server, closing(Wire(server.port)) as wire:
+    with serving(tmp_path / "data") as server, closing(Wire(server.port)) as wire:
         for number, call in enumerate(mutations.mutations(SEED + part, COUNT // 4)):
             status, body = wire.send(call)
             wrong = _wrong(call, status, body)

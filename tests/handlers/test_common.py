@@ -19,8 +19,8 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.schema import output_schema
-from kernel.store import Origin
 from kernel.tools import Reply
+from kernel.world import Origin
 from tests.conftest import Call, Clock
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,8 @@ from kernel import app, index
 from kernel.config import MODEL
 from kernel.index import Hit
 from kernel.migrate import migrate
-from kernel.store import Connection, Origin, Tx
+from kernel.store import Connection, Tx
+from kernel.world import Origin
 
 SOMEBODY = Origin("shelf", "put", "tester")
 

@@ -14,8 +14,9 @@ from msgspec import Meta
 from kernel.dispatch import Dispatch, argument_message, guard
 from kernel.errors import Fault
 from kernel.lanes import Store
-from kernel.store import World, origin
+from kernel.store import origin
 from kernel.tools import Ask, Dialect, Hints, Prompt, Reply, Tool, Turn, exclusive, read, write
+from kernel.world import World
 from tests.conftest import Call
 from tests.kernel.things import STATEMENTS, flush, names, thing_store
 

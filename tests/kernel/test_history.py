@@ -10,7 +10,8 @@ from kernel.dispatch import guard
 from kernel.errors import Fault
 from kernel.history import Event
 from kernel.migrate import migrate
-from kernel.store import Connection, Origin, Tx, World
+from kernel.store import Connection, Tx
+from kernel.world import Origin, World
 from tests.conftest import Clock
 
 WRITER = Origin("notes", "remember", "ada")

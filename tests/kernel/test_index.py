@@ -16,7 +16,8 @@ from kernel import index
 from kernel.config import MODEL
 from kernel.embed import Embedder
 from kernel.index import Document, Hit, fuse
-from kernel.store import Connection, Origin, Tx
+from kernel.store import Connection, Tx
+from kernel.world import Origin
 from tests.conftest import Clock
 from tests.kernel.shelves import SOMEBODY, Shelf, shelf_in
 

@@ -17,7 +17,8 @@ from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.jobs import Job, Lane, Merge
 from kernel.lanes import Store
-from kernel.store import Connection, Origin, Tx, World, defer
+from kernel.store import Connection, Tx, defer
+from kernel.world import Origin, World
 from tests.kernel.things import STATEMENTS, THING_WORLD, add, flush, later, names, thing_store, things
 
 ANYBODY = Origin("things", "add", "tester")

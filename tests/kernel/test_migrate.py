@@ -17,7 +17,8 @@ from kernel.config import Config
 from kernel.errors import Fault
 from kernel.migrate import APPLICATION_ID, migrate
 from kernel.sql import migrations
-from kernel.store import Connection, World
+from kernel.store import Connection
+from kernel.world import World
 from tests.conftest import Call, Clock
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,8 @@ import msgspec
 
 from kernel.dispatch import guard
 from kernel.lanes import Store
-from kernel.store import Connection, Tx, World, defer, settle
+from kernel.store import Connection, Tx, defer, settle
+from kernel.world import World
 
 STATEMENTS = {
     "thing.add": "INSERT INTO thing (name) VALUES (:name)",

@@ -6,7 +6,8 @@ import apsw
 import pytest
 
 from kernel.migrate import migrate
-from kernel.store import Connection, World, vector_extension
+from kernel.store import Connection, vector_extension
+from kernel.world import World
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,8 @@ import pytest
 
 from kernel import sql
 from kernel.migrate import migrate
-from kernel.store import Connection, World
+from kernel.store import Connection
+from kernel.world import World
 
 HERE = Path(__file__).resolve().parent
 MIGRATIONS = sql.migrations()

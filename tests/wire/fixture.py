@@ -21,7 +21,7 @@ from kernel.mcp_http import endpoint
 from kernel.mcp_stdio import serve
 from kernel.migrate import migrate
 from kernel.rpc import Service, Tools, profiles
-from kernel.store import Connection, World, origin
+from kernel.store import Connection, origin
 from kernel.tools import (
     Argument,
     Ask,
@@ -40,6 +40,7 @@ from kernel.tools import (
     read,
     write,
 )
+from kernel.world import World
 
 VERSION = "1.2.3"
 KEY = b"the key of the fixture"
@@ -216,7 +217,7 @@ def contents(tx: Any, uri: str) -> list[Content] | None:
 
 
 def other_page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]:
-    return [Resource("first://second/c", "c")], None
+    return ([], "again") if cursor is None else ([Resource("first://second/c", "c")], None)
 
 
 def other_contents(tx: Any, uri: str) -> list[Content] | None:

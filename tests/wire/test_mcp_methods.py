@@ -259,7 +259,13 @@ def test_a_bug_is_told_without_its_secrets(server: Served, make: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kept"),
-    [("agent", "agent"), ("x" * 100, "x" * 64), ("a\u200b\nb", "ab"), ("", "anonymous"), ("\t", "anonymous")],
+    [
+        ("agent", "agent"),
+        ("x" * 100, "x" * 64),
+        ("a\u200b\nb", "ab"),
+        ("", "anonymous"),
+        ("\t" * 300 + "late", "anonymous"),
+    ],
 )
 def test_a_modern_caller_is_known_by_the_name_of_its_client(server: Served, name: str, kept: str) -> None:
     given = meta(clientInfo={"name": name, "version": "1"})
@@ -447,6 +453,16 @@ def test_a_report_nobody_asked_for_leaves_the_answer_json(server: Served) -> Non
     assert send(server.port, modern("tools/call", name="report", arguments={"text": "hi"})) == expected
     given = meta(logLevel="critical")
     assert send(server.port, modern("tools/call", name="report", arguments={"text": "hi"}, meta_=given)) == expected
+
+
+@pytest.mark.parametrize(("accept", "media"), [("application/json", "application/json"), ("*/*", "text/event-stream")])
+def test_a_client_that_takes_no_stream_gets_none(server: Served, accept: str, media: str) -> None:
+    given = meta(progressToken=10**30)
+    body, headers = modern("tools/call", name="report", arguments={"text": "hi"}, meta_=given)
+    found = exchange(server.port, body, changed(headers, accept=accept))
+    assert (found.status, found.headers["content-type"]) == (200, media)
+    said = {message["params"]["progressToken"] for message in found.body[:-1]} if isinstance(found.body, list) else None
+    assert said == (None if media == "application/json" else {10**30})
 
 
 @BOTH

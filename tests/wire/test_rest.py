@@ -17,8 +17,9 @@ from kernel.lanes import Store
 from kernel.limits import Limits
 from kernel.migrate import migrate
 from kernel.schema import input_schema, output_schema
-from kernel.store import Connection, World, origin
+from kernel.store import Connection, origin
 from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
+from kernel.world import World
 
 LIMITS = Limits(body=200, depth=8)
 JSON = "application/json"

@@ -57,6 +57,11 @@ def test_what_was_never_sealed_is_refused(token: str) -> None:
         unseal(KEY, token, "p", NOW)
 
 
+def test_state_that_was_signed_without_a_time_is_refused() -> None:
+    with pytest.raises(Broken, match="payload"):
+        unseal(KEY, seal(KEY, 1, "p", "today"), "p", NOW)
+
+
 def test_state_sealed_for_one_purpose_is_refused_for_another() -> None:
     with pytest.raises(Broken, match="purpose"):
         unseal(KEY, seal(KEY, 1, "p", NOW), "q", NOW)

@@ -127,6 +127,24 @@ def test_what_a_thread_says_stands_before_the_answer() -> None:
     assert asyncio.run(scene()) == expected
 
 
+def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "_MOST_WAITING", 2)
+
+    async def scene() -> list[Any]:
+        line = Line()
+        stream = Stream(line.send, b"1")
+
+        async def work() -> bytes:
+            for number in range(5):
+                stream.emit(b"%d" % number)
+            return b"done"
+
+        await stream.run(work(), None)
+        return line.sent
+
+    assert asyncio.run(scene()) == [START, frame(b"0"), frame(b"1"), frame(b"done", more=False)]
+
+
 def test_a_silent_stream_is_kept_alive_only_once_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_KEEP_ALIVE", 0.001)
     pinged = asyncio.Event()

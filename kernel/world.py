@@ -1,0 +1,25 @@
+"""Who calls, and what all transactions of one store share."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kernel.embed import Embedder
+
+
+class Origin(NamedTuple):
+    """Who is calling: the dialect and tool that answer, and the actor the transport vouches for."""
+
+    dialect: str = "kernel"
+    tool: str = "kernel"
+    actor: str = "local"
+
+
+class World(NamedTuple):
+    """What every transaction of one store shares: the statements, the embedder and what search remembers.
+
+    Without an embedder there are no vectors, and search goes by words alone.
+    """
+
+    statements: Mapping[str, str]
+    embedder: Embedder | None = None
+    memory: Any = None

@@ -1,0 +1,64 @@
+"""What a handler may say and ask before it answers, and what of it reaches the client."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernel.envelope import Capabilities
+from kernel.turns import Emitter, missing
+
+FORM = {"method": "elicitation/create", "params": {"message": "Who?"}}
+PAGE = {"method": "elicitation/create", "params": {"message": "Open", "mode": "url", "url": "https://x.invalid/"}}
+MODEL = {"method": "sampling/createMessage", "params": {"messages": []}}
+TOOLS = {"method": "sampling/createMessage", "params": {"messages": [], "tools": []}}
+ROOTS = {"method": "roots/list"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offered", "lacking"),
+    [
+        (FORM, {}, {"elicitation": {"form": {}}}),
+        (FORM, {"elicitation": {}}, {}),
+        (FORM, {"elicitation": {"form": {}}}, {}),
+        (FORM, {"elicitation": {"url": {}}}, {"elicitation": {"form": {}}}),
+        (PAGE, {"elicitation": {}}, {"elicitation": {"url": {}}}),
+        (PAGE, {"elicitation": {"url": {}}}, {}),
+        (MODEL, {}, {"sampling": {}}),
+        (MODEL, {"sampling": {}}, {}),
+        (TOOLS, {"sampling": {}}, {"sampling": {"tools": {}}}),
+        (TOOLS, {"sampling": {"tools": {}}}, {}),
+        (ROOTS, {}, {"roots": {}}),
+        (ROOTS, {"roots": {}}, {}),
+    ],
+)
+def test_what_a_client_lacks_is_named_as_it_would_declare_it(wanted: Any, offered: Any, lacking: Any) -> None:
+    assert missing({"a": wanted}, msgspec.convert(offered, Capabilities)) == lacking
+
+
+def test_everything_a_client_lacks_is_named_at_once() -> None:
+    lacking = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {"tools": {}}}
+    inputs = {"a": FORM, "b": PAGE, "c": ROOTS, "d": TOOLS, "e": MODEL}
+    assert missing(inputs, Capabilities()) == lacking
+
+
+def test_progress_only_grows_and_only_by_finite_steps() -> None:
+    said: list[bytes] = []
+    emitter = Emitter(said.append, "t", None, "first")
+    for value in (0, 0, -1, 1, 0.5, float("nan"), float("inf"), 2):
+        emitter.progress(value, float("inf"), None)
+    assert [json.loads(one)["params"] for one in said] == [
+        {"progressToken": "t", "progress": value} for value in (0, 1, 2)
+    ]
+
+
+def test_nothing_is_said_to_nobody() -> None:
+    emitter = Emitter(None, "t", "debug", "first")
+    emitter.progress(1)
+    emitter.log("emergency", "text")
+
+
+def test_a_level_that_does_not_exist_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        Emitter(lambda _: None, None, "debug", "first").log("loud", "text")
