@@ -17,8 +17,8 @@ run: .venv/.ok ## serve on 127.0.0.1:7847
 test: .venv/.ok ## run the tests (ARGS=tests/kernel narrows them)
 	@$(VENV)/python -m pytest $(ARGS)
 
-test-full: .venv/.ok .venv-v1/.ok ## all tests, lint, a second client, the conformance suite
-	@$(VENV)/python -m pytest -m ""
+test-full: .venv/.ok .venv-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m ""
 	@$(MAKE) lint
 	@$(MAKE) conformance
 

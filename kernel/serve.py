@@ -40,6 +40,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then leaves the rest to a thread beside the first calls."""
         await super().startup(sockets)
+        if self.started:
+            sys.stderr.write(f"quipu {VERSION} listens on http://{self.config.host}:{self.config.port}/mcp\n")
         threading.Thread(target=self._listening, name="quipu-warm", daemon=True).start()
 
 
