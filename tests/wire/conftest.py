@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.wire.fixture import Served, served
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("wire", deadline=None)
+settings.load_profile("wire")
 
 
 @pytest.fixture(scope="session")

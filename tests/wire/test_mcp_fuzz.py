@@ -116,7 +116,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         yield Ran(endpoint(lambda _query: one, LIMITS), runner)
 
 
-relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def check(status: int, body: Any) -> None:
