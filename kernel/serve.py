@@ -15,6 +15,7 @@ from kernel import app, upkeep
 from kernel.app import Kernel
 from kernel.config import VERSION, Config
 from kernel.dispatch import guard
+from kernel.joined import JoinedProtocol
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import endpoint
 from kernel.rest import Ready, routes, tools_endpoint
@@ -55,10 +56,9 @@ def application(kernel: Kernel) -> Asgi:
     rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
 
     async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            path: str = scope["path"]
-            hot = exact.get(path) or (tools if path.startswith("/tools/") else rest)
-            await hot(scope, receive, send)
+        path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
+        hot = exact.get(path) or (tools if path.startswith("/tools/") else rest)
+        await hot(scope, receive, send)
 
     return dispatch
 
@@ -136,7 +136,7 @@ def _settings(config: Config, served: Asgi) -> uvicorn.Config:
         host=config.host,
         port=config.port,
         loop="uvloop" if fast else "asyncio",
-        http="httptools",
+        http=JoinedProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

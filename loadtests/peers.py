@@ -122,10 +122,10 @@ def sdk() -> Any:
     return server.streamable_http_app(json_response=True, stateless_http=True)
 
 
-def run(app: Any, port: int, *, lifespan: Literal["on", "off"] = "off") -> None:
-    """Serves on the settings that every peer has, until told to stop."""
+def run(app: Any, port: int, *, lifespan: Literal["on", "off"] = "off", http: Any = "httptools") -> None:
+    """Serves on the settings that every peer has, until told to stop; Quipu with the protocol class it serves with."""
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", ws="none", lifespan=lifespan,
+        app, host="127.0.0.1", port=port, loop="uvloop", http=http, ws="none", lifespan=lifespan,
         interface="asgi3", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
         timeout_keep_alive=75,
     )  # fmt: skip
@@ -143,8 +143,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     arguments = parser.parse_args()
     if arguments.peer == "quipu":
+        from kernel.joined import JoinedProtocol
+
         app, close = quipu()
-        run(app, arguments.port)
+        run(app, arguments.port, http=JoinedProtocol)
         close()
     elif arguments.peer == "sdk":
         run(sdk(), arguments.port, lifespan="on")
