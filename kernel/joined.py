@@ -40,7 +40,9 @@ class JoinedTransport:
 
     def _joins(self, data: bytes) -> bool:
         protocol = self._protocol
-        return not protocol.pipeline and protocol.scope["method"] != "HEAD" and not data.startswith(_CONTINUE)
+        # What could not be parsed has no method yet; its refusal comes whole.
+        method = protocol.scope and protocol.scope.get("method")
+        return method not in (None, "HEAD") and not protocol.pipeline and not data.startswith(_CONTINUE)
 
 
 class JoinedProtocol(HttpToolsProtocol):

@@ -55,3 +55,9 @@ def test_an_empty_answer_leaves_too(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(POST % (len(notice), b"", notice))
         assert connection.recv(65536).startswith(b"HTTP/1.1 202 ")
+
+
+def test_what_is_no_http_is_refused_before_anything_is_known_of_it(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(b"POST /mcp HTTP/9.9\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
