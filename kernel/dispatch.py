@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from kernel.ids import call_id
 from kernel.jobs import Job, Merge
 from kernel.lanes import Store
 from kernel.store import as_fault
-from kernel.tools import Ask, Dialect, Prompt, Reply, Tool, Turn
+from kernel.tools import Ask, Dialect, Reply, Tool, Turn
 from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
@@ -95,13 +95,6 @@ class Dispatch:
         if isinstance(answer, Fault):
             raise answer
         return answer
-
-    async def prompt(
-        self, dialect: Dialect, prompt: Prompt, arguments: Mapping[str, str], actor: str, turn: Turn | None = None
-    ) -> Any:
-        """The messages of a prompt, or an Ask; raises the Fault."""
-        extra = (turn,) if prompt.talk else ()
-        return await self.read(dialect, lambda tx: prompt.handler(tx, arguments, *extra), actor)
 
     def _write(self, bound: Bound, request: Any, work: Callable[[Any], Any], who: Origin) -> tuple[Job, Awaitable[Any]]:
         tool = bound.tool

@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from kernel import index
 from kernel.embed import Embedding
 from kernel.errors import Fault
+from kernel.evidence import as_json
 from kernel.ids import utc_now
 from kernel.lanes import Store
 from kernel.store import Connection, Tx, settle
@@ -116,7 +115,7 @@ def _pending(tx: Tx) -> list[_Pending]:
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
     tx.preload(vectors)
     tx.embed([row.text for row in rows])
-    tx.run("kernel.index.delete_vectors", ids=_json([row.doc for row in rows]))
+    tx.run("kernel.index.delete_vectors", ids=as_json([row.doc for row in rows]))
     index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
     return len(rows)
 
@@ -179,7 +178,3 @@ def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, st
 def stamp() -> str:
     """The time as it appears in the name of a backup."""
     return utc_now().replace(":", "").replace(".", "")
-
-
-def _json(value: list[int]) -> str:
-    return msgspec.json.encode(value).decode()

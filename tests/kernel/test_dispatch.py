@@ -15,7 +15,7 @@ from kernel.dispatch import Dispatch, argument_message, guard
 from kernel.errors import Fault
 from kernel.lanes import Store
 from kernel.store import origin
-from kernel.tools import Ask, Dialect, Hints, Prompt, Reply, Tool, Turn, exclusive, read, write
+from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
 from kernel.world import World
 from tests.conftest import Call
 from tests.kernel.things import STATEMENTS, flush, names, thing_store
@@ -131,14 +131,6 @@ def apology(fault: Fault) -> Reply:
     return Reply(f"Sorry: {fault.message}".encode(), TEXT, fault.code)
 
 
-def greet(tx: Any, arguments: Any) -> Any:
-    return [f"Hello {arguments['name']}", tx.one("thing.count", int)]
-
-
-def greet_back(tx: Any, arguments: Any, turn: Turn) -> Any:
-    return turn.answers
-
-
 THINGS = Dialect(
     "things",
     "Things.",
@@ -149,7 +141,6 @@ THINGS = Dialect(
     ),
     reply,
     apology,
-    prompts=(Prompt("greet", "", greet), Prompt("greet_back", "", greet_back, talk=True)),
 )  # fmt: skip
 
 
@@ -298,13 +289,6 @@ def test_a_caller_who_goes_away_stops_his_read_and_nobody_elses(dispatch: Dispat
         return await dispatch.call(dispatch.tools["listing"], b"{}", "tester")
 
     assert runner.run(leave()) == said("")
-
-
-def test_a_prompt_is_a_read_with_its_arguments(dispatch: Dispatch, runner: asyncio.Runner) -> None:
-    plain, talking = THINGS.prompts
-    turn = Turn({"name": "Illa"}, None, {}, print, print)
-    assert runner.run(dispatch.prompt(THINGS, plain, {"name": "Ada"}, "tester")) == ["Hello Ada", 0]
-    assert runner.run(dispatch.prompt(THINGS, talking, {}, "tester", turn)) == {"name": "Illa"}
 
 
 def test_a_read_for_the_edge_raises_its_fault(dispatch: Dispatch, runner: asyncio.Runner) -> None:
