@@ -1,4 +1,4 @@
-"""The command line: serve, stdio, check, backup, reindex, tools, health."""
+"""The command line: serve, stdio, check, backup, reindex, import, tools, health."""
 
 import argparse
 import logging
@@ -28,6 +28,10 @@ def parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", parents=[data], help="copy the database while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
     commands.add_parser("reindex", parents=[data], help="rebuild full text and vectors from the rows")
+    bring = commands.add_parser("import", parents=[data], help="bring in the data of another memory server")
+    bring.add_argument("kind", help="whose data it is; an unknown name lists the known ones")
+    bring.add_argument("path", type=Path, help="the file or folder to read; it is not changed")
+    bring.add_argument("--password-env", metavar="NAME", help="variable that holds the password of encrypted files")
     tools = commands.add_parser("tools", help="list the tools of every dialect")
     tools.add_argument("--tokens", action="store_true", help="what each tool list costs a model's context")
     health = commands.add_parser("health", help="ask a running server whether it is healthy")

@@ -13,6 +13,7 @@ from kernel.errors import Fault
 from kernel.index import Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
+from kernel.settings import read_settings
 from kernel.sketch import Sketcher, Sketches
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
@@ -47,6 +48,12 @@ def world(model: Path | None) -> World:
     return World(statements, embedder, Memory(Sketches(lambda: Sketcher(embedder.dimensions))))
 
 
+def shared_by(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> World:
+    """What all connections to the configured file share, with the settings of these dialects."""
+    settings = [setting for dialect in dialects for setting in dialect.settings]
+    return world(config.model)._replace(settings=read_settings(settings, config.environment))
+
+
 def chosen(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
     """The dialects of these names, all of them for none; raises Fault("invalid") for an unknown name."""
     by_name = {dialect.name: dialect for dialect in known}
@@ -59,7 +66,7 @@ def chosen(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tup
 def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:
     """Opens the data directory, brings its file up to date and starts the store; raises Fault with the reason."""
     served = chosen(config.dialects) if dialects is None else dialects
-    shared = world(config.model)
+    shared = shared_by(config, served)
     seal_key, schema = prepare(config, shared)
     store = Store(
         config.file, shared, guard,

@@ -14,7 +14,9 @@ from kernel.config import Config
 from kernel.dispatch import guard
 from kernel.errors import Fault
 from kernel.schema import input_schema, output_schema
-from kernel.tools import Dialect
+from kernel.store import Connection, Tx
+from kernel.tools import Dialect, Imported
+from kernel.world import Origin, World
 
 _BYTES_PER_TOKEN = 4
 
@@ -25,8 +27,10 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return tools(tokens=arguments.tokens)
     if arguments.command == "health":
         return health(config.port)
-    shared = app.world(config.model)
+    shared = app.shared_by(config)
     app.prepare(config, shared)
+    if arguments.command == "import":
+        return bring(arguments, config, shared)
     if arguments.command == "check":
         found = _sure(partial(upkeep.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
         for finding in found:
@@ -51,6 +55,39 @@ def tools(*, tokens: bool) -> int:
             for tool in dialect.tools:
                 print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.about}")
     return 0
+
+
+def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+    """Imports another program's data: all of it, or nothing where something is wrong."""
+    known = {found.kind: (dialect, found) for dialect in app.DIALECTS for found in dialect.imports}
+    if arguments.kind not in known:
+        raise Fault("invalid", f"Cannot import {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
+    dialect, chosen = known[arguments.kind]
+    secret: str | None = arguments.password_env
+    password = config.environment.get(secret) if secret else None
+    if secret and not password:
+        raise Fault("invalid", f"The variable {secret} holds no password")
+    origin = Origin(dialect.name, f"import {chosen.kind}")
+
+    def work(tx: Tx) -> Imported:
+        return chosen.run(tx, arguments.path, password)
+
+    done: Imported = _sure(_import, config, shared, origin, work)
+    for name, count in done.counts.items():
+        print(f"{name}: {count}")
+    for remark in done.remarks:
+        print(remark, file=sys.stderr)
+    return 0
+
+
+def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], Imported]) -> Imported:
+    db = Connection(config.file, shared, readonly=False)
+    try:
+        db.load_vectors()
+        with db.writing(origin) as tx:
+            return work(tx)
+    finally:
+        db.close()
 
 
 def health(port: int) -> int:

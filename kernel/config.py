@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kernel.errors import Fault
@@ -13,7 +14,10 @@ MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
 
 class Config(NamedTuple):
-    """Where the data lies, where to listen, which model embeds, and how much may wait."""
+    """Where the data lies, where to listen, which model embeds, and how much may wait.
+
+    `environment` is the mapping itself, where the dialects find their own settings.
+    """
 
     data: Path
     host: str = "127.0.0.1"
@@ -27,6 +31,7 @@ class Config(NamedTuple):
     durable: bool = True
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    environment: Mapping[str, str] = MappingProxyType({})
 
     @property
     def file(self) -> Path:
@@ -53,6 +58,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         durable=durability == "full",
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
+        environment=values,
     )
 
 

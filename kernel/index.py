@@ -1,6 +1,6 @@
 """The search index over every dialect: put, drop, and search that returns evidence, not verdicts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kernel.evidence import Hit, Memory, as_json, by_meaning, by_words, embedded, fuse, has_model, hit_of, model_id
@@ -9,10 +9,11 @@ from kernel.terms import grams
 
 __all__ = [
     "CANDIDATES", "Document", "Hit", "Memory", "documents", "drop", "drop_scope", "find", "fuse", "has_model",
-    "insert_vectors", "model_id", "places_of", "put", "search",
+    "insert_vectors", "model_id", "places_of", "put", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100
+_WIDER = 8
 
 
 class _Put(NamedTuple):
@@ -151,6 +152,23 @@ def search(
     return hits + [
         Hit(doc, names[doc].space, names[doc].key, ranks[doc], None, None) for doc in missing if doc in names
     ]
+
+
+def sift(
+    tx: Tx, text: str, keep: Callable[[list[Hit]], list[Hit]], *,
+    limit: int, within: Sequence[tuple[str, str | None]] | None = None, lexical: bool = True, semantic: bool = True,
+) -> list[Hit]:  # fmt: skip
+    """`search` with a filter: widens until at least `limit` hits are among those `keep` returns, or there are no more.
+
+    `keep(hits)` gives the hits that pass, so that a filter never starves the result.
+    """
+    width = max(CANDIDATES, limit)
+    while True:
+        hits = search(tx, text, within=within, limit=width, lexical=lexical, semantic=semantic)
+        kept = keep(hits)
+        if len(kept) >= limit or len(hits) < width:
+            return kept
+        width *= _WIDER
 
 
 class Document(NamedTuple):

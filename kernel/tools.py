@@ -1,10 +1,12 @@
 """What a tool, a dialect and a reply are, and how a tool's types become JSON schema."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from kernel.errors import Code, Fault
+from kernel.settings import Setting
 
 Mode = Literal["read", "write", "exclusive"]
 Schema = dict[str, Any]
@@ -140,6 +142,21 @@ class Source(NamedTuple):
     text: str
 
 
+class Imported(NamedTuple):
+    """What an import did: rows by kind, and one line for each thing the user should hear of."""
+
+    counts: Mapping[str, int]
+    remarks: Sequence[str] = ()
+
+
+class Import(NamedTuple):
+    """`quipu import KIND PATH`: `run(tx, path, password)` brings in the data of the program a dialect comes from."""
+
+    kind: str
+    about: str
+    run: Callable[[Any, Path, str | None], Imported]
+
+
 class Dialect(NamedTuple):
     """A tool set as its users know it, with its own way of saying yes and no.
 
@@ -156,6 +173,8 @@ class Dialect(NamedTuple):
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Any, str, str, str, Mapping[str, str]], list[str]] | None = None
     sources: Callable[[Any], list[Source]] | None = None
+    settings: tuple[Setting, ...] = ()
+    imports: tuple[Import, ...] = ()
 
 
 def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, **more: Any) -> Tool:

@@ -15,6 +15,9 @@ from kernel.__main__ import main, parser, settings
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.errors import Fault
+from kernel.foreign import foreign
+from kernel.store import Tx
+from kernel.tools import Import, Imported
 from tests.conftest import Call
 
 Run = Callable[..., tuple[int, str]]
@@ -171,4 +174,50 @@ def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_commands_of_the_parser_are_those_that_run() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
-    assert set(actions[0].choices) == {"serve", "stdio", "check", "backup", "reindex", "tools", "health"}
+    assert set(actions[0].choices) == {"serve", "stdio", "check", "backup", "reindex", "import", "tools", "health"}
+
+
+@pytest.fixture
+def importing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dialect that imports the paths of another program, and fails on a bad one."""
+
+    def bring(tx: Tx, path: Path, password: str | None) -> Imported:
+        with foreign(path) as theirs:
+            for row in theirs.rows("memory"):
+                tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
+            if password == "wrong":
+                raise Fault("invalid", "The password is wrong.")
+            return Imported({"memories": len(theirs.rows("memory"))}, [f"password {password}"])
+
+    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", bring),))
+    monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
+
+
+@pytest.mark.usefixtures("importing")
+def test_an_import_is_all_or_nothing_and_tells_what_it_did(
+    config: Config, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute("CREATE TABLE memory (path, content); INSERT INTO memory VALUES ('a', 'x'), ('b', 'y')")
+    db.close()
+    secrets = {"BAD": "wrong", "GOOD": "right"}
+    with pytest.raises(Fault, match=r"^The password is wrong\.$"):
+        run("import", "shelf", str(file), "--password-env", "BAD", environment=secrets)
+    with pytest.raises(Fault, match=r"^The variable NONE holds no password$"):
+        run("import", "shelf", str(file), "--password-env", "NONE", environment=secrets)
+    with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
+        run("import", "attic", str(file))
+    db = apsw.Connection(str(config.file))
+    assert db.execute("SELECT count(*) FROM paths_memory").fetchall() == [(0,)]
+    capsys.readouterr()
+    assert (
+        commands.run(
+            parser().parse_args(["import", "shelf", str(file), "--password-env", "GOOD"]),
+            config._replace(environment=secrets),
+        )
+        == 0
+    )
+    assert capsys.readouterr() == ("memories: 2\n", "password right\n")
+    assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",), ("b",)]
+    db.close()

@@ -12,7 +12,7 @@ HOME = {"HOME": "/home/ada"}
 
 def test_an_empty_environment_gives_the_defaults() -> None:
     data = Path("/home/ada/.local/share/quipu")
-    assert from_mapping(HOME, "linux") == Config(data=data)
+    assert from_mapping(HOME, "linux") == Config(data=data, environment=HOME)
     assert from_mapping(HOME, "linux").file == data / "quipu.db"
     assert (MODEL / "model.safetensors").exists()
 
@@ -27,14 +27,14 @@ def test_every_variable_is_read() -> None:
     assert from_mapping(values, "linux") == Config(
         data=Path("/data"), host="0.0.0.0", port=8080, model=Path("/models/own"), dialects=("paths", "common"),
         readers=4, write_queue=10, read_queue=20, group=1, durable=False, allowed_hosts=("memory.example",),
-        allowed_origins=("https://a.example", "https://b.example"),
+        allowed_origins=("https://a.example", "https://b.example"), environment=values,
     )  # fmt: skip
 
 
 def test_the_model_may_be_none_and_empty_variables_count_as_absent() -> None:
     assert from_mapping({**HOME, "QUIPU_MODEL": "none"}, "linux").model is None
     empty = {"QUIPU_DATA": "", "HOST": "", "PORT": " ", "QUIPU_MODEL": "", "QUIPU_READERS": "", "QUIPU_DURABILITY": ""}
-    assert from_mapping({**HOME, **empty}, "linux") == from_mapping(HOME, "linux")
+    assert from_mapping({**HOME, **empty}, "linux")._replace(environment=HOME) == from_mapping(HOME, "linux")
 
 
 @pytest.mark.parametrize(

@@ -592,3 +592,24 @@ def test_a_model_that_cannot_be_read_costs_the_vectors_and_nothing_else(shelf: S
         assert (hit.id, hit.similarity) == ("0", None)
     (hit,) = shelf.reader.read(SOMEBODY, lambda tx: index.search(tx, "cat"))
     assert (hit.id, hit.similarity) == ("0", None)
+
+
+def test_a_filter_never_starves_the_result(shelf: Shelf) -> None:
+    shelf.put([f"red apples and green pears {number}" for number in range(900)])
+    wanted = {"3", "500", "899"}
+
+    def sifted(limit: int, **options: Any) -> set[str]:
+        def keep(hits: list[Hit]) -> list[Hit]:
+            return [hit for hit in hits if hit.id in wanted]
+
+        return {
+            hit.id
+            for hit in shelf.reader.read(
+                SOMEBODY, lambda tx: index.sift(tx, "red apples", keep, limit=limit, **options)
+            )
+        }
+
+    assert shelf.keys("red apples") & wanted != wanted
+    for options in ({}, {"lexical": False}, {"semantic": False}):
+        assert sifted(3, **options) == sifted(10, **options) == wanted
+    assert sifted(3, within=[("elsewhere", None)]) == set()
