@@ -6,11 +6,10 @@ ON CONFLICT (path) DO NOTHING
 RETURNING path;
 
 -- name: add_many
--- Rows are (path, content, size); gives back the paths that were free.
+-- Rows are (path, content, size). Returns nothing: every row returned would hand over the interpreter's lock.
 INSERT INTO paths_memory (path, content, content_size, created_at, updated_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, :now, :now FROM json_each(:rows) WHERE true
-ON CONFLICT (path) DO NOTHING
-RETURNING path;
+ON CONFLICT (path) DO NOTHING;
 
 -- name: replace
 UPDATE paths_memory

@@ -65,21 +65,19 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
 
 
 def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
-    """`add_memory` for several calls at once; of two calls with one path the first wins."""
+    """`add_memory` for several calls at once; where a path is taken, refuses them all, and each runs by itself."""
     checked = [_checked(request) for request in requests]
     pairs = list(zip(checked, requests, strict=True))
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
-    free = set(tx.all("paths.add_many", str, rows=msgspec.json.encode(rows).decode(), now=tx.now))
+    if tx.run("paths.add_many", rows=msgspec.json.encode(rows).decode(), now=tx.now) < len(rows):
+        raise Fault("conflict", "A path is taken.")
     answers: list[Added | Fault] = []
     for place, request in pairs:
         if isinstance(place, Fault):
             answers.append(place)
-        elif place[0] in free:
-            free.remove(place[0])
+        else:
             _remember(tx, place[0], "created", None, request.content)
             answers.append(Added("ok", *place, tx.now))
-        else:
-            answers.append(_taken(place[0]))
     return answers
 
 
