@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -13,11 +14,13 @@ from kernel.ids import call_id
 from kernel.jobs import Job, Merge
 from kernel.lanes import Store
 from kernel.store import as_fault
-from kernel.tools import Ask, Dialect, Reply, Tool, Turn
+from kernel.tools import Ask, Dialect, Misread, Reply, Tool, Turn
 from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
 
 
@@ -67,8 +70,9 @@ class Dispatch:
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
-            return dialect.fail(Fault("invalid", argument_message(error)))
-        answer = self.store.read_now(_work(bound, request, turn), _origin(dialect.name, bound.tool.name, actor))
+            return dialect.fail(_unfit(bound, error))
+        who = _origin(dialect.name, bound.tool.name, actor)
+        answer = self.store.read_now(self._work(bound, request, who, turn), who)
         return dialect.fail(answer) if isinstance(answer, Fault) else answer
 
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
@@ -79,10 +83,10 @@ class Dispatch:
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
-            return dialect.fail(Fault("invalid", argument_message(error)))
+            return dialect.fail(_unfit(bound, error))
         who = _origin(dialect.name, tool.name, actor)
-        work = _work(bound, request, turn)
-        if tool.mode == "read":
+        work = self._work(bound, request, who, turn)
+        if tool.mode == "read" or type(request) in tool.reads:
             answer = await self._queued(lambda: self.store.read(work, who))
         else:
             answer = await self._queued(lambda: self._write(bound, request, work, who))
@@ -101,6 +105,19 @@ class Dispatch:
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None
         return self.store.write(work, who, texts=texts, merge=merge, alone=tool.mode == "exclusive")
+
+    def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
+        tool, follow = bound.tool, bound.tool.follow
+        if follow is None:
+            return _work(bound, request, turn)
+
+        def read(tx: Any) -> Reply:
+            result = tool.handler(tx, request)
+            reply = bound.dialect.reply(tool, result)
+            self.store.write_later(lambda tx: follow(tx, request, result), who)
+            return reply
+
+        return read
 
     async def _queued(self, put: Callable[[], tuple[Job, Awaitable[Any]]]) -> Any:
         queued = guard(put)
@@ -122,6 +139,25 @@ def argument_message(error: Exception) -> str:
         )
         return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
     return "Invalid arguments: not valid JSON"
+
+
+def misread(tool: Tool, error: Exception) -> Misread:
+    """Which field of the arguments does not fit, and in what way."""
+    if not isinstance(error, msgspec.ValidationError):
+        return Misread(tool, "unreadable", "", argument_message(error))
+    text = str(error)
+    place = _PLACE.search(text)
+    path, said = (place[1], text[: place.start()]) if place else ("", text)
+    named = _FIELD.fullmatch(said)
+    if named is None:
+        return Misread(tool, "wrong", path, said)
+    field = f"{path}.{named[2]}" if path else named[2]
+    return Misread(tool, "missing" if named[1].startswith("missing") else "unknown", field, said)
+
+
+def _unfit(bound: Bound, error: Exception) -> Fault:
+    put = bound.dialect.misread
+    return Fault("invalid", argument_message(error)) if put is None else put(misread(bound.tool, error))
 
 
 def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Reply | Ask]:

@@ -1,6 +1,7 @@
 """The one error type every layer raises and every dialect renders."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 Code = Literal["invalid", "not_found", "conflict", "blocked", "disabled", "busy", "storage", "internal"]
 
@@ -19,13 +20,15 @@ HTTP_STATUS: dict[Code, int] = {
 class Fault(Exception):
     """A refusal with a stable code, a message fit for the caller, and the dialect's own word for it.
 
-    `label` is that word (for example MEMORY_NOT_FOUND); empty where the dialect has none.
+    `label` is that word (for example MEMORY_NOT_FOUND); empty where the dialect has none. `context` is what a dialect
+    tells besides, as plain data; empty where it tells nothing more.
     """
 
-    __slots__ = ("code", "label", "message")
+    __slots__ = ("code", "context", "label", "message")
 
-    def __init__(self, code: Code, message: str, label: str = "") -> None:
+    def __init__(self, code: Code, message: str, label: str = "", context: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code: Code = code
         self.message = message
         self.label = label
+        self.context: Mapping[str, Any] = context or {}

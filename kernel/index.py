@@ -8,7 +8,7 @@ from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
-    "CANDIDATES", "Document", "Hit", "Memory", "documents", "drop", "drop_scope", "find", "fuse", "has_model",
+    "CANDIDATES", "Document", "Hit", "Memory", "beside", "documents", "drop", "drop_scope", "find", "fuse", "has_model",
     "insert_vectors", "model_id", "places_of", "put", "search", "sift",
 ]  # fmt: skip
 
@@ -21,15 +21,24 @@ class _Put(NamedTuple):
     key: str
     scope: str
     text: str
+    grams: str
     dialect: str
     tool: str
     actor: str
     at: str
 
 
-def put(tx: Tx, space: str, key: str, text: str, *, scope: str = "") -> None:
-    """Makes `(space, key)` findable by `text`, instead of what it was findable by before."""
-    defer(tx, _flush, _Put(space, key, scope, text, *origin(tx), tx.now))
+def put(tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str = "") -> None:
+    """Makes `(space, key)` findable by `text`, instead of what it was findable by before.
+
+    `words` are further words to find it by, such as its tags, which say nothing of what the text means.
+    """
+    defer(tx, _flush, _Put(space, key, scope, text, beside(text, words), *origin(tx), tx.now))
+
+
+def beside(text: str, words: str = "") -> str:
+    """What the full-text index holds of a document beside its text: pairs of characters, and further words."""
+    return " ".join(part for part in (grams(text), words, grams(words)) if part) if words else grams(text)
 
 
 def drop(tx: Tx, space: str, key: str) -> None:
@@ -82,7 +91,7 @@ def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], str]) -> N
     after = tx.one("kernel.index.last_doc", int) or 0
     rows = [
         (
-            after + number, put.space, put.key, places[put.space, put.scope], put.text, grams(put.text),
+            after + number, put.space, put.key, places[put.space, put.scope], put.text, put.grams,
             put.dialect, put.tool, put.actor, born.get((put.space, put.key), put.at), put.at,
         )
         for number, put in enumerate(puts, start=1)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from kernel.world import Origin, World
 GROUP_LIMIT = 256
 _WAL_PAGES = 2000
 _WAL_PAGES_HARD = 32000
+
+
+def _unheard(_job: Job) -> None:
+    """Nobody waits for this job."""
 
 
 class Store:
@@ -73,6 +78,11 @@ class Store:
         job.alone = alone
         self._writes.put(job)
         return job, future
+
+    def write_later(self, work: Work, who: Origin) -> None:
+        """Queues `work` for the writer, with nobody waiting; where the queue is full it is not done."""
+        with suppress(Fault):
+            self._writes.put(Job(work, who, _unheard))
 
     def read(self, work: Work, who: Origin) -> tuple[Job, asyncio.Future[Any]]:
         """Queues `work` for a reader thread: one hop for the whole call."""

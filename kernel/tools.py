@@ -25,7 +25,10 @@ class Tool(NamedTuple):
     """One tool: `handler(tx, request) -> result`; with `talk` set, `handler(tx, request, turn) -> result`.
 
     `texts(request)` are the texts the handler will embed. `many(tx, requests)` does the work of several calls of one
-    group with set-based statements and gives a result or a Fault for each; a Fault must have changed nothing.
+    group with set-based statements and gives a result or a Fault for each; a Fault must have changed nothing. `reads`
+    are the arms of a bundled request that only read: such a call of a tool that writes runs as a read.
+    `follow(tx, request, result)` is a write that a read leaves behind, such as counting what was seen: it is queued
+    with the answer, nobody waits for it, and where the queue is full it is not done.
     """
 
     name: str
@@ -39,6 +42,17 @@ class Tool(NamedTuple):
     many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
     talk: bool = False
     input: Schema | None = None
+    reads: tuple[type, ...] = ()
+    follow: Callable[[Any, Any, Any], None] | None = None
+
+
+class Misread(NamedTuple):
+    """Why arguments are not what a tool takes; `field` is its path (`scope.type`), empty where no field is to blame."""
+
+    tool: Tool
+    problem: Literal["missing", "unknown", "wrong", "unreadable"]
+    field: str
+    message: str
 
 
 class Reply(NamedTuple):
@@ -140,6 +154,7 @@ class Source(NamedTuple):
     key: str
     scope: str
     text: str
+    words: str = ""
 
 
 class Imported(NamedTuple):
@@ -161,7 +176,8 @@ class Dialect(NamedTuple):
     """A tool set as its users know it, with its own way of saying yes and no.
 
     `reply(tool, result)` and `fail(fault)` give the `Reply`; `complete(tx, ref, argument, value, others)` gives
-    completions; `sources(tx)` gives everything of the dialect that the index must hold.
+    completions; `sources(tx)` gives everything of the dialect that the index must hold; `misread(found)` puts arguments
+    that do not fit into the dialect's words, where the kernel's own do not do.
     """
 
     name: str
@@ -175,6 +191,7 @@ class Dialect(NamedTuple):
     sources: Callable[[Any], list[Source]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
+    misread: Callable[[Misread], Fault] | None = None
 
 
 def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, **more: Any) -> Tool:

@@ -35,6 +35,7 @@ class _Pending(NamedTuple):
 class _Held(NamedTuple):
     key: str
     text: str
+    grams: str
 
 
 def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
@@ -157,7 +158,7 @@ def _documents(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Fin
             found.append(Finding(dialect.name, len(extra), "documents without a memory"))
             if repair:
                 for source in missing:
-                    index.put(tx, source.space, source.key, source.text, scope=source.scope)
+                    index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
                 for space, key in extra:
                     index.drop(tx, space, key)
     return found
@@ -166,13 +167,17 @@ def _documents(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Fin
 def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, str]]]:
     sources = dialect.sources(tx) if dialect.sources else []
     held = {
-        (space, row.key): row.text
+        (space, row.key): (row.text, row.grams)
         for space in {dialect.name} | {source.space for source in sources}
         for row in tx.all("kernel.upkeep.held", _Held, space=space)
     }
     wanted = {(source.space, source.key) for source in sources}
-    missing = [source for source in sources if held.get((source.space, source.key)) != source.text]
+    missing = [source for source in sources if held.get((source.space, source.key)) != _wanted(source)]
     return missing, sorted(set(held) - wanted)
+
+
+def _wanted(source: Source) -> tuple[str, str]:
+    return source.text, index.beside(source.text, source.words)
 
 
 def stamp() -> str:

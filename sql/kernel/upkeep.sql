@@ -34,4 +34,4 @@ LEFT JOIN doc_vector AS v ON v.doc = d.id
 WHERE v.model IS NOT :model OR v.doc IS NULL;
 
 -- name: held
-SELECT key, text FROM doc WHERE space = :space;
+SELECT key, text, grams FROM doc WHERE space = :space;

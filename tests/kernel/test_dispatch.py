@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from kernel.dispatch import Dispatch, argument_message, guard
+from kernel.dispatch import Dispatch, argument_message, guard, misread
 from kernel.errors import Fault
 from kernel.lanes import Store
 from kernel.store import origin
-from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
+from kernel.tools import Ask, Dialect, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
 from kernel.world import World
 from tests.conftest import Call
 from tests.kernel.things import STATEMENTS, flush, names, thing_store
@@ -114,6 +114,24 @@ def endless(tx: Any, request: Thing) -> Said:
     return Said("")
 
 
+def seen(tx: Any, request: Thing) -> Said:
+    """Reads, and counts that it did."""
+    if request.kind == "fancy":
+        raise Fault("blocked", "Not this one.")
+    return Said(f"saw {request.name}")
+
+
+def count(tx: Any, request: Thing, result: Said) -> None:
+    tx.run("thing.add", name=f"{'/'.join(origin(tx))}: {result.text}")
+    if request.name == "bug":
+        raise ZeroDivisionError("secret detail")
+
+
+def seen_short(tx: Any, request: Thing) -> Said:
+    """The same in no time."""
+    return seen(tx, request)
+
+
 BEGUN = threading.Event()
 
 
@@ -138,6 +156,7 @@ THINGS = Dialect(
         write(put), exclusive(put_alone), read(who), read(who_short, Hints(short=True)), read(listing), read(sneak),
         write(fail), write(refuse), write(unprintable), write(bad_texts, texts=broken_texts), write(wonder, talk=True),
         read(endless), read(sneak_short, Hints(short=True)), read(bug_short, Hints(short=True)),
+        read(seen, follow=count), read(seen_short, Hints(short=True), follow=count),
     ),
     reply,
     apology,
@@ -188,6 +207,28 @@ def test_a_read_that_writes_is_refused_and_changes_nothing(call: Call, tool: str
     assert call("listing") == said("a")
 
 
+@pytest.mark.parametrize("tool", ["seen", "seen_short"])
+def test_what_a_read_leaves_behind_is_written_before_the_next_write(call: Call, tool: str) -> None:
+    assert call(tool, name="a", by="ada") == said("saw a")
+    assert call("put", name="b") == said("b")
+    assert call("listing") == said(f"things/{tool}/ada: saw a b")
+
+
+def test_a_read_that_is_refused_leaves_nothing_behind(call: Call) -> None:
+    assert call("seen", kind="fancy") == sorry("blocked", "Not this one.")
+    assert call("put", name="b") == said("b")
+    assert call("listing") == said("b")
+
+
+def test_a_bug_in_what_a_read_leaves_behind_spoils_no_answer_and_is_logged(
+    call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert call("seen", name="bug") == said("saw bug")
+    assert call("put", name="b") == said("b")
+    assert call("listing") == said("b")
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_a_refusal_is_told_as_it_was_meant_and_leaves_nothing(call: Call) -> None:
     assert call("refuse") == sorry("blocked", "Not this one.")
     assert call("listing") == said("")
@@ -232,6 +273,75 @@ def test_missing_arguments_are_named() -> None:
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.json.decode(b"{}", type=Needing)
     assert argument_message(raised.value) == "Invalid arguments: missing required field `name`"
+
+
+class Inner(msgspec.Struct, forbid_unknown_fields=True):
+    size: int
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    inner: Inner | None = None
+    sizes: list[int] = []
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem", "field", "message"),
+    [
+        (b"{}", "missing", "name", "Object missing required field `name`"),
+        (b'{"name":"a","inner":{}}', "missing", "inner.size", "Object missing required field `size`"),
+        (b'{"name":"a","b`c":1}', "unknown", "b`c", "Object contains unknown field `b`c`"),
+        (b'{"name":"a","inner":{"size":1,"x\\n - at `$.y`":1}}', "unknown", "inner.x\n - at `$.y`", None),
+        (b'{"name":null}', "wrong", "name", "Expected `str`, got `null`"),
+        (b'{"name":"a","sizes":[1,"b"]}', "wrong", "sizes[1]", "Expected `int`, got `str`"),
+        (b"[]", "wrong", "", "Expected `object`, got `array`"),
+        (b"{", "unreadable", "", "Invalid arguments: not valid JSON"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_by_field_and_problem(
+    raw: bytes, problem: Any, field: str, message: str | None
+) -> None:
+    tool = read(who)
+    with pytest.raises(msgspec.MsgspecError) as raised:
+        msgspec.json.decode(raw, type=Outer)
+    found = misread(tool, raised.value)
+    assert found == Misread(tool, problem, field, found.message if message is None else message)
+
+
+def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
+    store: Store, caller: Callable[[Dispatch], Call]
+) -> None:
+    def own(found: Misread) -> Fault:
+        return Fault("invalid", f"{found.tool.name} wants {found.field}")
+
+    call = caller(Dispatch(store, (THINGS._replace(misread=own),)))
+    assert call("put", name=1) == sorry("invalid", "put wants name")
+    assert call("who_short", size=1) == sorry("invalid", "who_short wants size")
+
+
+class Add(msgspec.Struct, tag="add", tag_field="action"):
+    name: str
+
+
+class Show(msgspec.Struct, tag="show", tag_field="action"):
+    sneak: bool = False
+
+
+def shelf(tx: Any, request: Add | Show) -> Said:
+    """Adds or shows."""
+    if isinstance(request, Add) or request.sneak:
+        tx.run("thing.add", name="a")
+    return Said(threading.current_thread().name)
+
+
+def test_an_arm_of_a_bundled_tool_that_only_reads_runs_as_a_read(
+    store: Store, caller: Callable[[Dispatch], Call]
+) -> None:
+    call = caller(Dispatch(store, (THINGS._replace(tools=(write(shelf, reads=(Show,)), read(listing))),)))
+    assert call("shelf", action="show") == said("quipu-reader-0")
+    assert b"reader" not in call("shelf", action="add", name="a").body
+    assert call("shelf", action="show", sneak=True) == sorry("storage", "Cannot write to storage.")
+    assert call("listing") == said("a")
 
 
 def test_a_talking_tool_asks_first_and_answers_in_its_turn(call: Call) -> None:

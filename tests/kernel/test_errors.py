@@ -19,4 +19,5 @@ def test_a_fault_carries_its_code_its_message_and_the_dialects_word() -> None:
     assert (fault.code, fault.message, fault.label, str(fault)) == (
         "not_found", "There is no such memory", "MEMORY_NOT_FOUND", "There is no such memory",
     )  # fmt: skip
-    assert Fault("busy", "Later").label == ""
+    assert (Fault("busy", "Later").label, Fault("busy", "Later").context) == ("", {})
+    assert Fault("invalid", "No", "E1", {"field": "name"}).context == {"field": "name"}

@@ -613,3 +613,18 @@ def test_a_filter_never_starves_the_result(shelf: Shelf) -> None:
     for options in ({}, {"lexical": False}, {"semantic": False}):
         assert sifted(3, **options) == sifted(10, **options) == wanted
     assert sifted(3, within=[("elsewhere", None)]) == set()
+
+
+def test_further_words_find_a_document_and_mean_nothing(shelf: Shelf) -> None:
+    shelf.put([ALIKE])
+    shelf.write(lambda tx: index.put(tx, "shelf", "tagged", ALIKE, words="finance 会議室"))
+
+    assert [shelf.by_words(words) for words in ("finance", "会議", "budget")] == [
+        {"tagged"},
+        {"tagged"},
+        {"0", "tagged"},
+    ]
+    assert {hit.similarity for hit in shelf.search("budget review")} == {shelf.search("budget review")[0].similarity}
+
+    shelf.write(put("tagged", ALIKE))
+    assert shelf.by_words("finance") == set()
