@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import msgspec
 
 from kernel.errors import Fault
 from kernel.ids import call_id
-from kernel.jobs import Job, Merge
+from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
 from kernel.store import as_fault
 from kernel.tools import Ask, Dialect, Misread, Reply, Tool, Turn
@@ -77,34 +77,63 @@ class Dispatch:
 
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
+        future: asyncio.Future[Reply | Ask] = asyncio.get_running_loop().create_future()
+
+        def done(reply: Reply | Ask) -> None:
+            if not future.done():
+                future.set_result(reply)
+
+        started = self.start(bound, arguments, actor, done, turn)
+        if not isinstance(started, Job):
+            return started
+        try:
+            return await future
+        except asyncio.CancelledError:
+            started.cancel()
+            raise
+
+    def start(
+        self, bound: Bound, arguments: Any, actor: str, done: Callable[[Any], None], turn: Turn | None = None
+    ) -> Reply | Ask | Job:
+        """`call` without a task: the reply where it is known at once, else the job whose reply `done` will get."""
         if bound.short:
             return self.now(bound, arguments, actor, turn)
-        dialect, tool = bound.dialect, bound.tool
+        fail, tool = bound.dialect.fail, bound.tool
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
-            return dialect.fail(_unfit(bound, error))
-        who = _origin(dialect.name, tool.name, actor)
+            return fail(_unfit(bound, error))
+        who = _origin(bound.dialect.name, tool.name, actor)
         work = self._work(bound, request, who, turn)
-        if tool.mode == "read" or type(request) in tool.reads:
-            answer = await self._queued(lambda: self.store.read(work, who))
-        else:
-            answer = await self._queued(lambda: self._write(bound, request, work, who))
-        return dialect.fail(answer) if isinstance(answer, Fault) else answer
 
-    async def read(self, dialect: Dialect, work: Callable[[Any], Any], actor: str) -> Any:
+        def deliver(job: Job) -> None:
+            answer = job.answer
+            done(fail(answer) if isinstance(answer, Fault) else answer)
+
+        if tool.mode == "read" or type(request) in tool.reads:
+            queued = guard(self.store.begin_read, work, who, deliver)
+        else:
+            queued = guard(self._write, bound, request, work, who, deliver)
+        return fail(queued) if isinstance(queued, Fault) else queued
+
+    async def read(self, dialect: Dialect, work: Work, actor: str) -> Any:
         """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
-        who = Origin(dialect.name, "", actor)
-        answer = await self._queued(lambda: self.store.read(work, who))
+        job, future = self.store.read(work, Origin(dialect.name, "", actor))
+        try:
+            answer = await future
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
         if isinstance(answer, Fault):
             raise answer
         return answer
 
-    def _write(self, bound: Bound, request: Any, work: Callable[[Any], Any], who: Origin) -> tuple[Job, Awaitable[Any]]:
+    def _write(self, bound: Bound, request: Any, work: Work, who: Origin, deliver: Deliver) -> Job:
         tool = bound.tool
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None
-        return self.store.write(work, who, texts=texts, merge=merge, alone=tool.mode == "exclusive")
+        alone = tool.mode == "exclusive"
+        return self.store.begin_write(work, who, deliver, texts=texts, merge=merge, alone=alone)
 
     def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
         tool, follow = bound.tool, bound.tool.follow
@@ -118,17 +147,6 @@ class Dispatch:
             return reply
 
         return read
-
-    async def _queued(self, put: Callable[[], tuple[Job, Awaitable[Any]]]) -> Any:
-        queued = guard(put)
-        if isinstance(queued, Fault):
-            return queued
-        job, future = queued
-        try:
-            return await future
-        except asyncio.CancelledError:
-            job.cancel()
-            raise
 
 
 def argument_message(error: Exception) -> str:

@@ -11,6 +11,7 @@ from kernel.store import Connection, Tx
 from kernel.world import Origin
 
 Work = Callable[[Tx], Any]
+Deliver = Callable[["Job"], None]
 interrupting = threading.Lock()  # an interrupt must not hit the connection's next call
 
 
@@ -27,7 +28,7 @@ class Job:
     __slots__ = ("alone", "answer", "cancelled", "deliver", "loop", "merge", "origin", "running", "texts", "work")
 
     def __init__(
-        self, work: Work, who: Origin, deliver: "Callable[[Job], None]", loop: asyncio.AbstractEventLoop | None = None
+        self, work: Work, who: Origin, deliver: Deliver, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         self.work = work
         self.origin = who

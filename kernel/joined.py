@@ -50,4 +50,5 @@ class JoinedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Puts the joining transport in front of the real one."""
+        self.whole = transport
         super().connection_made(cast("asyncio.Transport", JoinedTransport(transport, self)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernel.embed import Embedding
 from kernel.errors import Fault
-from kernel.jobs import Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
+from kernel.jobs import Deliver, Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
 from kernel.store import Connection, Guard, Tx
 from kernel.world import Origin, World
 
@@ -20,6 +20,16 @@ _WAL_PAGES_HARD = 32000
 
 def _unheard(_job: Job) -> None:
     """Nobody waits for this job."""
+
+
+def _promise() -> tuple[asyncio.Future[Any], Deliver]:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def deliver(job: Job) -> None:
+        if not future.done():
+            future.set_result(job.answer)
+
+    return future, deliver
 
 
 class Store:
@@ -65,19 +75,31 @@ class Store:
         with_checkpoint.checkpoint(truncate=True)
         with_checkpoint.close()
 
-    def write(
-        self, work: Work, who: Origin, *, texts: Sequence[str] = (), merge: Merge | None = None, alone: bool = False
-    ) -> tuple[Job, asyncio.Future[Any]]:
-        """Queues `work` for the writer; the future answers after the commit, with a value or a Fault.
+    def begin_write(
+        self, work: Work, who: Origin, deliver: Deliver, *,
+        texts: Sequence[str] = (), merge: Merge | None = None, alone: bool = False,
+    ) -> Job:  # fmt: skip
+        """Queues `work` for the writer; after the commit `deliver` gets the job on this event loop, answered.
 
         `texts` are embedded before the write lock is taken; an `alone` call gets a transaction of its own.
         """
-        job, future = self._job(work, who)
+        job = Job(work, who, deliver, asyncio.get_running_loop())
         job.texts = texts
         job.merge = merge
         job.alone = alone
         self._writes.put(job)
-        return job, future
+        return job
+
+    def begin_read(self, work: Work, who: Origin, deliver: Deliver) -> Job:
+        """Queues `work` for a reader thread; `deliver` gets the job on this event loop, answered."""
+        job = Job(work, who, deliver, asyncio.get_running_loop())
+        self._reads.put(job)
+        return job
+
+    def write(self, work: Work, who: Origin, **more: Any) -> tuple[Job, asyncio.Future[Any]]:
+        """`begin_write` with a future, which answers with a value or a Fault."""
+        future, deliver = _promise()
+        return self.begin_write(work, who, deliver, **more), future
 
     def write_later(self, work: Work, who: Origin) -> None:
         """Queues `work` for the writer, with nobody waiting; where the queue is full it is not done."""
@@ -86,9 +108,8 @@ class Store:
 
     def read(self, work: Work, who: Origin) -> tuple[Job, asyncio.Future[Any]]:
         """Queues `work` for a reader thread: one hop for the whole call."""
-        job, future = self._job(work, who)
-        self._reads.put(job)
-        return job, future
+        future, deliver = _promise()
+        return self.begin_read(work, who, deliver), future
 
     def read_now(self, work: Work, who: Origin) -> Any:
         """`work` on the calling thread's own reader; for work under about 50 microseconds, on the event loop only."""
@@ -107,16 +128,6 @@ class Store:
     def read_sync(self, work: Work, who: Origin = Origin()) -> Any:
         """`read` for a thread without an event loop; raises the Fault."""
         return wait(self._reads, work, who)
-
-    def _job(self, work: Work, who: Origin) -> tuple[Job, asyncio.Future[Any]]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-
-        def deliver(job: Job) -> None:
-            if not future.done():
-                future.set_result(job.answer)
-
-        return Job(work, who, deliver, loop), future
 
     def _reader(self) -> Connection:
         db = Connection(self.file, self.world, readonly=True)

@@ -1,13 +1,14 @@
-"""MCP over HTTP as a bare ASGI callable: one POST in, one JSON answer out, or a stream where a handler speaks first."""
+"""MCP over HTTP: one POST in, one JSON answer out, or a stream where a handler speaks first."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernel import admission
 from kernel import limits as bounds
+from kernel.direct import Answer, Begun, Done
 from kernel.envelope import Called, Inbound, Refused, encoded_id, open_message
-from kernel.eras import INVALID_REQUEST, MODERN
+from kernel.eras import INVALID_REQUEST, MODERN, Era
 from kernel.limits import Header, Headers, Limits, Refusal
 from kernel.rpc import Service
 from kernel.streams import Stream, watched
@@ -16,6 +17,8 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Choose = Callable[[bytes], Service]
+Gate = Callable[[str, Sequence[Header], Headers], None]
 
 _JSON = (b"content-type", b"application/json")
 _REMEMBERED = 1024
@@ -32,41 +35,85 @@ class _TurnedAway(Refused):
         self.closing = ((b"allow", b"POST"),) if refusal.status == 405 else ((b"connection", b"close"),)
 
 
-def endpoint(service_for: Callable[[bytes], Service], limits: Limits) -> App:
-    """The ASGI callable; `service_for` picks the profile by the query string."""
-    gate = _gate(limits)
-    most, depth = limits.body, limits.depth
+class _Waiting(NamedTuple):
+    """A request that cannot be answered at once."""
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    service: Service
+    inbound: Inbound
+
+
+class Endpoint:
+    """MCP at one address: an ASGI callable, and a way around ASGI for what is answered without a stream.
+
+    `choose` picks the profile by the query string.
+    """
+
+    def __init__(self, choose: Choose, limits: Limits) -> None:
+        self._choose = choose
+        self._gate = _gate(limits)
+        self._most, self._depth = limits.body, limits.depth
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
         raw: Sequence[Header] = scope["headers"]
         headers = dict(raw)
-        id_, status, answer, closing = b"null", 200, b"", ()
-        version, era = admission.spoken(headers)
+        era = admission.spoken(headers)[1]
         try:
-            gate(scope["method"], raw, headers)
+            self._gate(scope["method"], raw, headers)
             message = await receive()
             body: bytes = message.get("body", b"")
-            if message.get("more_body", False) or len(body) > most:
-                body = await _rest(receive, message, most)
-            envelope = open_message(body, depth)
-            if isinstance(envelope, Called) or admission.is_request(envelope, era, version):
-                service = service_for(scope["query_string"])
-                id_ = encoded_id(envelope.id)  # pyright: ignore[reportArgumentType]
-                inbound = admission.over_http(envelope, id_, era, version, raw, headers, service.plans)
-                if service.pace(inbound) == "now":
-                    answer = service.now(inbound)
-                else:
-                    answer = await _wait(service, inbound, headers, receive, send)
-            else:
-                status = 202
+            if message.get("more_body", False) or len(body) > self._most:
+                body = await _rest(receive, message, self._most)
         except Refused as refused:
-            answer, closing = refused.reply(id_), refused.closing
-            status = refused.status or era.http.get(refused.code, 200)
+            answer = _refusal(refused, b"null", era)
+        else:
+            found = self._open(raw, headers, scope["query_string"], body)
+            answer = await _wait(found, headers, receive, send) if isinstance(found, _Waiting) else found
         if answer is not None:
-            await send({"type": "http.response.start", "status": status, "headers": _entity(len(answer)) + closing})
-            await send({"type": "http.response.body", "body": answer})
+            for event in _events(answer):
+                await send(event)
 
-    return app
+    def direct(self, raw: Sequence[Header], body: bytes, done: Done) -> Answer | Begun | None:
+        """The answer to a whole POST, or the call that `done` will get the answer of; None where it takes a task."""
+        headers = dict(raw)
+        try:
+            self._gate("POST", raw, headers)
+        except Refused as refused:
+            return _refusal(refused, b"null", admission.spoken(headers)[1])
+        if len(body) > self._most:
+            return None
+        found = self._open(raw, headers, b"", body)
+        if not isinstance(found, _Waiting):
+            return found
+        service, inbound = found
+        if inbound.plan is None or inbound.plan.pace == "talking":
+            return None
+        try:
+            begun = service.start(inbound, lambda answer: done(Answer(200, answer)))
+        except Refused as refused:
+            return _refusal(refused, inbound.id, inbound.era)
+        if isinstance(begun, bytes):
+            return Answer(200, begun)
+        # In the legacy era a lost connection says nothing about the call: the client may ask again and expects it done.
+        return Begun(begun.cancel if inbound.era is MODERN else None)
+
+    def _open(self, raw: Sequence[Header], headers: Headers, query: bytes, body: bytes) -> Answer | _Waiting:
+        version, era = admission.spoken(headers)
+        id_ = b"null"
+        try:
+            envelope = open_message(body, self._depth)
+            if not isinstance(envelope, Called) and not admission.is_request(envelope, era, version):
+                return Answer(202, b"")
+            service = self._choose(query)
+            id_ = encoded_id(envelope.id)  # pyright: ignore[reportArgumentType]
+            inbound = admission.over_http(envelope, id_, era, version, raw, headers, service.plans)
+            return Answer(200, service.now(inbound)) if service.pace(inbound) == "now" else _Waiting(service, inbound)
+        except Refused as refused:
+            return _refusal(refused, id_, era)
+
+
+def _refusal(refused: Refused, id_: bytes, era: Era) -> Answer:
+    return Answer(refused.status or era.http.get(refused.code, 200), refused.reply(id_), refused.closing)
 
 
 async def _rest(receive: Receive, message: Mapping[str, Any], most: int) -> bytes:
@@ -76,17 +123,22 @@ async def _rest(receive: Receive, message: Mapping[str, Any], most: int) -> byte
     return body
 
 
-async def _wait(service: Service, inbound: Inbound, headers: Headers, receive: Receive, send: Send) -> bytes | None:
-    # In the legacy era a lost connection says nothing about the call: the client may ask again and expects it done.
+async def _wait(waiting: _Waiting, headers: Headers, receive: Receive, send: Send) -> Answer | None:
+    service, inbound = waiting
     watching = receive if inbound.era is MODERN else None
-    if service.pace(inbound) == "talking":
-        stream = Stream(send, inbound.id)
-        inbound.emit = stream.emit if bounds.accepts(headers, b"text/event-stream") else None
-        return await stream.run(service.answer(inbound), watching)
-    return await (service.answer(inbound) if watching is None else watched(service.answer(inbound), watching))
+    try:
+        if service.pace(inbound) == "talking":
+            stream = Stream(send, inbound.id)
+            inbound.emit = stream.emit if bounds.accepts(headers, b"text/event-stream") else None
+            answer = await stream.run(service.answer(inbound), watching)
+        else:
+            answer = await (service.answer(inbound) if watching is None else watched(service.answer(inbound), watching))
+    except Refused as refused:
+        return _refusal(refused, inbound.id, inbound.era)
+    return None if answer is None else Answer(200, answer)
 
 
-def _gate(limits: Limits) -> Callable[[str, Sequence[Header], Headers], None]:
+def _gate(limits: Limits) -> Gate:
     """The checks on method and headers; names and media types are remembered once they have passed."""
     passed: set[tuple[bytes | None, ...]] = set()
     short, count, weight = len(str(limits.body)) - 1, limits.header_count, limits.header_bytes
@@ -115,6 +167,12 @@ def _gate(limits: Limits) -> Callable[[str, Sequence[Header], Headers], None]:
 def _unacceptable(headers: Headers) -> Refusal | None:
     accepted = bounds.accepts(headers, b"application/json")
     return None if accepted else Refusal(406, "Accept must allow application/json")
+
+
+def _events(answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
+    head = _entity(len(answer.body)) + answer.extra
+    start = {"type": "http.response.start", "status": answer.status, "headers": head}
+    return start, {"type": "http.response.body", "body": answer.body}
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from kernel.dispatch import Bound, Dispatch, guard
 from kernel.envelope import Inbound, Object, Pace, Plan, Refused
 from kernel.eras import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, LEGACY, METHOD_NOT_FOUND, METHODS, MODERN
 from kernel.errors import Fault
+from kernel.jobs import Job
 from kernel.mirror import mirrored
 from kernel.offers import Offers, prompt_purpose
 from kernel.schema import input_schema
@@ -90,6 +91,18 @@ class Service:
             return await self._talk(inbound, plan.bound, arguments)
         reply: Any = await self._dispatch.call(plan.bound, arguments, inbound.actor)
         return self._called(inbound, reply)
+
+    def start(self, inbound: Inbound, done: Callable[[bytes], None]) -> bytes | Job:
+        """`answer` for a tools/call that never speaks: the response, or the job whose response `done` will get."""
+        plan = inbound.plan
+        assert plan is not None
+        arguments = _arguments(inbound.params)
+
+        def heard(reply: Reply) -> None:
+            done(self._called(inbound, reply))
+
+        begun: Any = self._dispatch.start(plan.bound, arguments, inbound.actor, heard)
+        return begun if isinstance(begun, Job) else self._called(inbound, begun)
 
     def _called(self, inbound: Inbound, reply: Reply) -> bytes:
         era, found = inbound.era, reply.structured

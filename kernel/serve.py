@@ -14,10 +14,10 @@ from starlette.applications import Starlette
 from kernel import app, upkeep
 from kernel.app import Kernel
 from kernel.config import VERSION, Config
+from kernel.direct import Direct, protocol
 from kernel.dispatch import guard
-from kernel.joined import JoinedProtocol
 from kernel.limits import LOOPBACK, Limits
-from kernel.mcp_http import endpoint
+from kernel.mcp_http import Endpoint
 from kernel.rest import Ready, routes, tools_endpoint
 from kernel.rpc import Service, profiles
 
@@ -46,21 +46,27 @@ class Server(uvicorn.Server):
         threading.Thread(target=self._listening, name="quipu-warm", daemon=True).start()
 
 
-def application(kernel: Kernel) -> Asgi:
-    """The ASGI application: hot paths by dictionary, everything else through Starlette."""
-    limits = limits_of(kernel.config)
-    served = kernel.dispatch.dialects
-    exact: dict[str, Asgi] = {"/mcp": _mcp(kernel, served, limits)}
-    exact.update((f"/mcp/{dialect.name}", _mcp(kernel, (dialect,), limits)) for dialect in served)
-    tools = tools_endpoint(kernel.dispatch, limits)
-    rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
+class Application:
+    """The ASGI application: hot paths by dictionary, everything else through Starlette.
 
-    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+    `hot` are the addresses that `kernel.direct` answers without a task.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        limits = limits_of(kernel.config)
+        served = kernel.dispatch.dialects
+        exact = {"/mcp": _mcp(kernel, served, limits)}
+        exact.update((f"/mcp/{dialect.name}", _mcp(kernel, (dialect,), limits)) for dialect in served)
+        self._exact: dict[str, Asgi] = {**exact}
+        self._tools = tools_endpoint(kernel.dispatch, limits)
+        self._rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
+        self.hot: dict[bytes, Direct] = {path.encode(): one.direct for path, one in exact.items()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
-        hot = exact.get(path) or (tools if path.startswith("/tools/") else rest)
+        hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
         await hot(scope, receive, send)
-
-    return dispatch
 
 
 def limits_of(config: Config) -> Limits:
@@ -81,7 +87,7 @@ def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
     kernel = app.open_kernel(config)
     stopping = threading.Event()
-    server = Server(_settings(config, application(kernel)), partial(_warm, kernel, stopping))
+    server = Server(_settings(config, Application(kernel)), partial(_warm, kernel, stopping))
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
@@ -114,8 +120,8 @@ def _already_stopping(_number: int, _frame: object) -> None:
     """A signal that has done its work."""
 
 
-def _mcp(kernel: Kernel, dialects: Any, limits: Limits) -> Asgi:
-    return endpoint(profiles(partial(_service, kernel, dialects)), limits)
+def _mcp(kernel: Kernel, dialects: Any, limits: Limits) -> Endpoint:
+    return Endpoint(profiles(partial(_service, kernel, dialects)), limits)
 
 
 def _service(kernel: Kernel, dialects: Any, tools: Any) -> Service:
@@ -129,14 +135,14 @@ def _warm(kernel: Kernel, stopping: threading.Event) -> None:
         guard(upkeep.embed_missing, kernel.store, stopping.is_set)
 
 
-def _settings(config: Config, served: Asgi) -> uvicorn.Config:
+def _settings(config: Config, served: Application) -> uvicorn.Config:
     fast = sys.platform != "win32"
     return uvicorn.Config(
         served,
         host=config.host,
         port=config.port,
         loop="uvloop" if fast else "asyncio",
-        http=JoinedProtocol,
+        http=protocol(served.hot),
         ws="none",
         lifespan="off",
         interface="asgi3",

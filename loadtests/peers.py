@@ -84,7 +84,7 @@ def quipu() -> tuple[Any, Callable[[], None]]:
     from kernel.app import open_kernel
     from kernel.config import Config
     from kernel.errors import Fault
-    from kernel.serve import application
+    from kernel.serve import Application
     from kernel.tools import Dialect, Hints, Reply, Tool, read
 
     def reply(tool: Tool, result: Text) -> Reply:
@@ -101,7 +101,7 @@ def quipu() -> tuple[Any, Callable[[], None]]:
         kernel.store.close()
         folder.cleanup()
 
-    return application(kernel), close
+    return Application(kernel), close
 
 
 def sdk() -> Any:
@@ -143,10 +143,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     arguments = parser.parse_args()
     if arguments.peer == "quipu":
-        from kernel.joined import JoinedProtocol
+        from kernel.direct import protocol
 
         app, close = quipu()
-        run(app, arguments.port, http=JoinedProtocol)
+        run(app, arguments.port, http=protocol(app.hot))
         close()
     elif arguments.peer == "sdk":
         run(sdk(), arguments.port, lifespan="on")

@@ -208,7 +208,7 @@ async def send(message):
 scope = {"type": "http", "method": "GET", "path": "/healthz", "raw_path": b"/healthz", "query_string": b"",
          "headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": "",
          "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1)}
-asyncio.run(serve.application(running)(scope, receive, send))
+asyncio.run(serve.Application(running)(scope, receive, send))
 assert sent[0]["status"] == 200, sent
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 running.store.close()

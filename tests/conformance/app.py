@@ -8,7 +8,8 @@ import uvicorn
 
 from kernel.app import open_kernel
 from kernel.config import Config
-from kernel.serve import application
+from kernel.direct import protocol
+from kernel.serve import Application
 from tests.conformance.fixture import DIALECT
 
 
@@ -19,7 +20,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         kernel = open_kernel(Config(Path(folder), port=port, model=None), (DIALECT,))
         try:
-            uvicorn.run(application(kernel), host="127.0.0.1", port=port, log_level="warning", lifespan="off")
+            app = Application(kernel)
+            uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", lifespan="off", http=protocol(app.hot))
         finally:
             kernel.store.close()
 

@@ -13,11 +13,12 @@ import msgspec
 import uvicorn
 
 from kernel import sql
+from kernel.direct import protocol
 from kernel.dispatch import Dispatch, guard
 from kernel.errors import Code, Fault
 from kernel.lanes import Store
 from kernel.limits import Limits
-from kernel.mcp_http import endpoint
+from kernel.mcp_http import Endpoint
 from kernel.mcp_stdio import serve
 from kernel.migrate import migrate
 from kernel.rpc import Service, Tools, profiles
@@ -325,13 +326,16 @@ def service(dispatch: Dispatch, tools: Tools = "all") -> Service:
 def served(folder: Path) -> Iterator[Served]:
     """Both dialects on /mcp and the plain one on /mcp/plain, by uvicorn in a thread."""
     with opened(folder, FIRST, SECOND) as dispatch, opened(folder, PLAIN) as plain:
-        both = endpoint(profiles(lambda tools: service(dispatch, tools)), LIMITS)
-        alone = endpoint(profiles(lambda tools: service(plain, tools)), LIMITS)
+        both = Endpoint(profiles(lambda tools: service(dispatch, tools)), LIMITS)
+        alone = Endpoint(profiles(lambda tools: service(plain, tools)), LIMITS)
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await (alone if scope["path"] == "/mcp/plain" else both)(scope, receive, send)
 
-        config = uvicorn.Config(app, port=0, lifespan="off", ws="none", log_level="warning", interface="asgi3")
+        config = uvicorn.Config(
+            app, port=0, lifespan="off", ws="none", log_level="warning", interface="asgi3",
+            http=protocol({b"/mcp": both.direct, b"/mcp/plain": alone.direct}),
+        )  # fmt: skip
         server = uvicorn.Server(config)
         thread = threading.Thread(target=asyncio.run, args=(server.serve(),))
         thread.start()

@@ -1,0 +1,214 @@
+"""Whole requests for hot addresses answered where they are read, without an ASGI task between socket and dispatch.
+
+What does not come whole, or needs a stream, goes the ordinary way, so that nothing here has to know about either.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from kernel.dispatch import guard
+from kernel.errors import Fault
+from kernel.joined import JoinedProtocol
+
+Header = tuple[bytes, bytes]
+
+
+class Answer(NamedTuple):
+    """A status, a body, and the headers that those two do not imply."""
+
+    status: int
+    body: bytes
+    extra: tuple[Header, ...] = ()
+    media: bytes = b"application/json"
+
+
+class Begun(NamedTuple):
+    """A call under way; `cancel` is what a lost connection does to it."""
+
+    cancel: Callable[[], None] | None
+
+
+Done = Callable[[Answer], None]
+Direct = Callable[[Sequence[Header], bytes, Done], Answer | Begun | None]
+_CLOSING = (b"connection", b"close")
+_BROKEN = Answer(500, b"Internal Server Error", (_CLOSING,), b"text/plain")
+
+
+class _Call:
+    """A call that is waited for, in the place where uvicorn keeps its own."""
+
+    message_event = asyncio.Event()  # uvicorn wakes who waits for a message; here nobody does
+
+    def __init__(self) -> None:
+        self.response_complete = False
+        self.disconnected = False
+        self.keep_alive = True
+        self.cancel: Callable[[], None] | None = None
+
+
+class _Common:
+    """The headers every response has, joined once in a second."""
+
+    def __init__(self) -> None:
+        self._headers: Sequence[Header] = ()
+        self._joined = b""
+
+    def joined(self, headers: Sequence[Header]) -> bytes:
+        if headers is not self._headers:
+            self._headers = headers
+            self._joined = _lines(headers)
+        return self._joined
+
+
+class DirectProtocol(JoinedProtocol):
+    """Uvicorn's HTTP protocol with a shorter way for the addresses in `hot`."""
+
+    hot: Mapping[bytes, Direct] = {}
+    common = _Common()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._target: Direct | None = None
+        self._received = b""
+        self._call: _Call | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._last = 0.0
+
+    def data_received(self, data: bytes) -> None:
+        """Parses; a request whose end has not come goes the ordinary way, where its body has a deadline."""
+        super().data_received(data)
+        if self._target is not None and not self.whole.is_closing():
+            self._hand_over()
+
+    def on_message_begin(self) -> None:
+        """Makes no scope before it is needed."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self.scope = None  # type: ignore[assignment]
+
+    def on_headers_complete(self) -> None:
+        """Keeps the request back if it may be answered here."""
+        self._target = self.hot.get(self.url)
+        if self._target is None or not self._is_plain():
+            self._hand_over()
+        else:
+            self._received = b""
+
+    def on_body(self, body: bytes) -> None:
+        """Collects the body."""
+        if self._target is None:
+            super().on_body(body)
+        else:
+            self._received += body
+
+    def on_message_complete(self) -> None:
+        """Answers, begins to, or hands the request over."""
+        target = self._target
+        if target is None:
+            super().on_message_complete()
+            return
+        call = _Call()
+        found = guard(target, self.headers, self._received, partial(self._finish, call))
+        if found is None:
+            self._hand_over()
+            super().on_message_complete()
+            return
+        self._target = None
+        if isinstance(found, Fault):
+            found = _BROKEN
+        if isinstance(found, Begun):
+            call.cancel = found.cancel
+            self._call = self.cycle = call  # type: ignore[assignment]
+        else:
+            self._finish(call, found)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gives up what nobody will hear."""
+        super().connection_lost(exc)
+        self._target = None
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._call is not None:
+            self._call.disconnected = True
+            if self._call.cancel is not None:
+                self._call.cancel()
+
+    def _is_plain(self) -> bool:
+        parser: Any = self.parser
+        cycle: Any = self.cycle
+        return (
+            parser.get_method() == b"POST"
+            and (cycle is None or cycle.response_complete)
+            and parser.should_keep_alive()
+            and parser.get_http_version() == "1.1"
+            and not parser.should_upgrade()
+            and not self.expect_100_continue
+            and not self.flow.write_paused
+        )
+
+    def _hand_over(self) -> None:
+        """Lets uvicorn have the request as if it had come to it first."""
+        self._target = None
+        url, headers, expected = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expected
+        self.headers.extend(headers)
+        super().on_headers_complete()
+        if self._received:
+            received, self._received = self._received, b""
+            super().on_body(received)
+
+    def _finish(self, call: _Call, answer: Answer) -> None:
+        call.response_complete = True
+        if self._call is call:
+            self._call = None
+        if call.disconnected or self.whole.is_closing():
+            return
+        closing = not call.keep_alive or _CLOSING in answer.extra
+        extra = answer.extra if call.keep_alive or _CLOSING in answer.extra else (*answer.extra, _CLOSING)
+        self.whole.write(self._head(answer, extra) + answer.body)
+        if closing:
+            self.whole.close()
+        if self.pipeline or closing:
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self._last = self.loop.time()
+        if self._idle is None:
+            self._idle = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
+
+    def _head(self, answer: Answer, extra: tuple[Header, ...]) -> bytes:
+        common = self.common.joined(self.server_state.default_headers)
+        more = _lines(extra) if extra else b""
+        if not answer.body:
+            return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[answer.status], common, more)
+        return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
+            STATUS_LINE[answer.status], common, answer.media, len(answer.body), more,
+        )  # fmt: skip
+
+    def _close_if_idle(self) -> None:
+        """One timer a connection, set again while it is in use, where one a response costs more than the response."""
+        self._idle = None
+        cycle: Any = self.cycle
+        if self.whole.is_closing():
+            return
+        busy = cycle is not None and not cycle.response_complete
+        left = self.timeout_keep_alive - (0 if busy else self.loop.time() - self._last)
+        if left <= 0 and self.timeout_keep_alive_task is None:
+            self.whole.close()
+        else:
+            self._idle = self.loop.call_later(max(left, 1.0), self._close_if_idle)
+
+
+def _lines(headers: Sequence[Header]) -> bytes:
+    return b"".join([b"%b: %b\r\n" % header for header in headers])
+
+
+def protocol(hot: Mapping[bytes, Direct]) -> type[DirectProtocol]:
+    """The protocol for `uvicorn.Config(http=...)` that knows these addresses."""
+    return type("HotProtocol", (DirectProtocol,), {"hot": hot, "common": _Common()})
