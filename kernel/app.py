@@ -51,7 +51,8 @@ def world(model: Path | None) -> World:
 def shared_by(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> World:
     """What all connections to the configured file share, with the settings of these dialects."""
     settings = [setting for dialect in dialects for setting in dialect.settings]
-    return world(config.model)._replace(settings=read_settings(settings, config.environment))
+    values = read_settings(settings, config.environment)
+    return world(config.model)._replace(settings=values, data=config.data.absolute())
 
 
 def chosen(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,12 +14,13 @@ from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
 from kernel.store import as_fault
-from kernel.tools import Ask, Dialect, Misread, Reply, Tool, Turn
+from kernel.tools import Ask, Dialect, First, Misread, Reply, Tool, Turn
 from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
+_ROUNDS = 1000
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
 
@@ -39,14 +40,25 @@ def guard(work: Callable[..., Any], *args: Any) -> Any:
         return Fault("internal", "Internal error.")
 
 
+class _Found(NamedTuple):
+    """What has to be written before a reading tool can go on, and the texts that will be embedded."""
+
+    what: Any
+    texts: Sequence[str]
+
+
 class Bound(NamedTuple):
-    """A tool with its dialect, a decoder for its arguments, and its merged form if it has one."""
+    """A tool with its dialect, a decoder for its arguments, and its merged form if it has one.
+
+    A `short` tool is answered on the event loop, one that goes `stepwise` waits in a queue more than once.
+    """
 
     dialect: Dialect
     tool: Tool
     decode: Callable[[Any], Any]
     many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
     short: bool = False
+    stepwise: bool = False
 
 
 class Dispatch:
@@ -61,22 +73,24 @@ class Dispatch:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
                 decode = msgspec.json.Decoder(tool.request).decode
-                short = tool.mode == "read" and tool.hints.short
-                self.tools[tool.name] = Bound(dialect, tool, decode, _many(dialect, tool), short)
+                stepwise = tool.ahead is not None or tool.first is not None
+                short = tool.mode == "read" and tool.hints.short and not stepwise
+                self.tools[tool.name] = Bound(dialect, tool, decode, _many(dialect, tool), short, stepwise)
 
     def now(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """`call` for a short tool, which has nothing to wait for."""
-        dialect = bound.dialect
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
-            return dialect.fail(_unfit(bound, error))
-        who = _origin(dialect.name, bound.tool.name, actor)
+            return refused(bound, _unfit(bound, error))
+        who = _origin(bound.dialect.name, bound.tool.name, actor)
         answer = self.store.read_now(self._work(bound, request, who, turn), who)
-        return dialect.fail(answer) if isinstance(answer, Fault) else answer
+        return refused(bound, answer) if isinstance(answer, Fault) else answer
 
     async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
+        if bound.stepwise:
+            return await self._stepwise(bound, arguments, actor, turn)
         future: asyncio.Future[Reply | Ask] = asyncio.get_running_loop().create_future()
 
         def done(reply: Reply | Ask) -> None:
@@ -95,45 +109,107 @@ class Dispatch:
     def start(
         self, bound: Bound, arguments: Any, actor: str, done: Callable[[Any], None], turn: Turn | None = None
     ) -> Reply | Ask | Job:
-        """`call` without a task: the reply where it is known at once, else the job whose reply `done` will get."""
+        """`call` without a task: the reply where it is known at once, else the job whose reply `done` will get.
+
+        Not for a tool that goes `stepwise`.
+        """
         if bound.short:
             return self.now(bound, arguments, actor, turn)
-        fail, tool = bound.dialect.fail, bound.tool
+        tool = bound.tool
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
-            return fail(_unfit(bound, error))
+            return refused(bound, _unfit(bound, error))
         who = _origin(bound.dialect.name, tool.name, actor)
         work = self._work(bound, request, who, turn)
 
         def deliver(job: Job) -> None:
             answer = job.answer
-            done(fail(answer) if isinstance(answer, Fault) else answer)
+            done(refused(bound, answer) if isinstance(answer, Fault) else answer)
 
-        if tool.mode == "read" or type(request) in tool.reads:
-            queued = guard(self.store.begin_read, work, who, deliver)
-        else:
-            queued = guard(self._write, bound, request, work, who, deliver)
-        return fail(queued) if isinstance(queued, Fault) else queued
+        queued = guard(self._put, bound, request, work, who, deliver)
+        return refused(bound, queued) if isinstance(queued, Fault) else queued
 
     async def read(self, dialect: Dialect, work: Work, actor: str) -> Any:
         """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
-        job, future = self.store.read(work, Origin(dialect.name, "", actor))
-        try:
-            answer = await future
-        except asyncio.CancelledError:
-            job.cancel()
-            raise
+        answer = await self._queued(partial(self.store.begin_read, work, Origin(dialect.name, "", actor)))
         if isinstance(answer, Fault):
             raise answer
         return answer
 
-    def _write(self, bound: Bound, request: Any, work: Work, who: Origin, deliver: Deliver) -> Job:
+    def _put(self, bound: Bound, request: Any, work: Work, who: Origin, deliver: Deliver) -> Job:
         tool = bound.tool
+        if tool.mode == "read" or type(request) in tool.reads:
+            return self.store.begin_read(work, who, deliver)
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None
         alone = tool.mode == "exclusive"
         return self.store.begin_write(work, who, deliver, texts=texts, merge=merge, alone=alone)
+
+    async def _stepwise(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None) -> Reply | Ask:
+        tool = bound.tool
+        try:
+            request = bound.decode(arguments)
+        except _UNREADABLE as error:
+            return refused(bound, _unfit(bound, error))
+        who = _origin(bound.dialect.name, tool.name, actor)
+        if tool.ahead is not None:
+            request = await self._ahead(tool.ahead, request, who)
+        if isinstance(request, Fault):
+            return refused(bound, request)
+        work = self._work(bound, request, who, turn)
+        if tool.first is not None:
+            answer = await self._read_after(tool.first, request, work, who)
+        else:
+            answer = await self._queued(partial(self._put, bound, request, work, who))
+        return refused(bound, answer) if isinstance(answer, Fault) else answer
+
+    async def _ahead(self, ahead: Callable[..., Any], request: Any, who: Origin) -> Any:
+        work = guard(ahead, self.store.world.settings, request)
+        if work is None or isinstance(work, Fault):
+            return work or request
+        return await self._queued(partial(self.store.begin_read, work, who))
+
+    async def _read_after(self, first: First, request: Any, work: Work, who: Origin) -> Any:
+        """Reads, writing before it what the check finds; the rounds end even where it finds something every time."""
+
+        def look(tx: Any) -> Any:
+            found = first.check(tx, request)
+            return work(tx) if found is None else _Found(found, first.texts(found))
+
+        def put(found: _Found, deliver: Deliver) -> Job:
+            def write(tx: Any) -> bool:
+                return first.write(tx, request, found.what)
+
+            return self.store.begin_write(write, who, deliver, texts=found.texts, alone=True)
+
+        for _ in range(_ROUNDS):
+            answer = await self._queued(partial(self.store.begin_read, look, who))
+            if not isinstance(answer, _Found):
+                return answer
+            more = await self._queued(partial(put, answer))
+            if more is not True:
+                return (
+                    more if isinstance(more, Fault) else await self._queued(partial(self.store.begin_read, work, who))
+                )
+        return Fault("busy", "What is being read changes all the time, try again.")
+
+    async def _queued(self, put: Callable[[Deliver], Job]) -> Any:
+        """The answer of the job that `put` queues, a Fault included; cancelled with the task that waits."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def deliver(job: Job) -> None:
+            if not future.done():
+                future.set_result(job.answer)
+
+        job = guard(put, deliver)
+        if isinstance(job, Fault):
+            return job
+        try:
+            return await future
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
 
     def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
         tool, follow = bound.tool, bound.tool.follow
@@ -147,6 +223,12 @@ class Dispatch:
             return reply
 
         return read
+
+
+def refused(bound: Bound, fault: Fault) -> Reply:
+    """The dialect's reply to a call of this tool that failed."""
+    fault.tool = bound.tool.name
+    return bound.dialect.fail(fault)
 
 
 def argument_message(error: Exception) -> str:

@@ -44,7 +44,7 @@ class Embedder:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._lock = threading.Lock()
         self._loaded: tuple[Tokens, Vectors] | None = None
 
@@ -53,14 +53,14 @@ class Embedder:
         """The folder's name and a digest of its three files; vectors of different identities cannot be compared."""
         digest = hashlib.sha256()
         for name in FILES:
-            with (self._folder / name).open("rb") as file:
+            with (self.folder / name).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
-        return f"{self._folder.name}@{digest.hexdigest()[:12]}"
+        return f"{self.folder.name}@{digest.hexdigest()[:12]}"
 
     @cached_property
     def dimensions(self) -> int:
         """The number of components of a vector."""
-        return _layout(self._folder)["embeddings"].shape[1]
+        return _layout(self.folder)["embeddings"].shape[1]
 
     @property
     def ready(self) -> bool:
@@ -79,8 +79,8 @@ class Embedder:
     def _load(self) -> "tuple[Tokens, Vectors]":
         with self._lock:
             if self._loaded is None:
-                vectors = Vectors(self._folder)
-                self._loaded = (Tokens(self._folder, vectors.vocabulary), vectors)
+                vectors = Vectors(self.folder)
+                self._loaded = (Tokens(self.folder, vectors.vocabulary), vectors)
             return self._loaded
 
 

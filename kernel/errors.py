@@ -21,10 +21,11 @@ class Fault(Exception):
     """A refusal with a stable code, a message fit for the caller, and the dialect's own word for it.
 
     `label` is that word (for example MEMORY_NOT_FOUND); empty where the dialect has none. `context` is what a dialect
-    tells besides, as plain data; empty where it tells nothing more.
+    tells besides, as plain data; empty where it tells nothing more. `tool` is the tool that was called, once that is
+    known, for dialects whose errors name it.
     """
 
-    __slots__ = ("code", "context", "label", "message")
+    __slots__ = ("code", "context", "label", "message", "tool")
 
     def __init__(self, code: Code, message: str, label: str = "", context: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -32,3 +33,4 @@ class Fault(Exception):
         self.message = message
         self.label = label
         self.context: Mapping[str, Any] = context or {}
+        self.tool = ""

@@ -1,7 +1,7 @@
 """Evidence for a search: which documents hold the words, which vectors are near, and a score of both."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,7 +10,7 @@ from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.sketch import Row, Sketches
 from kernel.store import Tx, model, tokenize, world
-from kernel.terms import Term, glued, match, match_any, place_word, query_grams, query_words
+from kernel.terms import Term, glued, grams, match, match_any, place_word, query_grams, query_words
 
 _SKETCH_CANDIDATES = 512
 _TRIES = 4
@@ -110,9 +110,7 @@ def hit_of(row: Near, rank: float | None) -> Hit:
 
 def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> list[_Ranked]:
     """The documents that hold the words of `text`, best BM25 first, as (document, rank)."""
-    text = text.replace("\0", " ")
-    words = f"{text} {glued(text)}"
-    terms: list[Term] = [*query_words(words, tokenize(tx, words)), *query_grams(text)][:_WORDS]
+    terms = _terms(tx, text)
     memory: Memory = world(tx).memory
     total = tx.one("kernel.index.last_doc", int) or 0
     stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places or ()]
@@ -127,6 +125,30 @@ def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> lis
         # The rare words may have gone since they were counted, or stand in other places only.
         found = _ranked(tx, match_any(terms, known, places), limit)
     return found
+
+
+def _terms(tx: Tx, text: str) -> list[Term]:
+    text = text.replace("\0", " ")
+    words = f"{text} {glued(text)}"
+    return [*query_words(words, tokenize(tx, words)), *query_grams(text)][:_WORDS]
+
+
+def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
+    """For each text the part of the query's words that it holds, in [0, 1]; 0 for a query without words."""
+    # A run of CJK characters counts by its pairs alone: as one word it would hardly ever be there.
+    pairs = {term.stem for term in query_grams(query)}
+    stems = pairs | {term.stem for term in _terms(tx, query) if not query_grams(term.surface)}
+    shares: list[float] = []
+    for text in texts:
+        plain = text.replace("\0", " ")
+        held = {token[2] for token in tokenize(tx, f"{plain} {grams(plain)}")}
+        found = sum(stem in held or (stem in pairs and _begins(stem, held)) for stem in stems)
+        shares.append(found / len(stems) if stems else 0.0)
+    return shares
+
+
+def _begins(start: str, words: Iterable[str]) -> bool:
+    return any(word.startswith(start) for word in words)
 
 
 def _ranked(tx: Tx, query: str, limit: int) -> list[_Ranked]:

@@ -3,13 +3,25 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from kernel.evidence import Hit, Memory, as_json, by_meaning, by_words, embedded, fuse, has_model, hit_of, model_id
+from kernel.evidence import (
+    Hit,
+    Memory,
+    as_json,
+    by_meaning,
+    by_words,
+    coverage,
+    embedded,
+    fuse,
+    has_model,
+    hit_of,
+    model_id,
+)
 from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
-    "CANDIDATES", "Document", "Hit", "Memory", "beside", "documents", "drop", "drop_scope", "find", "fuse", "has_model",
-    "insert_vectors", "model_id", "places_of", "put", "search", "sift",
+    "CANDIDATES", "Document", "Hit", "Memory", "beside", "coverage", "documents", "drop", "drop_scope", "find", "fuse",
+    "has_model", "insert_vectors", "model_id", "places_of", "put", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100

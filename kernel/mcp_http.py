@@ -86,7 +86,7 @@ class Endpoint:
         if not isinstance(found, _Waiting):
             return found
         service, inbound = found
-        if inbound.plan is None or inbound.plan.pace == "talking":
+        if inbound.plan is None or inbound.plan.pace == "talking" or inbound.plan.bound.stepwise:
             return None
         try:
             begun = service.start(inbound, lambda answer: done(Answer(200, answer)))

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kernel.config import VERSION
-from kernel.dispatch import Bound, Dispatch
+from kernel.dispatch import Bound, Dispatch, refused
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.limits import Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
 from kernel.openapi import document
@@ -138,7 +138,7 @@ async def _call(
     dispatch: Dispatch, bound: Bound, headers: Mapping[bytes, bytes], body: bytes, limits: Limits
 ) -> Answer:
     if too_deep(body, limits.depth):
-        reply = bound.dialect.fail(Fault("invalid", "Invalid arguments: nested too deeply"))
+        reply = refused(bound, Fault("invalid", "Invalid arguments: nested too deeply"))
     else:
         reply = await dispatch.call(bound, body, _ACTOR, _SILENT)
     if isinstance(reply, Ask):

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from kernel import envelope, pages, seal
-from kernel.dispatch import Bound, Dispatch, guard
+from kernel.dispatch import Bound, Dispatch, guard, refused
 from kernel.envelope import Inbound, Object, Pace, Plan, Refused
 from kernel.eras import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, LEGACY, METHOD_NOT_FOUND, METHODS, MODERN
 from kernel.errors import Fault
@@ -124,9 +124,9 @@ class Service:
         if isinstance(reply, Reply):
             return self._called(inbound, reply)
         if inbound.era is LEGACY:
-            return self._called(inbound, bound.dialect.fail(Fault("disabled", _TOO_OLD)))
+            return self._called(inbound, refused(bound, Fault("disabled", _TOO_OLD)))
         asked = self._asked(inbound, reply, belongs)
-        return self._called(inbound, bound.dialect.fail(asked)) if isinstance(asked, Fault) else asked
+        return self._called(inbound, refused(bound, asked)) if isinstance(asked, Fault) else asked
 
     async def _offer(self, inbound: Inbound) -> bytes:
         method = inbound.method

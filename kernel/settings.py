@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
@@ -34,6 +35,14 @@ def read_settings(settings: Iterable[Setting], environment: Mapping[str, str]) -
 def setting(tx: Tx, name: str) -> Any:
     """The value of one setting of the dialect that runs."""
     return world(tx).settings[name]
+
+
+def data_folder(tx: Tx) -> Path:
+    """The data directory, absolute; raises Fault("storage") where the store was opened without one."""
+    folder = world(tx).data
+    if folder is None:
+        raise Fault("storage", "There is no data directory.")
+    return folder
 
 
 def flag(given: str) -> bool:

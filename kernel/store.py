@@ -20,18 +20,18 @@ OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
 _CACHE_KIB = 16384
 _MAPPED_BYTES = 1 << 28
-
-
 Flush = Callable[["Tx", list[Any]], None]
+Guard = Callable[..., Any]
 
 
 class Tx:
     """One moment of the store: rows by named statement, the time, new ids and embeddings."""
 
-    __slots__ = ("_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_vectors", "_world")
+    __slots__ = ("_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_shrink", "_vectors", "_world")
 
     def __init__(self, db: apsw.Connection, world: World, origin: Origin, *, lazy: bool) -> None:
         self._now = ""
+        self._shrink = False
         self._db = db
         self._world = world
         self._origin = origin
@@ -228,13 +228,15 @@ class Connection:
         """Runs what was deferred and commits; only then may anybody be answered."""
         settle(tx)
         self._db.execute("COMMIT")
+        if tx._shrink:  # pyright: ignore[reportPrivateUsage]
+            self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
 
     def rollback(self) -> None:
         """Ends a transaction, if one is open, without a trace."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def call(self, tx: Tx, who: Origin, guard: "Guard", work: Callable[[Tx], Any]) -> Any:
+    def call(self, tx: Tx, who: Origin, guard: Guard, work: Callable[[Tx], Any]) -> Any:
         """One call of a group under its own savepoint: a Fault leaves nothing of it behind."""
         tx._origin = who  # pyright: ignore[reportPrivateUsage]
         kept = len(tx._later)  # pyright: ignore[reportPrivateUsage]
@@ -297,9 +299,6 @@ class Connection:
     def close(self) -> None:
         """Closes the connection; safe to call twice."""
         self._db.close()
-
-
-Guard = Callable[..., Any]
 
 
 def as_fault(error: BaseException) -> Fault | None:

@@ -32,6 +32,8 @@ _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _LONGEST_RESERVED = 5
 _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
 
+_BRACKETS = re.compile(r"[,\[\]{}]")
+
 _WORD = re.compile(rf"[^\s{_CONTROLS}]+")
 _DROPPED = re.compile(f"[{_UNSEEN}]")
 
@@ -42,6 +44,11 @@ def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> st
     items = cast("Mapping[str, object]", pairs).items() if isinstance(pairs, Mapping) else pairs
     _mapping(lines, items, "")
     return "\n".join(lines or ["{}"]) + "\n"
+
+
+def yaml_flow(items: Iterable[str]) -> str:
+    """A YAML flow sequence of texts, on one line."""
+    return f"[{', '.join(_quoted(item) if _BRACKETS.search(item) else _string(item) for item in items)}]"
 
 
 def one_line(text: str, limit: int) -> str:
@@ -127,6 +134,10 @@ def _string(text: str) -> str:
         and (len(text) > _LONGEST_RESERVED or text.lower() not in _RESERVED)
     ):
         return text
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
     escaped = _ESCAPED.sub(_escape, _SURROGATE.sub("\ufffd", text))
     return f'"{escaped}"'
 

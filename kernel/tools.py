@@ -21,6 +21,19 @@ class Hints(NamedTuple):
     short: bool = False
 
 
+class First(NamedTuple):
+    """What a reading tool may find that has to be written before it reads, such as files changed by hand.
+
+    `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler go on, anything
+    else goes to `write(tx, request, found)`, a transaction of its own. That returns whether to check again before the
+    handler runs. `texts(found)` are the texts `write` will embed.
+    """
+
+    check: Callable[[Any, Any], Any]
+    write: Callable[[Any, Any, Any], bool]
+    texts: Callable[[Any], Sequence[str]]
+
+
 class Tool(NamedTuple):
     """One tool: `handler(tx, request) -> result`; with `talk` set, `handler(tx, request, turn) -> result`.
 
@@ -29,6 +42,7 @@ class Tool(NamedTuple):
     are the arms of a bundled request that only read: such a call of a tool that writes runs as a read.
     `follow(tx, request, result)` is a write that a read leaves behind, such as counting what was seen: it is queued
     with the answer, nobody waits for it, and where the queue is full it is not done.
+    `ahead(settings, request)` gives None, or slow work for a reader to do first; that returns the request to run.
     """
 
     name: str
@@ -43,7 +57,9 @@ class Tool(NamedTuple):
     talk: bool = False
     input: Schema | None = None
     reads: tuple[type, ...] = ()
+    ahead: Callable[[Mapping[str, Any], Any], Callable[[Any], Any] | None] | None = None
     follow: Callable[[Any, Any, Any], None] | None = None
+    first: First | None = None
 
 
 class Misread(NamedTuple):

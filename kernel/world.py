@@ -1,6 +1,7 @@
 """Who calls, and what all transactions of one store share."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,10 +19,12 @@ class Origin(NamedTuple):
 class World(NamedTuple):
     """What every transaction of one store shares: the statements, the embedder and what search remembers.
 
-    Without an embedder there are no vectors, and search goes by words alone. `settings` are the dialects' own.
+    Without an embedder there are no vectors, and search goes by words alone. `settings` are the dialects' own,
+    `data` is the data directory.
     """
 
     statements: Mapping[str, str]
     embedder: Embedder | None = None
     memory: Any = None
     settings: Mapping[str, Any] = MappingProxyType({})
+    data: Path | None = None

@@ -15,7 +15,7 @@ from kernel.dispatch import Dispatch, argument_message, guard, misread
 from kernel.errors import Fault
 from kernel.lanes import Store
 from kernel.store import origin
-from kernel.tools import Ask, Dialect, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
+from kernel.tools import Ask, Dialect, First, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
 from kernel.world import World
 from tests.conftest import Call
 from tests.kernel.things import STATEMENTS, flush, names, thing_store
@@ -132,6 +132,27 @@ def seen_short(tx: Any, request: Thing) -> Said:
     return seen(tx, request)
 
 
+def letters(tx: Any, request: Thing) -> Said:
+    """Every thing, after the letters of the name have become things."""
+    return Said(" ".join(names(tx)))
+
+
+def lacking(tx: Any, request: Thing) -> list[str] | None:
+    if request.name == "?":
+        raise Fault("blocked", "Nobody may look.")
+    there = names(tx)
+    return [letter for letter in request.name if letter not in there] or None
+
+
+def add_first(tx: Any, request: Thing, found: list[str]) -> bool:
+    if found[0] == "!":
+        raise Fault("storage", "Nobody can write.")
+    if found[0] != "~":
+        tx.run("thing.add", name=found[0])
+    return len(found) > 1 or found[0] == "~"
+
+
+FIRST = First(lacking, add_first, lambda found: found)
 BEGUN = threading.Event()
 
 
@@ -156,6 +177,7 @@ THINGS = Dialect(
         write(put), exclusive(put_alone), read(who), read(who_short, Hints(short=True)), read(listing), read(sneak),
         write(fail), write(refuse), write(unprintable), write(bad_texts, texts=broken_texts), write(wonder, talk=True),
         read(endless), read(sneak_short, Hints(short=True)), read(bug_short, Hints(short=True)),
+        read(letters, Hints(short=True), first=FIRST),
         read(seen, follow=count), read(seen_short, Hints(short=True), follow=count),
     ),
     reply,
@@ -377,6 +399,43 @@ def test_calls_of_a_tool_that_can_be_merged_get_answers_of_their_own(store: Stor
     assert store.read_sync(names) == ["a", "b"]
 
 
+def test_the_fault_a_dialect_words_knows_which_tool_was_called(
+    store: Store, caller: Callable[[Dispatch], Call]
+) -> None:
+    def named(fault: Fault) -> Reply:
+        return Reply(fault.tool.encode(), TEXT, fault.code)
+
+    call = caller(Dispatch(store, (THINGS._replace(fail=named),)))
+
+    told = [call("refuse"), call("put", name=1), call("sneak_short"), call("who_short", kind="odd")]
+    assert [reply.body for reply in told] == [b"refuse", b"put", b"sneak_short", b"who_short"]
+
+
+def test_slow_work_is_done_on_a_reader_before_the_write_and_may_change_the_request(
+    tmp_path: Path, caller: Callable[[Dispatch], Call]
+) -> None:
+    def ahead(settings: Any, request: Thing) -> Callable[[Any], Thing] | None:
+        if request.name == "broken":
+            raise ZeroDivisionError
+
+        def work(tx: Any) -> Thing:
+            if request.name == "no":
+                raise Fault("blocked", "No.")
+            return Thing(f"{settings['GREETING']}{threading.current_thread().name[-8:-2]}{len(names(tx))}"[:20])
+
+        return work if request.kind == "fancy" else None
+
+    store = thing_store(tmp_path / "ahead.db", World(STATEMENTS, settings={"GREETING": "hi "}))
+    store.start()
+    call = caller(Dispatch(store, (THINGS._replace(tools=(write(put, ahead=ahead), read(listing))),)))
+    assert call("put", name="plain") == said("plain")
+    assert call("put", name="a", kind="fancy") == said("hi reader1")
+    assert call("put", name="no", kind="fancy") == sorry("blocked", "No.")
+    assert call("put", name="broken") == sorry("internal", "Internal error.")
+    assert call("listing") == said("plain hi reader1")
+    store.close()
+
+
 def test_a_full_queue_is_told_as_busy(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
     store = thing_store(tmp_path / "full.db", write_limit=0, read_limit=0)
     store.start()
@@ -430,3 +489,20 @@ def test_a_world_without_a_model_embeds_nothing_and_still_writes(
     tool = write(put, texts=lambda request: [request.name])
     assert caller(Dispatch(store, (THINGS._replace(tools=(tool,)),)))("put", name="a") == said("a")
     store.close()
+
+
+def test_what_a_reading_tool_finds_is_written_before_it_reads(call: Call) -> None:
+    assert call("letters", name="a") == said("a")
+    assert call("letters", name="abcd") == said("a b c d")
+    assert call("letters", name="") == said("a b c d")
+
+
+def test_a_refusal_before_a_read_is_the_answer_and_leaves_nothing(call: Call) -> None:
+    assert call("letters", name="?") == sorry("blocked", "Nobody may look.")
+    assert call("letters", name="a!") == sorry("storage", "Nobody can write.")
+    assert call("listing") == said("a")
+
+
+def test_a_check_that_always_finds_something_ends(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.dispatch._ROUNDS", 3)
+    assert call("letters", name="~") == sorry("busy", "What is being read changes all the time, try again.")

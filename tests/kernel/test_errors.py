@@ -21,3 +21,4 @@ def test_a_fault_carries_its_code_its_message_and_the_dialects_word() -> None:
     )  # fmt: skip
     assert (Fault("busy", "Later").label, Fault("busy", "Later").context) == ("", {})
     assert Fault("invalid", "No", "E1", {"field": "name"}).context == {"field": "name"}
+    assert Fault("busy", "Later").tool == ""

@@ -628,3 +628,15 @@ def test_further_words_find_a_document_and_mean_nothing(shelf: Shelf) -> None:
 
     shelf.write(put("tagged", ALIKE))
     assert shelf.by_words("finance") == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "share"),
+    [
+        ("red apples", "An apple, red and round", 1.0), ("red apples", "pears", 0.0), ("red pears", "Red.", 0.5),
+        ("what is the database", "DATABASES", 1.0), ("会議", "今日の会議", 1.0), ("会", "今日の会議", 1.0),
+        ("会議 red", "今日の会議", 0.5), ("...", "anything", 0.0), ("pear\0red", "x\0red", 0.5),
+    ],
+)  # fmt: skip
+def test_coverage_is_the_part_of_the_words_that_a_text_holds(shelf: Shelf, query: str, text: str, share: float) -> None:
+    assert shelf.reader.read(SOMEBODY, lambda tx: index.coverage(tx, query, [text, ""])) == [share, 0.0]

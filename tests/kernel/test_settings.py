@@ -8,8 +8,21 @@ from kernel import app
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.settings import Parse, Setting, flag, fraction, names, number, read_settings, setting, text, word
-from kernel.store import Tx
+from kernel.settings import (
+    Parse,
+    Setting,
+    data_folder,
+    flag,
+    fraction,
+    names,
+    number,
+    read_settings,
+    setting,
+    text,
+    word,
+)  # fmt: skip
+from kernel.store import Connection, Tx
+from kernel.world import Origin, World
 
 PLACES = Setting("SHELF_PLACES", ("here",), names, "where things lie")
 DEPTH = Setting("SHELF_DEPTH", 3, number(-1, 9), "how deep")
@@ -69,3 +82,19 @@ def test_a_wrong_setting_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"^SHELF_DEPTH is a whole number from -1 to 9$"):
         app.open_kernel(Config(data=tmp_path / "data", environment={"SHELF_DEPTH": "deep"}), (dialect,))
     assert not (tmp_path / "data").exists()
+
+
+def test_a_handler_may_know_where_the_data_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kernel = app.open_kernel(Config(data=Path("data")))
+    try:
+        assert kernel.store.read_sync(data_folder) == tmp_path / "data"
+    finally:
+        kernel.store.close()
+
+
+def test_a_store_without_a_data_directory_says_so(tmp_path: Path) -> None:
+    db = Connection(tmp_path / "quipu.db", World({}), readonly=False)
+    with pytest.raises(Fault, match="no data directory"):
+        db.read(Origin(), data_folder)
+    db.close()

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.text import one_line, yaml_block
+from kernel.text import one_line, yaml_block, yaml_flow
 
 AWKWARD = (
     "",
@@ -256,3 +256,15 @@ def test_a_summary_ends_after_a_whole_word(words: list[str], limit: int) -> None
 )
 def test_a_summary_is_cut_where_a_reader_would_cut_it(text: str, limit: int, line: str) -> None:
     assert one_line(text, limit) == line
+
+
+@given(st.lists(st.text(max_size=12) | st.sampled_from(["a, b", "[x]", "{y}", "null", "", "a: b", "#c", "it's", "2"])))
+def test_any_list_of_texts_reads_back_from_one_line(items: list[str]) -> None:
+    line = yaml_flow(items)
+
+    assert len(line.splitlines()) == 1
+    assert yaml.safe_load(f"key: {line}") == {"key": items}
+
+
+def test_plain_words_of_a_list_are_written_plain() -> None:
+    assert yaml_flow(["database", "infra structure", "a,b", "on"]) == '[database, infra structure, "a,b", "on"]'

@@ -13,7 +13,7 @@ from kernel.tools import Tool
 from tests.sql.code import ROOT, STATEMENTS, asked, modules, reached, used
 
 KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration")
-ENGINE_TABLES = {"json_each", "json_tree", "sqlite_sequence"}
+ENGINE_TABLES = {"json_each", "json_tree", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in dialect.tools]
 # A settle flushes what the same transaction deferred; a read has deferred nothing, so its flushes never run.

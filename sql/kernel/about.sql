@@ -1,0 +1,2 @@
+-- name: tables
+SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name;

@@ -1,0 +1,50 @@
+"""A store says where it lies and what it holds, and gives the space of deleted rows back."""
+
+from kernel import about
+from kernel.app import Kernel
+from kernel.config import MODEL
+from kernel.store import Connection, Tx
+from kernel.world import Origin, World
+
+
+def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -> None:
+    def look(tx: Tx) -> tuple[str, list[str], str]:
+        return about.file(tx), about.tables(tx), about.model_folder(tx)
+
+    file, tables, folder = kernel.store.read_sync(look)
+
+    assert (file, folder) == (str(kernel.config.file.resolve()), str(MODEL))
+    assert {"doc", "doc_fts", "history", "migration", "paths_memory", "setting"} <= set(tables)
+    assert tables == sorted(tables)
+
+
+def test_without_a_model_there_is_no_folder(kernel: Kernel) -> None:
+    db = Connection(kernel.config.file, World({}), readonly=True)
+    assert db.read(Origin(), about.model_folder) == ""
+    db.close()
+
+
+def test_a_file_is_small_again_once_it_was_compacted(kernel: Kernel) -> None:
+    def fill(tx: Tx) -> None:
+        for number in range(50):
+            tx.run("paths.add", path=f"p{number}", content="x" * 100_000, content_size=100_000, now=tx.now)
+
+    def clear(tx: Tx) -> None:
+        tx.all("paths.clear", lambda *_: None)
+
+    kernel.store.write_sync(fill)
+    kernel.store.write_sync(clear, alone=True)
+    large = pages(kernel)
+    kernel.store.write_sync(about.compact, alone=True)
+
+    assert large > 1000
+    assert pages(kernel) < large / 4
+    assert kernel.store.read_sync(lambda tx: tx.all("paths.everything", lambda *row: row)) == []
+
+
+def pages(kernel: Kernel) -> int:
+    db = Connection(kernel.config.file, World({}), readonly=True)
+    try:
+        return db.pragma("page_count")
+    finally:
+        db.close()
