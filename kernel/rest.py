@@ -1,7 +1,7 @@
 """The JSON edge: tools by POST, their list, their OpenAPI document, and the two health probes."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -10,16 +10,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kernel.config import VERSION
+from kernel.direct import Answer, Begun, Direct, Done
 from kernel.dispatch import Bound, Dispatch, refused
 from kernel.errors import HTTP_STATUS, Fault
-from kernel.limits import Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
+from kernel.jobs import Job
+from kernel.limits import Header, Headers, Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
 from kernel.openapi import document
 from kernel.schema import input_schema, output_schema
-from kernel.tools import Ask, Turn
+from kernel.tools import Ask, Reply, Turn
 
 Scope = Mapping[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _JSON = "application/json"
 # Nobody over plain JSON is vouched for, and what a caller says of himself is no identity.
@@ -43,15 +44,6 @@ class Ready(NamedTuple):
     schema: int
 
 
-class Answer(NamedTuple):
-    """A status, a body, its media type, and a header more than those two imply."""
-
-    status: int
-    body: bytes
-    media: str = _JSON
-    extra: tuple[bytes, bytes] | None = None
-
-
 def _unheard(*_emitted: object) -> None:
     """Progress and log lines have nowhere to go in one JSON answer."""
 
@@ -59,25 +51,37 @@ def _unheard(*_emitted: object) -> None:
 _SILENT = Turn({}, None, {}, _unheard, _unheard)
 
 
-def edge_answer(status: int, code: str, message: str, extra: tuple[bytes, bytes] | None = None, **more: Any) -> Answer:
+def edge_answer(status: int, code: str, message: str, *extra: Header, **more: Any) -> Answer:
     """An error of the edge itself, where no dialect is there to word it."""
-    return Answer(status, msgspec.json.encode({"error": {"code": code, "message": message, **more}}), extra=extra)
+    return Answer(status, msgspec.json.encode({"error": {"code": code, "message": message, **more}}), extra)
 
 
 _NO_TOOL = edge_answer(404, "not_found", "There is no such tool; GET /tools lists them.")
 _WRONG_METHOD = edge_answer(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
+_TOO_DEEP = Fault("invalid", "Invalid arguments: nested too deeply")
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
-def tools_endpoint(dispatch: Dispatch, limits: Limits) -> App:
-    """POST /tools/{name}: arguments in as a JSON object, the dialect's own answer out."""
-    tools = dispatch.tools
+class Tools:
+    """POST /tools/{name}: arguments in as a JSON object, the dialect's own answer out.
 
-    async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
+    An ASGI callable, and for each tool a way around ASGI.
+    """
+
+    def __init__(self, dispatch: Dispatch, limits: Limits) -> None:
+        self._dispatch = dispatch
+        self._limits = limits
+        simple = [bound for bound in dispatch.tools.values() if not (bound.tool.talk or bound.stepwise)]
+        self.hot: dict[bytes, Direct] = {
+            f"{_PREFIX}{bound.tool.name}".encode(): partial(self._direct, bound) for bound in simple
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
         raw = scope["headers"]
         headers: dict[bytes, bytes] = dict(raw)
-        refusal = refuse(raw, headers, limits)
-        bound = tools.get(scope["path"].partition(_PREFIX)[2])
+        refusal = refuse(raw, headers, self._limits)
+        bound = self._dispatch.tools.get(scope["path"].partition(_PREFIX)[2])
         if refusal is not None:
             answer = _refused(refusal)
         elif bound is None:
@@ -85,13 +89,32 @@ def tools_endpoint(dispatch: Dispatch, limits: Limits) -> App:
         elif scope["method"] != "POST":
             answer = _WRONG_METHOD
         else:
-            body = await _arguments(headers, receive, limits)
-            answer = (
-                _refused(body) if isinstance(body, Refusal) else await _call(dispatch, bound, headers, body, limits)
-            )
+            body = await _arguments(headers, receive, self._limits)
+            answer = _refused(body) if isinstance(body, Refusal) else await self._call(bound, headers, body)
         await _send(send, answer)
 
-    return endpoint
+    async def _call(self, bound: Bound, headers: Headers, body: bytes) -> Answer:
+        if too_deep(body, self._limits.depth):
+            return _answer(refused(bound, _TOO_DEEP), headers)
+        return _answer(await self._dispatch.call(bound, body, _ACTOR, _SILENT), headers)
+
+    def _direct(self, bound: Bound, raw: Sequence[Header], body: bytes, done: Done) -> Answer | Begun | None:
+        headers: dict[bytes, bytes] = dict(raw)
+        refusal = refuse(raw, headers, self._limits) or (
+            None if _empty(headers) else refuse_body(headers, self._limits)
+        )
+        if refusal is not None:
+            return _refused(refusal)
+        if len(body) > self._limits.body:
+            return None
+        if too_deep(body, self._limits.depth):
+            return _answer(refused(bound, _TOO_DEEP), headers)
+
+        def heard(reply: Reply) -> None:
+            done(_answer(reply, headers))
+
+        begun = self._dispatch.start(bound, body or b"{}", _ACTOR, heard)
+        return Begun(None) if isinstance(begun, Job) else _answer(begun, headers)
 
 
 def routes(dispatch: Dispatch, ready: Callable[[], Ready | None]) -> list[Route]:
@@ -124,8 +147,12 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready | None]) -> list[Route]
     ]
 
 
-async def _arguments(headers: Mapping[bytes, bytes], receive: Receive, limits: Limits) -> bytes | Refusal:
-    if headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers:
+def _empty(headers: Headers) -> bool:
+    return headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
+
+
+async def _arguments(headers: Headers, receive: Receive, limits: Limits) -> bytes | Refusal:
+    if _empty(headers):
         return b"{}"
     refusal = refuse_body(headers, limits)
     if refusal is not None:
@@ -134,21 +161,15 @@ async def _arguments(headers: Mapping[bytes, bytes], receive: Receive, limits: L
     return _TOO_LARGE if body is None else body or b"{}"
 
 
-async def _call(
-    dispatch: Dispatch, bound: Bound, headers: Mapping[bytes, bytes], body: bytes, limits: Limits
-) -> Answer:
-    if too_deep(body, limits.depth):
-        reply = refused(bound, Fault("invalid", "Invalid arguments: nested too deeply"))
-    else:
-        reply = await dispatch.call(bound, body, _ACTOR, _SILENT)
+def _answer(reply: Reply | Ask, headers: Headers) -> Answer:
     if isinstance(reply, Ask):
         return _asked(reply)
     status = 200 if reply.fault is None else HTTP_STATUS[reply.fault]
-    extra = _RETRY if reply.fault == "busy" else None
+    extra = (_RETRY,) if reply.fault == "busy" else ()
     wants_json = b"application/json" in headers.get(b"accept", b"").lower()
     if wants_json and reply.structured is not None and not reply.media.startswith(_JSON):
-        return Answer(status, reply.structured, _JSON, extra)
-    return Answer(status, reply.body, reply.media, extra)
+        return Answer(status, reply.structured, extra)
+    return Answer(status, reply.body, extra, reply.media.encode())
 
 
 def _asked(ask: Ask) -> Answer:
@@ -176,9 +197,6 @@ def _listed(bound: Bound) -> dict[str, Any]:
 
 
 async def _send(send: Send, answer: Answer) -> None:
-    status, body, media, extra = answer
-    headers = [(b"content-type", media.encode()), (b"content-length", b"%d" % len(body))]
-    if extra is not None:
-        headers.append(extra)
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.extra]
+    await send({"type": "http.response.start", "status": answer.status, "headers": head})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -18,7 +18,7 @@ from kernel.direct import Direct, protocol
 from kernel.dispatch import guard
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import Endpoint
-from kernel.rest import Ready, routes, tools_endpoint
+from kernel.rest import Ready, Tools, routes
 from kernel.rpc import Service, profiles
 
 Scope = MutableMapping[str, Any]
@@ -58,9 +58,12 @@ class Application:
         exact = {"/mcp": _mcp(kernel, served, limits)}
         exact.update((f"/mcp/{dialect.name}", _mcp(kernel, (dialect,), limits)) for dialect in served)
         self._exact: dict[str, Asgi] = {**exact}
-        self._tools = tools_endpoint(kernel.dispatch, limits)
+        self._tools = Tools(kernel.dispatch, limits)
         self._rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
-        self.hot: dict[bytes, Direct] = {path.encode(): one.direct for path, one in exact.items()}
+        self.hot: dict[bytes, Direct] = {
+            **{path.encode(): one.direct for path, one in exact.items()},
+            **self._tools.hot,
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""

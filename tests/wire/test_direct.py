@@ -4,14 +4,17 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import uvicorn
 
+from kernel.app import open_kernel
+from kernel.config import Config
 from kernel.direct import Answer, Begun, Direct, Done, Header, protocol
+from kernel.serve import Application
 from tests.wire import fixture
 from tests.wire.fixture import LIMITS, MARKS, RELEASED, STARTED, Served
 from tests.wire.posts import BASIC, changed, legacy, modern
@@ -184,15 +187,57 @@ def test_a_modern_call_is_dropped_when_its_client_leaves_and_a_legacy_call_is_do
         line.close()
 
 
+JSON = ("content-type", "application/json")
+HOST = ("host", "localhost")
+TOOLS = {
+    "a short tool": ("/tools/read_memory", b'{"path": "absent"}', [HOST, JSON]),
+    "a short tool as JSON": ("/tools/list_memories", b"{}", [HOST, JSON, ("accept", "application/json")]),
+    "a tool that waits": ("/tools/drop_memory", b'{"path": "absent"}', [HOST, JSON]),
+    "a search": ("/tools/recall", b'{"query": "anything"}', [HOST, JSON]),
+    "arguments that do not fit": ("/tools/drop_memory", b'{"path": 1}', [HOST, JSON]),
+    "no JSON": ("/tools/drop_memory", b"{", [HOST, JSON]),
+    "no tool": ("/tools/absent", b"{}", [HOST, JSON]),
+    "another media type": ("/tools/read_memory", b"{}", [HOST, ("content-type", "text/plain")]),
+    "another host": ("/tools/read_memory", b"{}", [("host", "elsewhere"), JSON]),
+    "nested too deeply": ("/tools/read_memory", b"[" * 1000, [HOST, JSON]),
+}
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    kernel = open_kernel(Config(data=tmp_path_factory.mktemp("tools") / "data"))
+    served = Application(kernel)
+    with running(served, served.hot) as port:
+        yield port
+    kernel.store.close()
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_tool_called_in_one_piece_answers_as_one_called_in_two(tools: int, name: str) -> None:
+    path, body, headers = TOOLS[name]
+    whole = raw((body, headers), path)
+    answers: list[tuple[bytes, bytes]] = []
+    for pieces in ((whole,), (whole[:-1], whole[-1:]), (whole[:30], whole[30:])):
+        line = Line(tools)
+        line.send(*pieces)
+        answers.append(line.answer())
+        line.close()
+    assert answers == [answers[0]] * 3
+
+
+def test_a_tool_that_takes_nothing_needs_no_body(tools: int) -> None:
+    line = Line(tools)
+    line.send(raw((b"", [HOST]), "/tools/list_memories"))
+    head, body = line.answer()
+    assert (head.split(b"\r\n")[0], body[:11]) == (b"HTTP/1.1 200 OK", b"status: ok\n")
+    line.close()
+
+
 @contextmanager
-def serving(direct: Direct, **settings: Any) -> Iterator[int]:
-    """A server with one hot address and nothing else."""
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError("nothing comes this way")
-
+def running(app: Any, hot: Mapping[bytes, Direct], **settings: Any) -> Iterator[int]:
+    """A server of `app` in a thread."""
     config = uvicorn.Config(
-        app, port=0, lifespan="off", ws="none", log_level="critical", http=protocol({b"/mcp": direct}), **settings
+        app, port=0, lifespan="off", ws="none", log_level="critical", http=protocol(hot), interface="asgi3", **settings
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
@@ -202,6 +247,17 @@ def serving(direct: Direct, **settings: Any) -> Iterator[int]:
     yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = True
     thread.join()
+
+
+@contextmanager
+def serving(direct: Direct, **settings: Any) -> Iterator[int]:
+    """A server with one hot address and nothing else."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("nothing comes this way")
+
+    with running(app, {b"/mcp": direct}, **settings) as port:
+        yield port
 
 
 def said(text: bytes) -> Direct:

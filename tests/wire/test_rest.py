@@ -110,7 +110,7 @@ def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
 def send(dispatch: Dispatch) -> Send:
     """Sends one request to the edge as the application composes it."""
     pages = Starlette(routes=rest.routes(dispatch, lambda: rest.Ready("loading", 2)))
-    tools = rest.tools_endpoint(dispatch, LIMITS)
+    tools = rest.Tools(dispatch, LIMITS)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (tools if scope["path"].startswith("/tools/") else pages)(scope, receive, send)
