@@ -80,9 +80,15 @@ class _Place(NamedTuple):
 
 def _flush(tx: Tx, items: list[Any]) -> None:
     last: dict[tuple[str, str], _Put | None] = {}
+    ended: set[tuple[str, str]] = set()
     for item in items:
-        last[item[0], item[1]] = item if isinstance(item, _Put) else None
+        key = (item[0], item[1])
+        last[key] = item if isinstance(item, _Put) else None
+        if last[key] is None:
+            ended.add(key)
     born = _delete(tx, tx.all("kernel.index.stale", _Stale, keys=as_json(list(last))))
+    for key in ended:
+        born.pop(key, None)  # what comes after a drop is another document
     if puts := [item for item in last.values() if item is not None]:
         _insert(tx, puts, born)
 

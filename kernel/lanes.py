@@ -22,6 +22,11 @@ def _unheard(_job: Job) -> None:
     """Nobody waits for this job."""
 
 
+def _broken(answer: Any) -> bool:
+    """Whether the connection that gave this answer should give no more."""
+    return isinstance(answer, Fault) and answer.code == "storage"
+
+
 def _promise() -> tuple[asyncio.Future[Any], Deliver]:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -119,7 +124,11 @@ class Store:
             if isinstance(opened, Fault):
                 return opened
             db = self._inline = opened
-        return self._guard(db.read, who, work)
+        answer = self._guard(db.read, who, work)
+        if _broken(answer):
+            self._guard(db.close)
+            self._inline = None
+        return answer
 
     def write_sync(self, work: Work, who: Origin = Origin(), *, alone: bool = False) -> Any:
         """`write` for a thread without an event loop; raises the Fault."""
@@ -144,6 +153,9 @@ class Store:
                 db = self._guard(self._reader)
             job.answer = self._interruptible(db, job) if isinstance(db, Connection) else db
             answer_all(jobs)
+            if isinstance(db, Connection) and _broken(job.answer):
+                self._guard(db.close)
+                db = None
         if isinstance(db, Connection):
             db.close()
 
@@ -186,7 +198,7 @@ class Store:
         if outcome.code not in ("busy", "storage") and len(group) > 1:
             return self._one_by_one(db, group)
         fail_all(group, outcome)
-        if outcome.code != "storage":
+        if not _broken(outcome):
             return db
         self._guard(db.close)
         return self._guard(self._writer)

@@ -1,11 +1,12 @@
 """Keeps rows, full text and vectors in agreement: check, repair, re-embed, and copy the file."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from kernel import index
-from kernel.embed import Embedding
+from kernel.embed import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.evidence import as_json
 from kernel.ids import utc_now
@@ -15,6 +16,7 @@ from kernel.tools import Dialect, Source
 from kernel.world import World
 
 _BATCH = 256
+_PAUSE = 0.05
 
 Progress = Callable[[int, int], None]
 
@@ -101,12 +103,24 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
         return 0
     done = 0
     while not stop():
-        pending: list[_Pending] = store.read_sync(_pending)
-        if not pending:
+        try:
+            embedded = _embed_batch(store, embedder)
+        except Fault as fault:
+            if fault.code != "busy":
+                raise
+            time.sleep(_PAUSE)
+            continue
+        if not embedded:
             break
-        vectors = dict(zip([row.text for row in pending], embedder.embed([row.text for row in pending]), strict=True))
-        done += store.write_sync(lambda tx, rows=pending, known=vectors: _replace_vectors(tx, rows, known))
+        done += embedded
     return done
+
+
+def _embed_batch(store: Store, embedder: Embedder) -> int:
+    pending: list[_Pending] = store.read_sync(_pending)
+    texts = [row.text for row in pending]
+    vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+    return store.write_sync(lambda tx: _replace_vectors(tx, pending, vectors)) if pending else 0
 
 
 def _pending(tx: Tx) -> list[_Pending]:

@@ -205,6 +205,18 @@ def test_the_last_word_of_a_transaction_counts(
     assert shelf.reader.values("SELECT count(*) FROM doc") == [(len(expected),)]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_document_put_after_a_drop_is_born_then(shelf: Shelf, clock: Clock, together: bool) -> None:
+    shelf.write(put("k", "cat"))
+    clock.move(hours=1)
+    for work in [steps(drop("k"), put("k", "dog"))] if together else [drop("k"), put("k", "dog")]:
+        shelf.write(work)
+
+    (doc,) = (hit.doc for hit in shelf.search("dog"))
+    (found,) = shelf.reader.read(SOMEBODY, lambda tx: index.documents(tx, [doc])).values()
+    assert (found.created_at, found.updated_at) == (clock.now, clock.now)
+
+
 def test_a_document_keeps_its_birth_and_takes_on_the_time_and_caller_of_its_last_put(
     shelf: Shelf, clock: Clock
 ) -> None:

@@ -319,6 +319,30 @@ def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Sto
     assert stored(store) == ["a"]
 
 
+def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) -> None:
+    store = thing_store(file, readers=1)
+    store.start()
+    used: list[object] = []
+
+    def fail_disk(tx: Tx) -> None:
+        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+        raise apsw.IOError("the disk")
+
+    def look(tx: Tx) -> None:
+        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+
+    with pytest.raises(Fault, match=r"Cannot write to storage\."):
+        store.read_sync(fail_disk)
+    for _ in range(2):
+        store.read_sync(look)
+    assert used[0] is not used[1] is used[2]
+    assert codes([store.read_now(fail_disk, ANYBODY)]) == ["storage"]
+    for _ in range(2):
+        store.read_now(look, ANYBODY)
+    assert used[3] is not used[4] is used[5]
+    store.close()
+
+
 def test_a_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
     def fill(tx: Tx) -> None:
         tx._db.pragma("max_page_count", tx._db.pragma("page_count"))  # pyright: ignore[reportPrivateUsage]

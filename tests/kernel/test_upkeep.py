@@ -10,11 +10,12 @@ import apsw
 import msgspec
 import pytest
 
-from kernel import app, upkeep
+from kernel import app, index, upkeep
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
+from kernel.store import Tx
 from kernel.tools import Reply
 from kernel.upkeep import Finding
 from tests.conftest import Call
@@ -288,6 +289,38 @@ def test_embedding_what_is_missing_ends_when_it_is_told_to(kernel: Kernel, call:
         db.execute("DELETE FROM doc_vector")
     assert upkeep.embed_missing(kernel.store, lambda: True) == 0
     assert upkeep.embed_missing(kernel.store, lambda: False) == 5
+
+
+def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> None:
+    running = open_kernel(config._replace(write_queue=1))
+    running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
+    with engine(config) as db:
+        db.execute("DELETE FROM doc_vector")
+    held, released = threading.Event(), threading.Event()
+
+    def hold(_tx: Tx) -> None:
+        held.set()
+        released.wait(10)
+
+    waiting = [threading.Thread(target=running.store.write_sync, args=(hold,)) for _ in range(2)]
+    waiting[0].start()
+    assert held.wait(10)
+    waiting[1].start()
+    while not running.store._writes._queue.qsize():  # pyright: ignore[reportPrivateUsage]
+        waiting[1].join(0.01)
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        if len(asked) == 3:
+            released.set()
+        return False
+
+    assert upkeep.embed_missing(running.store, stop) == len(TEXTS) + 1
+    assert len(asked) > 3
+    for thread in waiting:
+        thread.join()
+    running.store.close()
 
 
 def test_without_a_model_nothing_is_missing(config: Config) -> None:
