@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from handlers.brain import config, entities, links, memories, notes, resources, smart
 from handlers.brain.ground import BARE
 from handlers.brain.settings import SETTINGS
 from handlers.brain.shapes import Entity, Memory, Note, Resource
@@ -59,7 +60,15 @@ DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
     "by words, by meaning and by both, with the signals behind each score.",
-    tools=(),
+    tools=(
+        *memories.TOOLS,
+        *smart.TOOLS,
+        *entities.TOOLS,
+        *links.TOOLS,
+        *notes.TOOLS,
+        *resources.TOOLS,
+        *config.TOOLS,
+    ),
     reply=reply,
     fail=fail,
     sources=sources,

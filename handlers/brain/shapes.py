@@ -18,7 +18,9 @@ Kind = Literal["memory", "entity"]
 Database = Annotated[
     str, Meta(description="Which database", max_length=64, extra_json_schema={"enum": [*DATABASE_NAMES]})
 ]
-Text = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+Text = Annotated[str, Meta(pattern=r"\S", max_length=MAX_TEXT)]
+Title = Annotated[str, Meta(pattern=r"\S", max_length=1000)]
+Prose = Annotated[str, Meta(max_length=100_000)]
 Word = Annotated[str, Meta(min_length=1, max_length=256)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Time = Annotated[str, Meta(min_length=1, max_length=64)]
