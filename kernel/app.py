@@ -13,6 +13,7 @@ from kernel.errors import Fault
 from kernel.index import Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
+from kernel.schema import configured
 from kernel.settings import read_settings
 from kernel.sketch import Sketcher, Sketches
 from kernel.store import Connection, Tx
@@ -75,7 +76,8 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
         durable=config.durable, group_limit=config.group,
     )  # fmt: skip
     store.start()
-    return Kernel(config, store, Dispatch(store, served), seal_key, schema)
+    shown = tuple(configured(dialect, shared.settings) for dialect in served)
+    return Kernel(config, store, Dispatch(store, shown), seal_key, schema)
 
 
 def prepare(config: Config, shared: World) -> tuple[bytes, int]:

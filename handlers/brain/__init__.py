@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from handlers.brain import config, entities, links, memories, notes, resources, smart
 from handlers.brain.ground import BARE
-from handlers.brain.settings import SETTINGS
+from handlers.brain.settings import DATABASES, SETTINGS
 from handlers.brain.shapes import Entity, Memory, Note, Resource
 from handlers.brain.texts import entity_source, memory_source, note_source, resource_source
 from kernel.errors import Fault
@@ -73,4 +73,5 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     settings=SETTINGS,
+    choices={"db": DATABASES, "dbs": DATABASES},
 )
