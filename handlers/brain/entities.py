@@ -98,8 +98,8 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
     embedded, model = embedding(tx)
     row = Entity(
         new_id(tx, "ent"), request.name, request.type, request.subtype, request.description,
-        column("tags", request.tags), None, ACTIVE, 0, None, None, embedded, model,
-        column("metadata", request.metadata), tx.now, tx.now,
+        column(request.tags), None, ACTIVE, 0, None, None, embedded, model,
+        column(request.metadata), tx.now, tx.now,
     )  # fmt: skip
     tx.run("brain.entities.insert", rows=as_rows([(request.db, *astuple(row))]))
     history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
@@ -122,8 +122,8 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     here = space(tx, request.db)
     before = _get(tx, request.db, request.id)
     changes = {
-        "name": request.name, "description": request.description, "tags": column("tags", request.tags),
-        "status": request.status, "metadata": column("metadata", request.metadata),
+        "name": request.name, "description": request.description, "tags": column(request.tags),
+        "status": request.status, "metadata": column(request.metadata),
     }  # fmt: skip
     named = [name for name, value in changes.items() if value is not None]
     if not named:

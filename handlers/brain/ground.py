@@ -35,14 +35,9 @@ def new_id(tx: Tx, prefix: str) -> str:
     return f"{prefix}_{rest[-ID_LENGTH:]}"
 
 
-def column(name: str, value: Any) -> str | None:
-    """A list or object as the JSON text a column holds; None stays None. Raises Fault for numbers beyond 64 bits."""
-    if value is None:
-        return None
-    try:
-        return msgspec.json.encode(value).decode()
-    except OverflowError:
-        raise Fault("invalid", f"Invalid arguments: a number in {name} is too large") from None
+def column(value: Any) -> str | None:
+    """A list or object as the JSON text a column holds; None stays None."""
+    return None if value is None else msgspec.json.encode(value).decode()
 
 
 def listed(column: str | None) -> list[str]:

@@ -56,7 +56,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
         raise missing(end.kind.capitalize(), end.id)
     row = Link(
         new_id(tx, "lnk"), request.source_type, request.source_id, request.target_type, request.target_id,
-        request.relationship, request.strength, None, 0, column("metadata", request.metadata), tx.now,
+        request.relationship, request.strength, None, 0, column(request.metadata), tx.now,
     )  # fmt: skip
     made = tx.one(
         "brain.links.insert", str,

@@ -164,8 +164,8 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     protect(before, "modify")
     changes = {
         "content": request.content, "category": request.category, "subcategory": request.subcategory,
-        "tags": column("tags", request.tags), "status": request.status, "importance": request.importance,
-        "metadata": column("metadata", request.metadata),
+        "tags": column(request.tags), "status": request.status, "importance": request.importance,
+        "metadata": column(request.metadata),
     }  # fmt: skip
     named = [name for name, value in changes.items() if value is not None]
     if not named:
@@ -190,12 +190,12 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     reason = request.reason or None
     new = keep.fresh(
         tx, request.new_content, old.category, subcategory=old.subcategory, tags=old.tags, project_id=old.project_id,
-        importance=old.importance, metadata=column("reason", {"supersede_reason": reason}) if reason else old.metadata,
+        importance=old.importance, metadata=column({"supersede_reason": reason}) if reason else old.metadata,
     )  # fmt: skip
     keep.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
     retired = keep.retire(tx, request.db, old, successor)
-    noted = column("reason", {"reason": reason}) if reason else None
+    noted = column({"reason": reason}) if reason else None
     return Superseded(retired, new, keep.link(tx, request.db, new.id, old.id, "supersedes", metadata=noted))
 
 
@@ -214,8 +214,8 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
 def _draft(tx: Tx, db: str, item: Item) -> Draft:
     space(tx, db)
     row = keep.fresh(
-        tx, item.content, item.category, subcategory=item.subcategory, tags=column("tags", item.tags),
-        project_id=item.project_id, importance=item.importance, metadata=column("metadata", item.metadata),
+        tx, item.content, item.category, subcategory=item.subcategory, tags=column(item.tags),
+        project_id=item.project_id, importance=item.importance, metadata=column(item.metadata),
     )  # fmt: skip
     return Draft(db, row)
 

@@ -66,7 +66,7 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
     embedded, model = embedding(tx)
     row = Note(
         new_id(tx, "note"), request.db, request.title, request.content, request.note_type, request.summary,
-        column("key_points", request.key_points), column("tags", request.tags), request.category,
+        column(request.key_points), column(request.tags), request.category,
         request.parent_note_id, 1, None, request.project_id, request.entity_id, len(request.content.split()),
         embedded, model, tx.now, tx.now,
     )  # fmt: skip
@@ -95,8 +95,8 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
         raise missing("Note", request.id)
     changes = {
         "title": request.title, "content": request.content, "note_type": request.note_type,
-        "summary": request.summary, "key_points": column("key_points", request.key_points),
-        "tags": column("tags", request.tags), "category": request.category, "project_id": request.project_id,
+        "summary": request.summary, "key_points": column(request.key_points),
+        "tags": column(request.tags), "category": request.category, "project_id": request.project_id,
         "entity_id": request.entity_id,
     }  # fmt: skip
     named = [name for name, value in changes.items() if value is not None]

@@ -53,7 +53,7 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
     embedded, model = embedding(tx)
     row = Resource(
         new_id(tx, "res"), request.db, request.title, request.url, request.resource_type, request.description,
-        request.notes, column("key_takeaways", request.key_takeaways), column("tags", request.tags),
+        request.notes, column(request.key_takeaways), column(request.tags),
         request.category, "captured", None, request.project_id, request.source_memory_id, domain(request.url),
         tx.now, None, 0, embedded, model,
     )  # fmt: skip

@@ -128,7 +128,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
         return NeedsDecision(similar, _CHOICES, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
     row = keep.fresh(
-        tx, request.content, request.category, subcategory=request.subcategory, tags=column("tags", request.tags),
+        tx, request.content, request.category, subcategory=request.subcategory, tags=column(request.tags),
         project_id=request.project_id, importance=5 if correction else request.importance,
         confidence=1.0 if request.confidence is None else request.confidence,
     )  # fmt: skip
@@ -146,7 +146,7 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     wrong = _wrong(tx, request)
     if wrong is not None:
         protect(wrong, "correct")
-    tags = column("tags", request.tags) if request.tags is not None or wrong is None else wrong.tags
+    tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = keep.fresh(
         tx, request.correct_content, request.category or "correction", importance=5, tags=tags,
         subcategory=wrong.subcategory if wrong else None,

@@ -41,13 +41,13 @@ SELECT id, text, grams, place FROM doc_content WHERE id > :after;
 
 -- name: insert_vectors
 -- Rows are (doc, scale, start and length of its tokens); the blobs hold all of them, one after the other. A document
--- gone meanwhile is left out.
+-- gone meanwhile is left out. A part of an empty blob is null to the engine.
 INSERT INTO doc_vector (doc, model, place, scale, vector, sketch, tokens)
 SELECT
     d.id, :model, d.place, r.value ->> 1,
     substr(:vectors, r.key * :vector_size + 1, :vector_size),
     substr(:sketches, r.key * :sketch_size + 1, :sketch_size),
-    substr(:tokens, r.value ->> 2, r.value ->> 3)
+    coalesce(substr(:tokens, r.value ->> 2, r.value ->> 3), x'')
 FROM json_each(:rows) AS r
 CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true

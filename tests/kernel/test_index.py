@@ -652,3 +652,12 @@ def test_further_words_find_a_document_and_mean_nothing(shelf: Shelf) -> None:
 )  # fmt: skip
 def test_coverage_is_the_part_of_the_words_that_a_text_holds(shelf: Shelf, query: str, text: str, share: float) -> None:
     assert shelf.reader.read(SOMEBODY, lambda tx: index.coverage(tx, query, [text, ""])) == [share, 0.0]
+
+
+@pytest.mark.parametrize("text", ["\u202e\u200b", "\u0301", "\0", " ", ""])
+def test_a_text_without_a_single_token_is_kept(shelf: Shelf, text: str) -> None:
+    shelf.put([text])
+
+    assert shelf.keys("anything") <= {"0"}
+    documents = shelf.reader.read(SOMEBODY, lambda tx: index.documents(tx, [1]))
+    assert documents[1].text == text
