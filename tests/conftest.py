@@ -87,7 +87,7 @@ def everything(kernel: Kernel) -> Rows:
 def unchanged(kernel: Kernel, call: Call) -> Callable[..., Reply]:
     """A call that must leave no trace; its reply."""
 
-    def same(name: str, **arguments: Any) -> Reply:
+    def same(name: str, /, **arguments: Any) -> Reply:
         before = everything(kernel)
         reply = call(name, **arguments)
         assert everything(kernel) == before

@@ -214,7 +214,7 @@ def _saying(tx: Tx, db: str, content: str) -> Memory | None:
     for hit in scored:
         row = rows.get(hit.id)
         close = hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)
-        if row is not None and (close or wanted <= _words(row.content)):
+        if row is not None and (close or (wanted and wanted <= _words(row.content))):
             return row
     return None
 

@@ -39,18 +39,19 @@ def told(call: Call) -> Told:
 
 
 @pytest.fixture
-def refused(unchanged: Callable[..., Reply]) -> Callable[..., tuple[str | None, str]]:
+def settled(kernel: Kernel) -> Callable[[], None]:
+    """Waits for what the reads left behind."""
+    return lambda: kernel.store.write_sync(lambda _tx: None)
+
+
+@pytest.fixture
+def refused(unchanged: Callable[..., Reply], settled: Callable[[], None]) -> Callable[..., tuple[str | None, str]]:
     """A call that is refused and changes nothing; the code and the text."""
 
     def ask(name: str, /, **arguments: Any) -> tuple[str | None, str]:
+        settled()
         reply = unchanged(name, **arguments)
         assert (reply.fault is not None, reply.structured) == (True, None)
         return reply.fault, read(reply)
 
     return ask
-
-
-@pytest.fixture
-def settled(kernel: Kernel) -> Callable[[], None]:
-    """Waits for what the reads left behind."""
-    return lambda: kernel.store.write_sync(lambda _tx: None)
