@@ -58,27 +58,25 @@ SELECT
     m.id, m.content, m.category, m.subcategory, m.tags, m.source, m.status, m.superseded_by, m.project_id,
     m.importance, m.memory_type, m.last_accessed_at, m.access_count, m.valid_from, m.valid_until, m.decay_score,
     m.confidence, m.has_embedding, m.embedding_model, m.metadata, m.created_at, m.updated_at
-FROM brain_memory AS m
-WHERE
-    m.db = :db
-    AND m.status = 'active'
-    AND m.id IN (
-        SELECT source_id FROM brain_link
-        WHERE db = :db AND target_id = :id AND target_type = 'entity' AND source_type = 'memory'
-        UNION
-        SELECT target_id FROM brain_link
-        WHERE db = :db AND source_id = :id AND source_type = 'entity' AND target_type = 'memory'
-    )
+FROM (
+    SELECT source_id AS id FROM brain_link
+    WHERE db = :db AND target_id = :id AND target_type = 'entity' AND source_type = 'memory'
+    UNION
+    SELECT target_id FROM brain_link
+    WHERE db = :db AND source_id = :id AND source_type = 'entity' AND target_type = 'memory'
+) AS l
+CROSS JOIN brain_memory AS m ON m.db = :db AND m.id = l.id
+WHERE +m.status = 'active'
 ORDER BY m.importance DESC, m.updated_at DESC, m.id;
 
 -- name: scoped
--- The active memories whose project is an entity.
+-- The active memories whose project is an entity; the plus keeps the engine from the index of the status.
 SELECT
     id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance,
     memory_type, last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence,
     has_embedding, embedding_model, metadata, created_at, updated_at
 FROM brain_memory
-WHERE db = :db AND project_id = :id AND status = 'active'
+WHERE db = :db AND project_id = :id AND +status = 'active'
 ORDER BY importance DESC, updated_at DESC, id;
 
 -- name: related
@@ -101,9 +99,11 @@ ORDER BY e.updated_at DESC, e.id, r.relationship;
 -- name: unlink
 -- The links that begin or end at an entity.
 DELETE FROM brain_link
-WHERE
-    db = :db
-    AND ((source_id = :id AND source_type = 'entity') OR (target_id = :id AND target_type = 'entity'));
+WHERE rowid IN (
+    SELECT rowid FROM brain_link WHERE db = :db AND source_id = :id AND source_type = 'entity'
+    UNION ALL
+    SELECT rowid FROM brain_link WHERE db = :db AND target_id = :id AND target_type = 'entity'
+);
 
 -- name: delete
 DELETE FROM brain_entity WHERE db = :db AND id = :id;

@@ -28,6 +28,7 @@ WHERE
 ORDER BY p.key;
 
 -- name: from_source
+-- The pluses keep the engine from walking the links of the whole database by age.
 SELECT
     id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at
@@ -37,7 +38,7 @@ WHERE
     AND source_id = :source_id
     AND (:target_id IS NULL OR target_id = :target_id)
     AND (:relationship IS NULL OR relationship = :relationship)
-ORDER BY created_at DESC, id DESC;
+ORDER BY +created_at DESC, +id DESC;
 
 -- name: to_target
 SELECT
@@ -45,7 +46,7 @@ SELECT
     metadata, created_at
 FROM brain_link
 WHERE db = :db AND target_id = :target_id AND (:relationship IS NULL OR relationship = :relationship)
-ORDER BY created_at DESC, id DESC;
+ORDER BY +created_at DESC, +id DESC;
 
 -- name: every
 SELECT

@@ -25,7 +25,9 @@ CREATE TABLE brain_memory (
     PRIMARY KEY (db, id)
 ) STRICT;
 
-CREATE INDEX brain_memory_by_rank ON brain_memory (db, status, importance DESC, updated_at DESC, id);
+CREATE INDEX brain_memory_by_rank ON brain_memory (
+    db, status, importance DESC, updated_at DESC, id, category, project_id, created_at
+);
 CREATE INDEX brain_memory_by_project ON brain_memory (db, project_id) WHERE project_id IS NOT NULL;
 CREATE INDEX brain_memory_unembedded ON brain_memory (db) WHERE has_embedding = 0;
 
@@ -70,7 +72,7 @@ CREATE TABLE brain_link (
     UNIQUE (db, source_id, source_type, target_type, target_id, relationship)
 ) STRICT;
 
-CREATE INDEX brain_link_by_target ON brain_link (db, target_id);
+CREATE INDEX brain_link_by_target ON brain_link (db, target_id, target_type, source_type, source_id, relationship);
 CREATE INDEX brain_link_by_age ON brain_link (db, created_at DESC, id DESC);
 
 CREATE TABLE brain_note (

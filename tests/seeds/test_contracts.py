@@ -8,7 +8,7 @@ from kernel.tools import Tool
 from tests.seeds.contracts import HERE, Action, Contract, Param, contracts, fences, sections, tabled
 from tests.seeds.deviations import found, written
 
-PENDING = {"notes", "sessions", "brain", "scopes"}
+PENDING = {"notes", "sessions", "scopes"}
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACTS = contracts()

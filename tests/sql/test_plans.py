@@ -71,6 +71,50 @@ def tables(plan: list[str]) -> list[str]:
         ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.evidence.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
+        (
+            "brain.memories.page",
+            ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],
+        ),
+        (
+            "brain.memories.unlink",
+            [
+                "SEARCH brain_link USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
+            ],
+        ),
+        (
+            "brain.access.touch",
+            [
+                "SCAN json_each VIRTUAL TABLE",
+                "SCAN seen",
+                "SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
+            ],
+        ),
+        (
+            "brain.keep.some",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH m USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
+            ],
+        ),
+        ("brain.keep.get", ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"]),
+        (
+            "brain.entities.linked",
+            [
+                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
+                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SCAN l",
+                "SEARCH m USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
+            ],
+        ),
+        ("brain.entities.scoped", ["SEARCH brain_memory USING INDEX brain_memory_by_project (db=? AND project_id=?)"]),
+        (
+            "brain.links.from_source",
+            ["SEARCH brain_link USING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?)"],
+        ),
+        ("brain.links.to_target", ["SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?)"]),
+        ("brain.links.every", ["SEARCH brain_link USING INDEX brain_link_by_age (db=?)"]),
         ("paths.get", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.content", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.page", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
@@ -84,6 +128,12 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
     assert starts == wanted, found
 
 
-@pytest.mark.parametrize("key", ["kernel.evidence.sketches", "kernel.history.read", "paths.page"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "kernel.evidence.sketches", "kernel.history.read", "paths.page", "brain.memories.page", "brain.entities.page",
+        "brain.notes.page", "brain.resources.page", "brain.links.every",
+    ],
+)  # fmt: skip
 def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:
     assert [step for step in steps(migrated, key) if "TEMP B-TREE" in step] == []
