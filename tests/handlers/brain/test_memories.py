@@ -425,7 +425,7 @@ def test_any_text_comes_back_as_it_went_in(told: Told) -> None:
         told("delete_memory", db="core", id=saved["id"])
 
 
-def test_without_a_model_memories_say_that_they_have_no_embedding(config: Config, caller: Any) -> None:
+def test_memories_say_that_they_have_no_embedding_until_they_are_embedded(config: Config, caller: Any) -> None:
     running = open_kernel(config._replace(model=None))
     try:
         call = caller(running.dispatch)
@@ -436,6 +436,16 @@ def test_without_a_model_memories_say_that_they_have_no_embedding(config: Config
         ]
         changed = read(call("update_memory", db="core", id=saved["id"], content="y"))
         assert (changed["has_embedding"], changed["embedding_model"]) == (0, None)
+    finally:
+        running.store.close()
+
+    running = open_kernel(config)
+    try:
+        call = caller(running.dispatch)
+        tagged = read(call("update_memory", db="core", id=saved["id"], importance=4))
+        assert (tagged["has_embedding"], tagged["embedding_model"]) == (0, None)
+        changed = read(call("update_memory", db="core", id=saved["id"], content="z"))
+        assert (changed["has_embedding"], changed["embedding_model"]) == (1, IDENTITY)
     finally:
         running.store.close()
 
