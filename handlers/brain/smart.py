@@ -1,6 +1,5 @@
 """The smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct, tell the history."""
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -22,7 +21,6 @@ from kernel.tools import Hints, Tool, read, write
 
 NEAREST = 5
 OVERLAP = 0.5
-_WORD = re.compile(r"\w+")
 _CHOICES = (
     "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
     "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
@@ -208,19 +206,10 @@ def _wrong(tx: Tx, request: HandleCorrection) -> Memory | None:
 def _saying(tx: Tx, db: str, content: str) -> Memory | None:
     """The active memory that says this: it is near in meaning, or holds every one of the words."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
-    scored = [hit for _, hit in index.fuse(hits, 0.5, 0.5)]
-    rows = {row.id: row for row in keep.some(tx, db, [hit.id for hit in scored])}
-    wanted = _words(content)
-    for hit in scored:
-        row = rows.get(hit.id)
-        close = hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)
-        if row is not None and (close or (wanted and wanted <= _words(row.content))):
-            return row
-    return None
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
+    near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
+    rows = keep.some(tx, db, [hit.id for _, hit in index.fuse(hits, 0.5, 0.5)])
+    held = index.coverage(tx, content, [row.content for row in rows])
+    return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
 
 
 def _told(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
