@@ -13,12 +13,17 @@ Schema = dict[str, Any]
 
 
 class Hints(NamedTuple):
-    """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop."""
+    """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop.
+
+    Without `typed` the lists of MCP leave out what the tool returns, for dialects that answer in text alone: a list is
+    paid for in every conversation.
+    """
 
     title: str = ""
     destructive: bool = False
     idempotent: bool = False
     short: bool = False
+    typed: bool = True
 
 
 class First(NamedTuple):

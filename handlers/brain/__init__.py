@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from handlers.brain import config, entities, links, memories, notes, resources, smart
 from handlers.brain.ground import BARE
@@ -27,8 +26,7 @@ def reply(tool: Tool, result: Any) -> Reply:
     """JSON indented by two spaces, or the sentence itself where the result is one (notes on seed 003, section 2)."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
-    compact = msgspec.json.encode(result)
-    return Reply(msgspec.json.format(compact), _JSON, None, compact if isinstance(result, Struct) else None)
+    return Reply(msgspec.json.format(msgspec.json.encode(result)), _JSON)
 
 
 def fail(fault: Fault) -> Reply:
@@ -56,19 +54,20 @@ def _owned(kind: Any) -> Any:
     return row
 
 
+TOOLS: tuple[Tool, ...] = (
+    *memories.TOOLS,
+    *smart.TOOLS,
+    *entities.TOOLS,
+    *links.TOOLS,
+    *notes.TOOLS,
+    *resources.TOOLS,
+    *config.TOOLS,
+)
 DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
     "by words, by meaning and by both, with the signals behind each score.",
-    tools=(
-        *memories.TOOLS,
-        *smart.TOOLS,
-        *entities.TOOLS,
-        *links.TOOLS,
-        *notes.TOOLS,
-        *resources.TOOLS,
-        *config.TOOLS,
-    ),
+    tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
     reply=reply,
     fail=fail,
     sources=sources,
