@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers import common, paths
+from handlers import common, paths, scopes
 from kernel import sql
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
@@ -19,7 +19,7 @@ from kernel.store import Connection, Tx
 from kernel.tools import Dialect
 from kernel.world import Origin, World
 
-DIALECTS: tuple[Dialect, ...] = (paths.DIALECT, common.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (paths.DIALECT, scopes.DIALECT, common.DIALECT)
 _SEAL_KEY = "seal_key"
 
 

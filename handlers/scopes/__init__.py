@@ -1,0 +1,34 @@
+"""Dialect `scopes` (seed 000): versioned tools, guidelines and knowledge in nested scopes, fifteen bundled tools."""
+
+from typing import Any
+
+import msgspec
+
+from handlers.scopes import faults
+from kernel.errors import Fault
+from kernel.tools import Dialect, Reply, Tool
+
+
+def reply(tool: Tool, result: Any) -> Reply:
+    """The result as JSON: indented by two for those who read the text, compact as structured content."""
+    compact = msgspec.json.encode(result)
+    return Reply(msgspec.json.format(compact, indent=2), "application/json", None, compact)
+
+
+def fail(fault: Fault) -> Reply:
+    """The contract's error: error, code, and context where there is any."""
+    said: dict[str, Any] = {"error": fault.message, "code": fault.label or faults.LABELS.get(fault.code, "E5000")}
+    if fault.context:
+        said["context"] = fault.context
+    return Reply(msgspec.json.format(msgspec.json.encode(said), indent=2), "application/json", fault.code)
+
+
+TOOLS: tuple[Tool, ...] = ()
+DIALECT = Dialect(
+    name="scopes",
+    about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",
+    tools=TOOLS,
+    reply=reply,
+    fail=fail,
+    misread=faults.misread,
+)

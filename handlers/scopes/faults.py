@@ -1,0 +1,85 @@
+"""The refusals of `scopes`, in the words and with the codes its users know."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kernel.errors import Fault
+from kernel.tools import Misread
+
+MISSING = "E1000"
+BAD_SCOPE = "E1001"
+UNKNOWN_ACTION = "E5001"
+NOT_FOUND = "E2000"
+EXISTS = "E2001"
+CONFLICT = "E2002"
+LOCKED = "E3000"
+NOT_LOCKED = "E3001"
+EXPIRED = "E3002"
+LABELS: Mapping[str, str] = {
+    "invalid": MISSING,
+    "not_found": NOT_FOUND,
+    "conflict": CONFLICT,
+    "busy": "E4000",
+    "storage": "E4000",
+    "internal": "E5001",
+}
+_SCOPE_FIELDS = {"scopeType", "scope.type"}
+_MISSING = re.compile(r"Expected `.+`, got `null`|Expected `str` of length >= 1|Expected `str`\Z")
+
+
+def required(field: str, condition: str = "") -> Fault:
+    """`name is required`; the condition says when, as in `for non-global scope`."""
+    return Fault("invalid", f"{field} is required{condition and ' '}{condition}", MISSING, {"field": field})
+
+
+def invalid(field: str, problem: str, suggestion: str = "") -> Fault:
+    """`Validation error: field - problem`, with the field and the suggestion in the context."""
+    more = {"suggestion": suggestion} if suggestion else {}
+    hint = f". Suggestion: {suggestion}" if suggestion else ""
+    return Fault("invalid", f"Validation error: {field} - {problem}{hint}", MISSING, {"field": field, **more})
+
+
+def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
+    """`Project not found: x`; `field` is the argument that named it."""
+    context = {"resource": resource.lower(), "identifier": identifier, "field": field}
+    return Fault("not_found", f"{resource} not found: {identifier}", NOT_FOUND, context)
+
+
+def exists(resource: str, identifier: str, where: str, field: str = "name") -> Fault:
+    """`Tool already exists: x in project:y`."""
+    context = {"resource": resource.lower(), "identifier": identifier, "field": field}
+    return Fault("conflict", f"{resource} already exists: {identifier} in {where}", EXISTS, context)
+
+
+def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
+    """A refusal because of what is there, with what is there in the context."""
+    return Fault("conflict", message, label, context)
+
+
+def misread(found: Misread) -> Fault:
+    """Arguments that do not fit, in the contract's words."""
+    if found.field == "action":
+        return _action(found)
+    if found.problem == "missing" or (found.problem == "wrong" and found.field and _MISSING.match(found.message)):
+        return required(found.field)
+    if found.problem == "unknown":
+        return invalid(found.field, f"{found.tool.name} has no such parameter for this action")
+    if not found.field:
+        return Fault("invalid", f"Validation error: arguments - {found.message}", MISSING, {"field": "arguments"})
+    fault = invalid(found.field, _plain(found.message))
+    return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if found.field in _SCOPE_FIELDS else fault
+
+
+def _action(found: Misread) -> Fault:
+    given = re.fullmatch(r"Invalid value '(.*)'", found.message, re.DOTALL)
+    name = given[1] if given else "undefined"
+    context = {"field": "action"}
+    return Fault("invalid", f"Unknown action for {found.tool.name}: {name}", UNKNOWN_ACTION, context)
+
+
+def _plain(message: str) -> str:
+    if "matching regex" in message:
+        return "must not be blank or hold NUL characters"
+    plain = message.replace("`", "")
+    return plain[:1].lower() + plain[1:]
