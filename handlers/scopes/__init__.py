@@ -4,9 +4,10 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import faults
+from handlers.scopes import asks, entries, faults
+from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
-from kernel.tools import Dialect, Reply, Tool
+from kernel.tools import Dialect, Hints, Reply, Tool, write
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -23,7 +24,11 @@ def fail(fault: Fault) -> Reply:
     return Reply(msgspec.json.format(msgspec.json.encode(said), indent=2), "application/json", fault.code)
 
 
-TOOLS: tuple[Tool, ...] = ()
+TOOLS: tuple[Tool, ...] = (
+    write(memory_tool, Hints("Tools"), reads=asks.READS, texts=entries.texts),
+    write(memory_guideline, Hints("Guidelines"), reads=asks.READS, texts=entries.texts),
+    write(memory_knowledge, Hints("Knowledge"), reads=asks.READS, texts=entries.texts),
+)
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",
@@ -31,4 +36,5 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     misread=faults.misread,
+    sources=entries.sources,
 )

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from kernel.errors import Fault
 from kernel.tools import Misread
@@ -46,9 +46,9 @@ def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
     return Fault("not_found", f"{resource} not found: {identifier}", NOT_FOUND, context)
 
 
-def exists(resource: str, identifier: str, where: str, field: str = "name") -> Fault:
-    """`Tool already exists: x in project:y`."""
-    context = {"resource": resource.lower(), "identifier": identifier, "field": field}
+def exists(resource: str, identifier: str, where: str, field: str, holder: str | None) -> Fault:
+    """`Tool already exists: x in project:y`; the holder of the name is in the context as `id`."""
+    context = {"resource": resource.lower(), "identifier": identifier, "field": field, "id": holder}
     return Fault("conflict", f"{resource} already exists: {identifier} in {where}", EXISTS, context)
 
 
@@ -74,7 +74,8 @@ def misread(found: Misread) -> Fault:
 def _action(found: Misread) -> Fault:
     given = re.fullmatch(r"Invalid value '(.*)'", found.message, re.DOTALL)
     name = given[1] if given else "undefined"
-    context = {"field": "action"}
+    actions = [arm.__struct_config__.tag for arm in get_args(found.tool.request)]
+    context = {"field": "action", "validActions": actions}
     return Fault("invalid", f"Unknown action for {found.tool.name}: {name}", UNKNOWN_ACTION, context)
 
 

@@ -212,6 +212,44 @@ class Count(Struct, rename="camel"):
     returned_count: int
 
 
+class Done(Struct):
+    """Whether it was done; false where there was nothing to do it to."""
+
+    success: bool
+
+
+class Saved(Struct):
+    """Answer of a write of an entry, under the name of its type."""
+
+    success: bool
+    tool: Tool | UnsetType = UNSET
+    guideline: Guideline | UnsetType = UNSET
+    knowledge: Knowledge | UnsetType = UNSET
+
+
+class Found(Struct):
+    """One entry, under the name of its type."""
+
+    tool: Tool | UnsetType = UNSET
+    guideline: Guideline | UnsetType = UNSET
+    knowledge: Knowledge | UnsetType = UNSET
+
+
+class Listed(Struct, kw_only=True):
+    """Entries, under the plural of their type."""
+
+    tools: list[Tool] | UnsetType = UNSET
+    guidelines: list[Guideline] | UnsetType = UNSET
+    knowledge: list[Knowledge] | UnsetType = UNSET
+    meta: Count
+
+
+class Versions(Struct):
+    """Every version of an entry, newest first."""
+
+    versions: list[AnyVersion]
+
+
 class EntryRow(NamedTuple):
     """A row of `scopes_entry` as every statement of entries selects it."""
 
