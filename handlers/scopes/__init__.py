@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import asks, entries, faults
+from handlers.scopes import asks, conflicts, entries, faults, locks, places, relations, tags
 from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
 from kernel.tools import Dialect, Hints, Reply, Tool, write
@@ -25,9 +25,16 @@ def fail(fault: Fault) -> Reply:
 
 
 TOOLS: tuple[Tool, ...] = (
+    write(places.memory_org, Hints("Organizations"), reads=places.ORG_READS),
+    write(places.memory_project, Hints("Projects"), reads=places.PROJECT_READS),
+    write(places.memory_session, Hints("Sessions"), reads=places.SESSION_READS),
     write(memory_tool, Hints("Tools"), reads=asks.READS, texts=entries.texts),
     write(memory_guideline, Hints("Guidelines"), reads=asks.READS, texts=entries.texts),
     write(memory_knowledge, Hints("Knowledge"), reads=asks.READS, texts=entries.texts),
+    write(tags.memory_tag, Hints("Tags"), reads=tags.READS),
+    write(relations.memory_relation, Hints("Relations", destructive=True), reads=relations.READS),
+    write(locks.memory_file_lock, Hints("File locks", destructive=True), reads=locks.READS),
+    write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
 )
 DIALECT = Dialect(
     name="scopes",

@@ -2,12 +2,47 @@
 
 from typing import Any
 
+from msgspec import UNSET, Struct, UnsetType
+
 from handlers.scopes import asks, entries, faults
 from handlers.scopes.chain import GLOBAL, chain, scope_of
 from handlers.scopes.fields import clean, moment, window
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.shapes import Count, Done, Found, Listed, Saved, Versions, entry, version
+from handlers.scopes.shapes import AnyVersion, Count, Done, Guideline, Knowledge, Tool, entry, version
 from kernel.store import Tx
+
+
+class Saved(Struct):
+    """Answer of a write of an entry, under the name of its type."""
+
+    success: bool
+    tool: Tool | UnsetType = UNSET
+    guideline: Guideline | UnsetType = UNSET
+    knowledge: Knowledge | UnsetType = UNSET
+
+
+class Found(Struct):
+    """One entry, under the name of its type."""
+
+    tool: Tool | UnsetType = UNSET
+    guideline: Guideline | UnsetType = UNSET
+    knowledge: Knowledge | UnsetType = UNSET
+
+
+class Listed(Struct, kw_only=True):
+    """Entries, under the plural of their type."""
+
+    tools: list[Tool] | UnsetType = UNSET
+    guidelines: list[Guideline] | UnsetType = UNSET
+    knowledge: list[Knowledge] | UnsetType = UNSET
+    meta: Count
+
+
+class Versions(Struct):
+    """Every version of an entry, newest first."""
+
+    versions: list[AnyVersion]
+
 
 Answer = Saved | Found | Listed | Versions | Done
 Request = asks.ToolRequest | asks.GuidelineRequest | asks.KnowledgeRequest

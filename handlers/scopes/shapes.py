@@ -1,11 +1,14 @@
 """What the tools of `scopes` give (seed 000): rows in camelCase, every key there, null where a row has nothing."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from handlers.scopes.kinds import EntryType
+
+S = TypeVar("S", bound=Struct)
 
 
 class Organization(Struct, rename="camel"):
@@ -177,20 +180,6 @@ class Relation(Struct, rename="camel"):
     created_by: str | None
 
 
-class Lock(Struct, rename="camel"):
-    """Who holds a file until when; a later checkout of any file has a greater `fencing_token`."""
-
-    id: str
-    file_path: str
-    checked_out_by: str
-    session_id: str | None
-    project_id: str | None
-    checked_out_at: str
-    expires_at: str | None
-    metadata: dict[str, Any] | None
-    fencing_token: int
-
-
 class Conflict(Struct, rename="camel"):
     """Two versions of one entry that were written within five seconds."""
 
@@ -216,38 +205,6 @@ class Done(Struct):
     """Whether it was done; false where there was nothing to do it to."""
 
     success: bool
-
-
-class Saved(Struct):
-    """Answer of a write of an entry, under the name of its type."""
-
-    success: bool
-    tool: Tool | UnsetType = UNSET
-    guideline: Guideline | UnsetType = UNSET
-    knowledge: Knowledge | UnsetType = UNSET
-
-
-class Found(Struct):
-    """One entry, under the name of its type."""
-
-    tool: Tool | UnsetType = UNSET
-    guideline: Guideline | UnsetType = UNSET
-    knowledge: Knowledge | UnsetType = UNSET
-
-
-class Listed(Struct, kw_only=True):
-    """Entries, under the plural of their type."""
-
-    tools: list[Tool] | UnsetType = UNSET
-    guidelines: list[Guideline] | UnsetType = UNSET
-    knowledge: list[Knowledge] | UnsetType = UNSET
-    meta: Count
-
-
-class Versions(Struct):
-    """Every version of an entry, newest first."""
-
-    versions: list[AnyVersion]
 
 
 class EntryRow(NamedTuple):
@@ -298,6 +255,17 @@ def loads(text: str | None) -> Any:
 def dumps(value: Any) -> str | None:
     """Data as a JSON column; NULL for None."""
     return None if value is None else msgspec.json.encode(value).decode()
+
+
+def rows_of(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
+    """Makes rows of a shape whose column `field` the database keeps in another form."""
+    at = shape.__struct_fields__.index(field)
+    make: Callable[..., S] = shape
+
+    def row(*columns: Any) -> S:
+        return make(*columns[:at], convert(columns[at]), *columns[at + 1 :])
+
+    return row
 
 
 def version(kind: str, row: VersionRow) -> AnyVersion:

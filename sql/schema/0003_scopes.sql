@@ -37,8 +37,7 @@ CREATE TABLE scopes_session (
     metadata TEXT
 ) STRICT;
 
-CREATE INDEX scopes_session_by_project ON scopes_session (project_id, status);
-CREATE INDEX scopes_session_by_status ON scopes_session (status);
+CREATE INDEX scopes_session_by_project ON scopes_session (project_id);
 
 -- Tools, guidelines and knowledge. scope is what a chain of scopes is made of: global, or type:id.
 CREATE TABLE scopes_entry (
@@ -102,7 +101,7 @@ CREATE TABLE scopes_conflict (
     resolved_by TEXT
 ) STRICT;
 
-CREATE INDEX scopes_conflict_by_state ON scopes_conflict (resolved, entry_type);
+CREATE INDEX scopes_conflict_by_time ON scopes_conflict (resolved, detected_at);
 
 -- fold is the name without case.
 CREATE TABLE scopes_tag (
