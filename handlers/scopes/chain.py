@@ -20,12 +20,12 @@ class _Above(NamedTuple):
 
 def key(scope_type: str, scope_id: str | None) -> str:
     """The scope as the index and the entries have it: `global`, `project:<id>`."""
-    return GLOBAL if scope_type == GLOBAL or scope_id is None else f"{scope_type}:{scope_id}"
+    return scope_type if scope_type == GLOBAL or scope_id is None else f"{scope_type}:{scope_id}"
 
 
 def chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
     """The keys of a scope and of those it inherits from, nearest first; an id nobody knows inherits from global."""
-    own = f"{scope_type}:{scope_id or ''}" if scope_type != GLOBAL else GLOBAL
+    own = key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
     above = _above(tx, scope_type, scope_id)

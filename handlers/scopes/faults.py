@@ -25,7 +25,8 @@ LABELS: Mapping[str, str] = {
     "internal": "E5001",
 }
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
-_MISSING = re.compile(r"Expected `.+`, got `null`|Expected `str` of length >= 1|Expected `str`\Z")
+_EMPTY = "Expected `str` of length >= 1"
+_NULL = re.compile(r"Expected `.+`, got `null`")
 
 
 def required(field: str, condition: str = "") -> Fault:
@@ -61,26 +62,32 @@ def misread(found: Misread) -> Fault:
     """Arguments that do not fit, in the contract's words."""
     if found.field == "action":
         return _action(found)
-    if found.problem == "missing" or (found.problem == "wrong" and found.field and _MISSING.match(found.message)):
-        return required(found.field)
-    if found.problem == "unknown":
-        return invalid(found.field, f"{found.tool.name} has no such parameter for this action")
     if not found.field:
         return Fault("invalid", f"Validation error: arguments - {found.message}", MISSING, {"field": "arguments"})
-    fault = invalid(found.field, _plain(found.message))
+    if found.problem == "unknown":
+        return invalid(found.field, f"{found.tool.name} has no such parameter for this action")
+    empty = found.message.startswith(_EMPTY)
+    if found.problem == "missing" or _NULL.match(found.message) or (empty and found.field in _needed(found)):
+        return required(found.field)
+    fault = invalid(found.field, "must not be empty" if empty else _plain(found.message))
     return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if found.field in _SCOPE_FIELDS else fault
+
+
+def _needed(found: Misread) -> set[str]:
+    """The arguments that some action of the tool cannot do without."""
+    arms = get_args(found.tool.request) or (found.tool.request,)
+    needed = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
+    return {field for fields in needed for field in fields}
 
 
 def _action(found: Misread) -> Fault:
     given = re.fullmatch(r"Invalid value '(.*)'", found.message, re.DOTALL)
     name = given[1] if given else "undefined"
     actions = [arm.__struct_config__.tag for arm in get_args(found.tool.request)]
-    context = {"field": "action", "validActions": actions}
+    context = {"tool": found.tool.name, "field": "action", "action": name, "validActions": actions}
     return Fault("invalid", f"Unknown action for {found.tool.name}: {name}", UNKNOWN_ACTION, context)
 
 
 def _plain(message: str) -> str:
-    if "matching regex" in message:
-        return "must not be blank or hold NUL characters"
-    plain = message.replace("`", "")
+    plain = message.replace("`", "").replace(" | null", "")
     return plain[:1].lower() + plain[1:]

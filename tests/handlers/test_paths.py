@@ -18,12 +18,10 @@ from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.history import Event
 from kernel.schema import output_schema
-from kernel.store import Connection
 from kernel.tools import Content, Reply, Resource, Source
 from kernel.tools import Tool as KernelTool
-from tests.conftest import Call, Clock
+from tests.conftest import Call, Clock, everything
 
-Rows = dict[str, list[tuple[Any, ...]]]
 TOOLS = {tool.name: tool for tool in paths.DIALECT.tools}
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
@@ -48,28 +46,6 @@ def refused(reply: Reply, code: str) -> str:
     assert (said["status"], said["error_code"], reply.structured) == ("error", code, None)
     assert reply.fault is not None
     return said["message"]
-
-
-def everything(kernel: Kernel) -> Rows:
-    """Every row of every table, the ledger of ids included."""
-    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
-    names = db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
-    rows = {name: db.values(f'SELECT * FROM "{name}"') for (name,) in names}
-    db.close()
-    return rows
-
-
-@pytest.fixture
-def unchanged(kernel: Kernel, call: Call) -> Callable[..., Reply]:
-    """A call that must leave no trace; its reply."""
-
-    def same(name: str, **arguments: Any) -> Reply:
-        before = everything(kernel)
-        reply = call(name, **arguments)
-        assert everything(kernel) == before
-        return reply
-
-    return same
 
 
 def test_add_answers_with_the_size_in_bytes_and_the_time(call: Call, clock: Clock) -> None:
