@@ -9,6 +9,7 @@ from kernel.tools import Dialect, Schema, Tool, result_types
 
 _REF = "#/$defs/{name}"
 _PREFIX = "#/$defs/"
+_NULL = {"type": "null"}
 
 
 def input_schema(tool: Tool) -> Schema:
@@ -62,28 +63,38 @@ def _arms(root: Schema) -> list[str]:
 
 def _merge(arms: list[str], parts: dict[str, Any], root: Schema) -> Schema:
     tag = root["discriminator"]["propertyName"]
-    properties: dict[str, Any] = {tag: {"enum": []}}
+    actions: list[str] = []
+    found: dict[str, list[Schema]] = {}
     needs: list[str] = []
     for arm in arms:
         schema = parts[arm]
-        action = schema["properties"][tag]["enum"][0]
-        properties[tag]["enum"].append(action)
+        actions.append(schema["properties"][tag]["enum"][0])
         required = [name for name in schema.get("required", []) if name != tag]
-        needs.append(f"{action}: {', '.join(required) or 'nothing more'}")
+        needs.append(f"{actions[-1]}: {', '.join(required) or 'nothing more'}")
         for name, shape in schema["properties"].items():
             if name != tag:
-                properties[name] = _either(properties.get(name), shape)
-    properties[tag]["description"] = f"What to do, and what it needs. {'; '.join(needs)}."
+                found.setdefault(name, []).append(shape)
+    what = {"enum": actions, "description": f"What to do, and what it needs. {'; '.join(needs)}."}
+    properties = {tag: what, **{name: _either(shapes) for name, shapes in found.items()}}
     strict = all(parts[arm].get("additionalProperties") is False for arm in arms)
     merged: Schema = {"type": "object", "properties": properties, "required": [tag]}
     return {**merged, "additionalProperties": False} if strict else merged
 
 
-def _either(known: Schema | None, shape: Schema) -> Schema:
-    """What fits one shape or the other; the first description stays, a default belongs to one arm only."""
-    choices = _choices(known or shape)
-    choices += [choice for choice in _choices(shape) if choice not in choices]
-    words = {key: value for key, value in {**shape, **(known or {})}.items() if key == "description"}
+def _either(shapes: list[Schema]) -> Schema:
+    """What fits any of the shapes, with their first description and the default that all of them have.
+
+    null is left out where there is another choice, since nothing in this object has to be given.
+    """
+    choices: list[Schema] = []
+    for shape in shapes:
+        choices += [choice for choice in _choices(shape) if choice not in choices]
+    choices = [choice for choice in choices if choice != _NULL] or choices
+    told = [shape["description"] for shape in shapes if "description" in shape]
+    words: Schema = {"description": told[0]} if told else {}
+    usual = shapes[0].get("default")
+    if usual is not None and all(shape.get("default") == usual for shape in shapes):
+        words["default"] = usual
     return {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **words}
 
 

@@ -47,7 +47,7 @@ SELECT
     d.id, :model, d.place, r.value ->> 1,
     substr(:vectors, r.key * :vector_size + 1, :vector_size),
     substr(:sketches, r.key * :sketch_size + 1, :sketch_size),
-    coalesce(substr(:tokens, r.value ->> 2, r.value ->> 3), x'')
+    coalesce(substr(:tokens, r.value ->> 2, r.value ->> 3), x'') -- of an empty blob a part is NULL
 FROM json_each(:rows) AS r
 CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true

@@ -67,6 +67,14 @@ def held(shelf: Shelf) -> dict[str, list[tuple[Any, ...]]]:
     return {table: shelf.reader.values(f"SELECT * FROM {table} ORDER BY 1") for table in tables}
 
 
+def test_a_text_without_any_token_is_kept_alone_and_among_others(shelf: Shelf) -> None:
+    shelf.put(["\ufffe\U0001f600\u202e"])
+    shelf.put(["", "a cat", "\u2066"], first=1)
+
+    assert shelf.reader.values("SELECT doc, length(tokens) > 0 FROM doc_vector") == [(1, 0), (2, 0), (3, 1), (4, 0)]
+    assert shelf.write(found("cat")) == {"2"}
+
+
 def test_a_hit_carries_the_rank_of_its_words_and_the_cosine_and_distance_of_its_meaning(shelf: Shelf) -> None:
     texts = ["The cat sat on the mat", "A kitten rests on a rug", "Interest rates rose again"]
     shelf.put(texts)

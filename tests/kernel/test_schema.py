@@ -26,12 +26,17 @@ class Tree(msgspec.Struct, forbid_unknown_fields=True):
 
 class Plant(msgspec.Struct, tag="plant", tag_field="action", forbid_unknown_fields=True):
     leaf: Leaf
-    depth: int = 3
+    depth: int | None = 3
+    limit: int = 20
+    order: Literal["old", "new"] = "old"
+    until: None = None
 
 
 class Fell(msgspec.Struct, tag="fell", tag_field="action", forbid_unknown_fields=True):
     name: Annotated[str, Meta(description="Which one")]
-    leaf: Leaf | None = None
+    leaf: Annotated[Leaf | None, Meta(description="Where")] = None
+    limit: Annotated[int, Meta(description="How many")] = 20
+    order: Literal["old", "new"] = "new"
 
 
 class Burn(msgspec.Struct, tag="burn", tag_field="action", forbid_unknown_fields=True):
@@ -98,14 +103,25 @@ def test_the_arms_of_a_bundled_tool_become_one_object_that_needs_only_its_tag() 
                     "What to do, and what it needs. plant: leaf; fell: name; rest: nothing more; burn: nothing more."
                 ),
             },
-            "leaf": {"anyOf": [{"$ref": "#/$defs/Leaf"}, {"type": "null"}]},
-            "depth": {"type": "integer"},
+            "leaf": {"$ref": "#/$defs/Leaf", "description": "Where"},
+            "depth": {"type": "integer", "default": 3},
+            "limit": {"type": "integer", "description": "How many", "default": 20},
+            "order": {"enum": ["new", "old"]},
+            "until": {"type": "null"},
             "name": {"type": "string", "description": "Which one"},
             "what": {},
         },
         "required": ["action"],
         "additionalProperties": False,
         "$defs": {"Leaf": LEAF},
+    }
+
+
+def test_a_default_of_a_bundled_tool_stands_only_where_every_arm_that_takes_it_agrees() -> None:
+    properties = input_schema(read(work))["properties"]
+    assert {name: shape["default"] for name, shape in properties.items() if "default" in shape} == {
+        "depth": 3,
+        "limit": 20,
     }
 
 

@@ -73,10 +73,12 @@ def compare(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:
     ours = shapes(input_schema(tool), set(theirs))
     for name in theirs.keys() ^ ours.keys():
         yield f"parameter {name}", answer(name in theirs), answer(name in ours)
+    bundled = len(contract.actions) > 1  # whose defaults are told action by action
     for name in theirs.keys() & ours.keys():
         yield from compare_kind(theirs[name], ours[name])
-        yield from compare_need(theirs[name], ours[name], name)
-    if len(contract.actions) > 1:
+        yield from compare_required(theirs[name], ours[name], name)
+        yield from () if bundled else compare_default(theirs[name], ours[name], name)
+    if bundled:
         yield from compare_actions(contract, tool)
 
 
@@ -87,7 +89,8 @@ def compare_actions(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, 
         stated = {param.name: param for param in action.params if param.about}  # examples do not tell what is required
         ours = shapes(arms[action.name], set(stated)) if action.name in arms else {}
         for name in stated.keys() & ours.keys():
-            yield from compare_need(stated[name], ours[name], f"{action.name}.{name}")
+            yield from compare_required(stated[name], ours[name], f"{action.name}.{name}")
+            yield from compare_default(stated[name], ours[name], f"{action.name}.{name}")
 
 
 def compare_kind(theirs: Param, ours: Shape) -> Iterator[tuple[str, str, str]]:
@@ -100,9 +103,12 @@ def compare_kind(theirs: Param, ours: Shape) -> Iterator[tuple[str, str, str]]:
         yield f"values {theirs.name}", listed(values), listed(ours.values)
 
 
-def compare_need(theirs: Param, ours: Shape, name: str) -> Iterator[tuple[str, str, str]]:
+def compare_required(theirs: Param, ours: Shape, name: str) -> Iterator[tuple[str, str, str]]:
     if theirs.required != ours.required:
         yield f"required {name}", answer(theirs.required), answer(ours.required)
+
+
+def compare_default(theirs: Param, ours: Shape, name: str) -> Iterator[tuple[str, str, str]]:
     stated, default = literal(theirs)
     if stated:
         same = type(default) is type(ours.default) and default == ours.default

@@ -8,7 +8,8 @@ from kernel.tools import Tool
 from tests.seeds.contracts import HERE, Action, Contract, Param, contracts, fences, sections, tabled
 from tests.seeds.deviations import found, written
 
-PENDING = {"notes", "sessions", "scopes"}
+# Dialects that lack some of their tools yet.
+PENDING = {"notes", "sessions", "brain", "scopes"}
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACTS = contracts()
@@ -90,6 +91,12 @@ def built() -> dict[str, tuple[Tool, ...]]:
     from kernel.app import DIALECTS  # here, so that the parser is tested even while the rest does not import
 
     return {dialect.name: dialect.tools for dialect in DIALECTS}
+
+
+def there(dialect: str) -> tuple[Contract, ...]:
+    """The contracts of the tools that are there."""
+    names = {tool.name for tool in built().get(dialect, ())}
+    return tuple(tool for tool in CONTRACTS[dialect] if tool.name in names)
 
 
 def test_the_documents_are_kept_byte_for_byte() -> None:
@@ -238,22 +245,23 @@ def test_every_example_of_an_action_keeps_to_the_table_of_that_action() -> None:
 
 
 def test_every_dialect_is_either_built_or_pending() -> None:
-    assert set(built()) & set(CONTRACTS) == set(CONTRACTS) - PENDING
+    whole = {name for name in set(built()) & set(CONTRACTS) if there(name) == CONTRACTS[name]}
+    assert whole == set(CONTRACTS) - PENDING
     assert set(CONTRACTS) >= PENDING
 
 
 def test_every_tool_has_a_name_of_its_own() -> None:
     names = [tool.name for tools in built().values() for tool in tools]
-    waiting = [tool.name for dialect in PENDING for tool in CONTRACTS[dialect]]
+    waiting = [tool.name for dialect in PENDING for tool in CONTRACTS[dialect] if tool not in there(dialect)]
 
     assert sorted(names + waiting) == sorted(set(names + waiting))
 
 
 def test_the_table_of_deviations_lists_exactly_those_there_are() -> None:
     tools = built()
-    there = {row for name in set(CONTRACTS) - PENDING for row in found(CONTRACTS[name], tools[name])}
+    differences = {row for name in CONTRACTS if there(name) for row in found(there(name), tools[name])}
     listed, unreasoned = written((ROOT / "handlers" / "README.md").read_text(encoding="utf-8"))
 
-    missing = [f"| {' | '.join(row)} | why? |" for row in sorted(there - listed)]
-    untrue = [f"| {' | '.join(row)} |" for row in sorted(listed - there)]
+    missing = [f"| {' | '.join(row)} | why? |" for row in sorted(differences - listed)]
+    untrue = [f"| {' | '.join(row)} |" for row in sorted(listed - differences)]
     assert (missing, untrue, unreasoned) == ([], [], [])

@@ -119,6 +119,94 @@ def tables(plan: list[str]) -> list[str]:
         ("paths.content", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.page", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
         ("paths.count", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+        (
+            "scopes.entries.get",
+            [
+                "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.entries.find",
+            [
+                "SCAN s VIRTUAL TABLE",
+                "SEARCH e USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.entries.find_as_of",
+            [
+                "SCAN s VIRTUAL TABLE",
+                "SEARCH e USING INDEX scopes_entry_by_name (kind=? AND name=? AND scope=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)",
+            ],
+        ),
+        (
+            "scopes.entries.list_in",
+            [
+                "SEARCH e USING INDEX scopes_entry_by_scope (kind=? AND scope=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.entries.list_all",
+            [
+                "SEARCH e USING INDEX scopes_entry_by_kind (kind=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.entries.list_chain",
+            [
+                "SCAN s VIRTUAL TABLE",
+                "SEARCH e USING INDEX scopes_entry_by_scope (kind=? AND scope=?)",
+                "SCAN n VIRTUAL TABLE",
+                "SEARCH x USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.entries.holder",
+            ["SEARCH scopes_entry USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)"],
+        ),
+        ("scopes.entries.latest", ["SEARCH scopes_version USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)"]),
+        (
+            "scopes.entries.versions",
+            ["SEARCH scopes_version USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)"],
+        ),
+        (
+            "scopes.chain.above_session",
+            [
+                "SEARCH s USING INDEX sqlite_autoindex_scopes_session_1 (id=?)",
+                "SEARCH p USING INDEX sqlite_autoindex_scopes_project_1 (id=?)",
+            ],
+        ),
+        ("scopes.places.named", ["SEARCH scopes_project USING INDEX scopes_project_by_name (fold=?)"]),
+        ("scopes.places.projects_of", ["SEARCH scopes_project USING INDEX scopes_project_by_org (org_id=?)"]),
+        ("scopes.places.sessions_of", ["SEARCH scopes_session USING INDEX scopes_session_by_project (project_id=?)"]),
+        (
+            "scopes.tags.of_entry",
+            [
+                "SEARCH m USING COVERING INDEX sqlite_autoindex_scopes_entry_tag_2 (entry_id=? AND entry_type=?)",
+                "SEARCH t USING INDEX sqlite_autoindex_scopes_tag_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.relations.from_source",
+            ["SEARCH scopes_relation USING INDEX sqlite_autoindex_scopes_relation_2 (source_id=?)"],
+        ),
+        (
+            "scopes.relations.to_target",
+            ["SEARCH scopes_relation USING INDEX scopes_relation_by_target (target_id=?)"],
+        ),
+        ("scopes.locks.get", ["SEARCH scopes_lock USING INDEX sqlite_autoindex_scopes_lock_2 (file_path=?)"]),
+        ("scopes.locks.purge", ["SEARCH scopes_lock USING INDEX scopes_lock_by_expiry (expires_at<?)"]),
+        (
+            "scopes.locks.broken",
+            ["SEARCH scopes_lock_event USING INDEX scopes_lock_event_by_path (file_path=? AND operation=?)"],
+        ),
+        ("scopes.conflicts.list", ["SEARCH scopes_conflict USING INDEX scopes_conflict_by_time (resolved=?)"]),
     ],
 )  # fmt: skip
 def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key: str, wanted: list[str]) -> None:
@@ -131,8 +219,10 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
 @pytest.mark.parametrize(
     "key",
     [
-        "kernel.evidence.sketches", "kernel.history.read", "paths.page", "brain.memories.page", "brain.entities.page",
-        "brain.notes.page", "brain.resources.page", "brain.links.every",
+        "kernel.evidence.sketches", "kernel.history.read", "paths.page", "scopes.entries.list_in",
+         "scopes.entries.list_all", "scopes.entries.versions", "scopes.entries.latest", "scopes.places.projects_of",
+        "scopes.places.sessions_of", "scopes.locks.broken", "scopes.conflicts.list", "brain.memories.page",
+        "brain.entities.page", "brain.notes.page", "brain.resources.page", "brain.links.every",
     ],
 )  # fmt: skip
 def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:

@@ -1,0 +1,66 @@
+"""Conflicts between versions that were written too close to each other (seed 000): list and resolve them."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from handlers.scopes import faults
+from handlers.scopes.fields import Id, Label, Limit, Offset, Said, clean, window
+from handlers.scopes.kinds import EntryType
+from handlers.scopes.shapes import Conflict, Count, rows_of
+from kernel.store import Tx
+
+_conflict = rows_of(Conflict, "resolved", bool)
+
+
+class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Conflicts, oldest first."""
+
+    entry_type: EntryType | None = None
+    resolved: Annotated[bool | None, Meta(description="Resolved ones instead of unresolved ones")] = False
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The conflict to mark as resolved; the versions stay as they are."""
+
+    id: Id
+    resolution: Annotated[Said, Meta(description="How it was resolved")]
+    resolved_by: Annotated[Label | None, Meta(description="Who resolved it")] = None
+
+
+class ConflictList(Struct):
+    """Answer of list."""
+
+    conflicts: list[Conflict]
+    meta: Count
+
+
+class ConflictResolved(Struct):
+    """Answer of resolve."""
+
+    success: bool
+    conflict: Conflict
+
+
+READS = (ListConflicts,)
+
+
+def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> ConflictList | ConflictResolved:
+    """Manage version conflicts."""
+    clean(request)
+    if isinstance(request, ListConflicts):
+        found = tx.all(
+            "scopes.conflicts.list", _conflict,
+            resolved=bool(request.resolved), entry_type=request.entry_type,
+            **window(request.limit, request.offset),
+        )  # fmt: skip
+        return ConflictList(found, Count(len(found)))
+    resolved = tx.one(
+        "scopes.conflicts.resolve", _conflict,
+        id=request.id, resolution=request.resolution, resolved_by=request.resolved_by, now=tx.now,
+    )  # fmt: skip
+    if resolved is None:
+        raise faults.not_found("Conflict", request.id)
+    return ConflictResolved(True, resolved)

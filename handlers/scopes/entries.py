@@ -1,0 +1,213 @@
+"""Tools, guidelines and knowledge as rows: one implementation, versions that are only ever added to."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from handlers.scopes import asks, faults
+from handlers.scopes.chain import GLOBAL, check, key, scope_of
+from handlers.scopes.fields import moment
+from handlers.scopes.kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, indexed
+from handlers.scopes.shapes import EntryRow, VersionRow, dumps, entry_and_version
+from kernel import history, index
+from kernel.store import Tx
+from kernel.tools import Source
+
+CLASH = timedelta(seconds=5)
+_BLANK: Mapping[str, Any] = dict.fromkeys(
+    (
+        "description", "parameters", "examples", "constraints", "content", "rationale", "source", "confidence",
+        "valid_until",
+    )
+)  # fmt: skip
+_JSON = {"parameters", "examples"}
+_USUAL: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
+_KIND_OF: Mapping[type, Kind] = {asks.AddTool: TOOL, asks.AddGuideline: GUIDELINE, asks.AddKnowledge: KNOWLEDGE}
+
+Pair = tuple[EntryRow, VersionRow]
+
+
+class _Latest(NamedTuple):
+    id: str
+    version_num: int
+    created_at: str
+
+
+def add(tx: Tx, kind: Kind, request: asks.Add) -> Pair:
+    """A new entry with its first version; refused where its name is taken in its scope."""
+    scope_id = scope_of(request.scope_type, request.scope_id)
+    check(tx, request.scope_type, scope_id)
+    name, said = _name(request), _said(kind, request)
+    entry_id, version_id = tx.new_id(kind.prefix), tx.new_id(kind.version_prefix)
+    added = tx.one(
+        "scopes.entries.add", str,
+        id=entry_id, kind=kind.name, scope_type=request.scope_type, scope_id=scope_id, name=name,
+        category=request.category, priority=_first(request, "priority"), version_id=version_id, now=tx.now,
+        created_by=request.created_by,
+    )  # fmt: skip
+    if added is None:
+        raise _taken(tx, kind, name, key(request.scope_type, scope_id))
+    tx.run(
+        "scopes.entries.add_version", id=version_id, entry_id=entry_id, version_num=1, now=tx.now, conflict_flag=0,
+        created_by=request.created_by, change_reason="Initial version", **said,
+    )  # fmt: skip
+    after = get(tx, kind, entry_id)
+    _remember(tx, kind, "added", None, after)
+    return after
+
+
+def update(tx: Tx, kind: Kind, request: asks.Update) -> Pair:
+    """A new version of an entry; one that follows another too soon, and may not know it, is recorded as a conflict."""
+    before = get(tx, kind, request.id)
+    _expect(before[1], request.expected_version)
+    latest = tx.one("scopes.entries.latest", _Latest, id=request.id) or _Latest("", 0, tx.now)
+    clash = request.expected_version is None and soon(latest.created_at, tx.now)
+    version_id = tx.new_id(kind.version_prefix)
+    tx.run(
+        "scopes.entries.add_version", id=version_id, entry_id=request.id, version_num=latest.version_num + 1,
+        now=tx.now, conflict_flag=clash, created_by=request.updated_by, change_reason=request.change_reason,
+        **_said(kind, request, before[1]),
+    )  # fmt: skip
+    tx.run(
+        "scopes.entries.point", id=request.id, version_id=version_id,
+        category=getattr(request, "category", None), priority=getattr(request, "priority", None),
+    )  # fmt: skip
+    if clash:
+        tx.run(
+            "scopes.entries.clash", id=tx.new_id("conf"), entry_type=kind.name, entry_id=request.id,
+            version_a_id=latest.id, version_b_id=version_id, now=tx.now,
+        )  # fmt: skip
+    after = get(tx, kind, request.id)
+    _remember(tx, kind, "updated", before, after, request.change_reason)
+    return after
+
+
+def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
+    """Takes an entry out of use, which frees its name; nothing happens to one that is inactive already."""
+    before = get(tx, kind, entry_id)
+    if not before[0].is_active:
+        return
+    tx.run("scopes.entries.deactivate", id=entry_id, now=tx.now)
+    history.append(tx, kind.space, entry_id, "deactivated", before=text_of(*before))
+    index.drop(tx, kind.space, entry_id)
+
+
+def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> Pair:
+    """An entry, active or not, with its current version or that of a time; refused where there is none."""
+    if at is None:
+        found = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
+    else:
+        found = tx.one("scopes.entries.get_as_of", entry_and_version, id=entry_id, kind=kind.name, at=at)
+    if found is None:
+        raise faults.not_found(kind.missing, entry_id)
+    return found
+
+
+def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> Pair | None:
+    """The active entry of a name in the first of the scopes that has one, now or at a time."""
+    keys = msgspec.json.encode(scopes).decode()
+    if at is None:
+        return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=keys)
+    return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=keys, at=at)
+
+
+def of_scope(tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, shown: Mapping[str, Any]) -> list[Pair]:
+    """A page of the entries of one scope, of all scopes of a type, or of all; `shown` is category, inactive, page."""
+    if scope_type == GLOBAL or (scope_type and scope_id):
+        return tx.all(
+            "scopes.entries.list_in", entry_and_version, kind=kind.name, scope=key(scope_type, scope_id), **shown
+        )
+    return tx.all(
+        "scopes.entries.list_all", entry_and_version, kind=kind.name, scope_type=scope_type, scope_id=scope_id, **shown
+    )
+
+
+def of_chain(tx: Tx, kind: Kind, scopes: Sequence[str], shown: Mapping[str, Any]) -> list[Pair]:
+    """A page of the entries that a chain of scopes sees, each name once."""
+    keys = msgspec.json.encode(scopes).decode()
+    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=keys, **shown)
+
+
+def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:
+    """Every version of an entry, or those there were at a time, newest first; refused for an id without an entry."""
+    get(tx, kind, entry_id)
+    return tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
+
+
+def sources(tx: Tx) -> list[Source]:
+    """Every active entry as the index must hold it."""
+    pairs = tx.all("scopes.entries.everything", entry_and_version)
+    return [Source(KINDS[row.kind].space, row.id, scope_key(row), text_of(row, current)) for row, current in pairs]
+
+
+def texts(request: Struct) -> list[str]:
+    """What a call that adds an entry will embed; a call of another action names nothing."""
+    kind = _KIND_OF.get(type(request))
+    if kind is None:
+        return []
+    said = {field: getattr(request, field) for field in kind.said}
+    return [indexed(kind, _name(request), said)]
+
+
+def scope_key(row: EntryRow) -> str:
+    """The scope of an entry as the index has it."""
+    return key(row.scope_type, row.scope_id)
+
+
+def text_of(row: EntryRow, current: VersionRow) -> str:
+    """The text an entry is found by."""
+    return indexed(KINDS[row.kind], row.name, current._asdict())
+
+
+def soon(earlier: str, later: str) -> bool:
+    """Whether two times of the store are less than five seconds apart, whatever the zone of the host."""
+    return abs(datetime.fromisoformat(later) - datetime.fromisoformat(earlier)) < CLASH
+
+
+def _name(request: Any) -> str:
+    return request.title if isinstance(request, asks.AddKnowledge) else request.name
+
+
+def _first(request: Any, field: str) -> Any:
+    """What a new entry says in a field: what is given, or what is usual."""
+    given = getattr(request, field, None)
+    return _USUAL.get(field) if given is None and hasattr(request, field) else given
+
+
+def _said(kind: Kind, request: asks.Add | asks.Update, before: VersionRow | None = None) -> dict[str, Any]:
+    """The columns of a new version: what is given, else what the version before it says."""
+    said = dict(_BLANK)
+    for field in kind.fields:
+        given = getattr(request, field)
+        if given is None:
+            said[field] = _first(request, field) if before is None else getattr(before, field)
+        elif field == "valid_until":
+            said[field] = moment("validUntil", given)
+        else:
+            said[field] = dumps(given) if field in _JSON else given
+    return said
+
+
+def _expect(current: VersionRow, expected: int | None) -> None:
+    if expected is not None and expected != current.version_num:
+        raise faults.conflict(
+            f"Version conflict: expectedVersion is {expected}, the current version is {current.version_num}",
+            field="expectedVersion", expectedVersion=expected, currentVersion=current.version_num,
+            currentVersionId=current.id,
+        )  # fmt: skip
+
+
+def _taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:
+    holder = tx.one("scopes.entries.holder", str, kind=kind.name, name=name, scope=scope)
+    return faults.exists(kind.missing, name, scope, kind.heading, holder)
+
+
+def _remember(tx: Tx, kind: Kind, operation: str, before: Pair | None, after: Pair, reason: str | None = None) -> None:
+    row, text = after[0], text_of(*after)
+    said = None if before is None else text_of(*before)
+    history.append(tx, kind.space, row.id, operation, before=said, after=text, reason=reason)
+    if row.is_active:
+        index.put(tx, kind.space, row.id, text, scope=scope_key(row))

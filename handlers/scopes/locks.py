@@ -1,0 +1,253 @@
+"""File locks between agents (seed 000): one holder, an end by the server's clock, a fencing number in each checkout."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from handlers.scopes import faults
+from handlers.scopes.chain import check
+from handlers.scopes.fields import Id, Object, Text, clean
+from handlers.scopes.shapes import dumps, loads, rows_of
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.text import utc_time
+
+USUAL_SECONDS = 3600
+MOST_SECONDS = 86_400
+AUDIT = 10
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
+_STEP_UP = re.compile(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
+FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=4096)]
+AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=1024)]
+SessionId = Annotated[Id | None, Meta(description="Session reference")]
+ProjectId = Annotated[Id | None, Meta(description="Project reference")]
+
+
+class Checkout(Struct, tag="checkout", tag_field="action", forbid_unknown_fields=True):
+    """The file to lock, and for whom; the holder may check out again, which extends the lock."""
+
+    file_path: FilePath
+    agent_id: AgentId
+    session_id: SessionId = None
+    project_id: ProjectId = None
+    expires_in: Annotated[
+        Annotated[float, Meta(ge=0, le=MOST_SECONDS)] | None,
+        Meta(description="Lock timeout in seconds; 0 for a lock that does not expire"),
+    ] = USUAL_SECONDS
+    metadata: Annotated[Object | None, Meta(description="Additional metadata")] = None
+
+
+class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=True):
+    """The lock to release."""
+
+    file_path: FilePath
+    agent_id: AgentId
+    fencing_token: Annotated[
+        Annotated[int, Meta(ge=0, le=2**53)] | None,
+        Meta(description="fencingToken of the checkout; refused if the file was checked out again since"),
+    ] = None
+
+
+class Status(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
+    """The file to ask about."""
+
+    file_path: FilePath
+
+
+class ListLocks(Struct, tag="list", tag_field="action", forbid_unknown_fields=True):
+    """Which locks to list; every field given has to fit."""
+
+    project_id: ProjectId = None
+    session_id: SessionId = None
+    agent_id: AgentId | None = None
+
+
+class ForceUnlock(Struct, tag="force_unlock", tag_field="action", forbid_unknown_fields=True):
+    """The lock to break, by whom and why."""
+
+    file_path: FilePath
+    agent_id: AgentId
+    reason: Annotated[Text | None, Meta(description="Why the lock is broken")] = None
+
+
+class Lock(Struct, rename="camel"):
+    """Who holds a file until when; a later checkout of any file has a greater `fencing_token`."""
+
+    id: str
+    file_path: str
+    checked_out_by: str
+    session_id: str | None
+    project_id: str | None
+    checked_out_at: str
+    expires_at: str | None
+    metadata: Object | None
+    fencing_token: int
+
+
+_lock = rows_of(Lock, "metadata", loads)
+
+
+class CheckedOut(Struct):
+    """Answer of checkout."""
+
+    success: bool
+    lock: Lock
+
+
+class Released(Struct):
+    """Answer of checkin and force_unlock."""
+
+    success: bool
+    message: str
+
+
+class Broken(Struct, rename="camel"):
+    """One lock that was broken: by whom, whose it was, and why."""
+
+    agent_id: str
+    holder: str
+    reason: str | None
+    at: str
+
+
+class LockStatus(Struct, rename="camel"):
+    """Answer of status; `force_unlocks` are the last ten of the file, newest first, absent where there are none."""
+
+    success: bool
+    is_locked: bool
+    lock: Lock | None
+    force_unlocks: list[Broken] | UnsetType = UNSET
+
+
+class LockList(Struct):
+    """Answer of list."""
+
+    success: bool
+    locks: list[Lock]
+    count: int
+
+
+READS = (Status, ListLocks)
+
+
+def memory_file_lock(
+    tx: Tx, request: Checkout | Checkin | Status | ListLocks | ForceUnlock
+) -> CheckedOut | Released | LockStatus | LockList:
+    """Manage file locks for multi-agent coordination."""
+    clean(request)
+    if isinstance(request, ListLocks):
+        locks = tx.all(
+            "scopes.locks.list", _lock,
+            project_id=request.project_id, session_id=request.session_id, agent_id=request.agent_id, now=tx.now,
+        )  # fmt: skip
+        return LockList(True, locks, len(locks))
+    _check_path(request.file_path)
+    if isinstance(request, Checkout):
+        return CheckedOut(True, _checkout(tx, request))
+    if isinstance(request, Checkin):
+        return _checkin(tx, request)
+    if isinstance(request, ForceUnlock):
+        return _force(tx, request)
+    held = _held(tx, request.file_path)
+    broken = tx.all("scopes.locks.broken", Broken, path=request.file_path, limit=AUDIT)
+    return LockStatus(True, held is not None, held, broken or UNSET)
+
+
+def _checkout(tx: Tx, request: Checkout) -> Lock:
+    if request.session_id is not None:
+        check(tx, "session", request.session_id, "session_id")
+    if request.project_id is not None:
+        check(tx, "project", request.project_id, "project_id")
+    tx.run("scopes.locks.note_expired", now=tx.now)
+    tx.run("scopes.locks.purge", now=tx.now)
+    fence = _note(tx, request.file_path, "checkout", request.agent_id, request.agent_id)
+    lock = tx.one(
+        "scopes.locks.take", _lock,
+        id=tx.new_id("lock"), path=request.file_path, agent_id=request.agent_id, session_id=request.session_id,
+        project_id=request.project_id, now=tx.now, expires_at=_end(tx.now, request.expires_in),
+        metadata=dumps(request.metadata), fence=fence,
+    )  # fmt: skip
+    if lock is None:
+        held = _held(tx, request.file_path)
+        raise _locked(f"File {request.file_path} is already locked by agent {held and held.checked_out_by}", held)
+    return lock
+
+
+def _checkin(tx: Tx, request: Checkin) -> Released:
+    path, agent = request.file_path, request.agent_id
+    lock = tx.one("scopes.locks.get", _lock, path=path)
+    if lock is None or (lock.checked_out_by != agent and _over(lock, tx.now)):
+        raise _unlocked(path)
+    if lock.checked_out_by != agent:
+        raise _locked(f"File {path} is locked by agent {lock.checked_out_by}, not {agent}", lock)
+    if _over(lock, tx.now):
+        raise faults.conflict(
+            f"File {path} is not locked: the lock of agent {agent} expired at {lock.expires_at}", faults.EXPIRED,
+            field="file_path", expiresAt=lock.expires_at,
+        )  # fmt: skip
+    if request.fencing_token is not None and request.fencing_token != lock.fencing_token:
+        raise faults.conflict(
+            f"File {path} was checked out again: its fencing token is {lock.fencing_token}, "
+            f"not {request.fencing_token}",
+            field="fencing_token", fencingToken=lock.fencing_token,
+        )  # fmt: skip
+    tx.run("scopes.locks.release", path=path)
+    _note(tx, path, "checkin", agent, agent, lock.fencing_token)
+    return Released(True, f"File {path} checked in successfully")
+
+
+def _force(tx: Tx, request: ForceUnlock) -> Released:
+    path = request.file_path
+    held = _held(tx, path)
+    if held is None:
+        raise _unlocked(path)
+    tx.run("scopes.locks.release", path=path)
+    _note(tx, path, "force_unlock", request.agent_id, held.checked_out_by, held.fencing_token, request.reason)
+    return Released(True, f"File {path} force unlocked by {request.agent_id}")
+
+
+def _held(tx: Tx, path: str) -> Lock | None:
+    """The lock on a file, unless its time is over."""
+    lock = tx.one("scopes.locks.get", _lock, path=path)
+    return None if lock is None or _over(lock, tx.now) else lock
+
+
+def _over(lock: Lock, now: str) -> bool:
+    return lock.expires_at is not None and lock.expires_at <= now
+
+
+def _note(
+    tx: Tx, path: str, operation: str, agent: str, holder: str, fence: int | None = None, reason: str | None = None
+) -> int:
+    """Records what happened to the lock of a file; the number of the record."""
+    number = tx.one(
+        "scopes.locks.note", int,
+        path=path, operation=operation, agent_id=agent, holder=holder, fence=fence, reason=reason, now=tx.now,
+    )  # fmt: skip
+    return number or 0
+
+
+def _end(now: str, seconds: float | None) -> str | None:
+    wanted = USUAL_SECONDS if seconds is None else seconds
+    end = datetime.fromisoformat(now) + timedelta(seconds=wanted)
+    return utc_time(end.isoformat()) if wanted else None
+
+
+def _check_path(path: str) -> None:
+    if not _ABSOLUTE.match(path):
+        raise faults.invalid("file_path", "must be absolute", "give the full path from the root")
+    if _STEP_UP.search(path):
+        raise faults.invalid("file_path", "must not hold .. segments", "give the path it stands for")
+    if "\r" in path or "\n" in path:
+        raise faults.invalid("file_path", "must not hold line breaks")
+
+
+def _locked(message: str, lock: Lock | None) -> Fault:
+    who = {"lockedBy": lock.checked_out_by, "expiresAt": lock.expires_at} if lock else {}
+    return faults.conflict(message, faults.LOCKED, field="file_path", **who)
+
+
+def _unlocked(path: str) -> Fault:
+    return Fault("not_found", f"File {path} is not locked", faults.NOT_LOCKED, {"field": "file_path"})

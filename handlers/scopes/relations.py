@@ -1,0 +1,121 @@
+"""Explicit links between entries (seed 000)."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from handlers.scopes import faults
+from handlers.scopes.ends import EndType, check_end
+from handlers.scopes.fields import Id, Label, Limit, Offset, clean, window
+from handlers.scopes.shapes import Count, Done, Relation
+from kernel import history
+from kernel.store import Tx
+
+RELATIONS = "scopes:relations"
+RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]
+_ENDS = ("source_type", "source_id", "target_type", "target_id", "relation_type")
+_WHICH = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
+
+
+class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The link to make."""
+
+    source_type: EndType
+    source_id: Id
+    target_type: EndType
+    target_id: Id
+    relation_type: RelationType
+    created_by: Annotated[Label | None, Meta(description="Creator identifier")] = None
+
+
+class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Which links to list; every field given has to fit."""
+
+    source_type: EndType | None = None
+    source_id: Id | None = None
+    target_type: EndType | None = None
+    target_id: Id | None = None
+    relation_type: RelationType | None = None
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The link to delete, by its id or by all five of its fields."""
+
+    id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
+    source_type: EndType | None = None
+    source_id: Id | None = None
+    target_type: EndType | None = None
+    target_id: Id | None = None
+    relation_type: RelationType | None = None
+
+
+class RelationCreated(Struct):
+    """Answer of create; a link that was there is given as it is."""
+
+    success: bool
+    relation: Relation
+
+
+class RelationList(Struct):
+    """Answer of list."""
+
+    relations: list[Relation]
+    meta: Count
+
+
+READS = (ListRelations,)
+
+
+def memory_relation(
+    tx: Tx, request: CreateRelation | ListRelations | DeleteRelation
+) -> RelationCreated | RelationList | Done:
+    """Create explicit links between entries."""
+    clean(request)
+    if isinstance(request, CreateRelation):
+        check_end(tx, request.source_type, request.source_id, "sourceId")
+        check_end(tx, request.target_type, request.target_id, "targetId")
+        return RelationCreated(True, relate(tx, _five(request), request.created_by))
+    if isinstance(request, DeleteRelation):
+        return Done(_delete(tx, request))
+    relations = _list(tx, request)
+    return RelationList(relations, Count(len(relations)))
+
+
+def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relation:
+    """The link between two ends, made if there is none."""
+    made = tx.one("scopes.relations.add", Relation, id=tx.new_id("rel"), now=tx.now, created_by=created_by, **ends)
+    found = made or tx.one("scopes.relations.get", Relation, **ends)
+    if found is None:
+        raise faults.not_found("Relation", str(ends["source_id"]), "sourceId")
+    return found
+
+
+def _list(tx: Tx, request: ListRelations) -> list[Relation]:
+    shown = {**_five(request), **window(request.limit, request.offset)}
+    if request.source_id is not None:
+        return tx.all("scopes.relations.from_source", Relation, **shown)
+    if request.target_id is not None:
+        return tx.all("scopes.relations.to_target", Relation, **shown)
+    del shown["source_id"], shown["target_id"]
+    return tx.all("scopes.relations.list", Relation, **shown)
+
+
+def _delete(tx: Tx, request: DeleteRelation) -> bool:
+    if request.id is not None:
+        gone = tx.one("scopes.relations.delete", Relation, id=request.id)
+    else:
+        ends = _five(request)
+        if None in ends.values():
+            raise faults.invalid("id", _WHICH)
+        gone = tx.one("scopes.relations.delete_ends", Relation, **ends)
+    if gone is None:
+        return False
+    history.append(tx, RELATIONS, gone.id, "deleted", before=msgspec.json.encode(gone).decode())
+    return True
+
+
+def _five(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:
+    return {name: getattr(request, name) for name in _ENDS}

@@ -1,0 +1,160 @@
+"""Tags, and the entries marked with them (seed 000)."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from handlers.scopes import faults
+from handlers.scopes.ends import EndType, check_end
+from handlers.scopes.fields import Id, Limit, Name, Offset, Text, clean, window
+from handlers.scopes.shapes import Count, Done, EntryTag, Tag, rows_of
+from kernel import history
+from kernel.store import Tx
+
+TAGS = "scopes:tags"
+Category = Literal["language", "domain", "category", "meta", "custom"]
+EntryType = Annotated[EndType, Meta(description="What the entry is")]
+EntryId = Annotated[Id, Meta(description="Entry ID")]
+TagId = Annotated[Id | None, Meta(description="Tag ID (this or tagName)")]
+TagName = Annotated[Name | None, Meta(description="Tag name (attach creates it if it doesn't exist)")]
+_tag = rows_of(Tag, "is_predefined", bool)
+
+
+class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new tag, or the one that has the name."""
+
+    name: Annotated[Name, Meta(description="Tag name (unique)")]
+    category: Category | None = None
+    description: Annotated[Text | None, Meta(description="Tag description")] = None
+
+
+class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Tags in the order they came."""
+
+    category: Category | None = None
+    is_predefined: bool | None = None
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """An entry to mark, and with what."""
+
+    entry_type: EntryType
+    entry_id: EntryId
+    tag_id: TagId = None
+    tag_name: TagName = None
+
+
+class Detach(Struct, tag="detach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """An entry to take a tag from."""
+
+    entry_type: EntryType
+    entry_id: EntryId
+    tag_id: TagId = None
+    tag_name: TagName = None
+
+
+class ForEntry(Struct, tag="for_entry", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The entry whose tags to list."""
+
+    entry_type: EntryType
+    entry_id: EntryId
+
+
+class TagCreated(Struct):
+    """Answer of create; `existed` says that the name was taken and whose tag this is."""
+
+    success: bool
+    tag: Tag
+    existed: bool
+
+
+class TagList(Struct):
+    """Answer of list."""
+
+    tags: list[Tag]
+    meta: Count
+
+
+class TagsOfEntry(Struct):
+    """Answer of for_entry."""
+
+    tags: list[Tag]
+
+
+class Attached(Struct, rename="camel"):
+    """Answer of attach."""
+
+    success: bool
+    entry_tag: EntryTag
+
+
+READS = (ListTags, ForEntry)
+
+
+def memory_tag(
+    tx: Tx, request: CreateTag | ListTags | Attach | Detach | ForEntry
+) -> TagCreated | TagList | Attached | Done | TagsOfEntry:
+    """Manage tags for categorizing entries."""
+    clean(request)
+    if isinstance(request, CreateTag):
+        tag, existed = create(tx, request.name, request.category or "custom", request.description)
+        return TagCreated(True, tag, existed)
+    if isinstance(request, ListTags):
+        shown = window(request.limit, request.offset)
+        tags = tx.all("scopes.tags.list", _tag, category=request.category, predefined=request.is_predefined, **shown)
+        return TagList(tags, Count(len(tags)))
+    if isinstance(request, Detach):
+        return Done(_detach(tx, request))
+    check_end(tx, request.entry_type, request.entry_id, "entryId")
+    if isinstance(request, Attach):
+        return Attached(True, attach(tx, request.entry_type, request.entry_id, _given(tx, request)))
+    return TagsOfEntry(tx.all("scopes.tags.of_entry", _tag, type=request.entry_type, id=request.entry_id))
+
+
+def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
+    """The tag of a name, made if there is none, and whether it was there."""
+    made = tx.one(
+        "scopes.tags.add", _tag,
+        id=tx.new_id("tag"), name=name, fold=name.casefold(), category=category, description=description, now=tx.now,
+    )  # fmt: skip
+    found = made or tx.one("scopes.tags.named", _tag, name=name)
+    if found is None:
+        raise faults.not_found("Tag", name, "tagName")
+    return found, made is None
+
+
+def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
+    """Marks an entry with a tag; a mark that is there stays as it is."""
+    mark = {"type": entry_type, "entry_id": entry_id, "tag_id": tag_id}
+    made = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), now=tx.now, **mark)
+    found = made or tx.one("scopes.tags.attached", EntryTag, **mark)
+    if found is None:
+        raise faults.not_found("Tag", tag_id, "tagId")
+    return found
+
+
+def _given(tx: Tx, request: Attach) -> str:
+    """The id of the tag to attach, which a name brings into being."""
+    if request.tag_id is not None:
+        if tx.one("scopes.tags.get", _tag, id=request.tag_id) is None:
+            raise faults.not_found("Tag", request.tag_id, "tagId")
+        return request.tag_id
+    if request.tag_name is None:
+        raise faults.invalid("tagId", "either tagId or tagName is required")
+    return create(tx, request.tag_name)[0].id
+
+
+def _detach(tx: Tx, request: Detach) -> bool:
+    if request.tag_id is None and request.tag_name is None:
+        raise faults.invalid("tagId", "either tagId or tagName is required")
+    gone = tx.one(
+        "scopes.tags.detach", EntryTag,
+        type=request.entry_type, entry_id=request.entry_id, tag_id=request.tag_id, name=request.tag_name,
+    )  # fmt: skip
+    if gone is None:
+        return False
+    history.append(tx, TAGS, gone.id, "detached", before=msgspec.json.encode(gone).decode())
+    return True

@@ -1,0 +1,17 @@
+-- name: above_session
+-- The project of a session and the organization of that project.
+SELECT s.project_id, p.org_id
+FROM scopes_session AS s
+LEFT JOIN scopes_project AS p ON p.id = s.project_id
+WHERE s.id = :id;
+
+-- name: above_project
+SELECT NULL AS project_id, org_id FROM scopes_project WHERE id = :id;
+
+-- name: exists
+SELECT CASE :type
+    WHEN 'org' THEN EXISTS (SELECT 1 FROM scopes_org WHERE id = :id)
+    WHEN 'project' THEN EXISTS (SELECT 1 FROM scopes_project WHERE id = :id)
+    WHEN 'session' THEN EXISTS (SELECT 1 FROM scopes_session WHERE id = :id)
+    ELSE 0
+END;

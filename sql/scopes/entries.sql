@@ -1,0 +1,172 @@
+-- name: add
+-- Gives the id back only if the name was free in its scope.
+INSERT INTO scopes_entry (
+    id, kind, scope_type, scope_id, name, category, priority, current_version_id, created_at, created_by
+)
+VALUES (:id, :kind, :scope_type, :scope_id, :name, :category, :priority, :version_id, :now, :created_by)
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: holder
+-- Who has the name.
+SELECT id FROM scopes_entry
+WHERE kind = :kind AND name = :name AND scope = :scope AND deactivated_at IS NULL
+ORDER BY twin
+LIMIT 1;
+
+-- name: add_version
+INSERT INTO scopes_version (
+    id, entry_id, version_num, description, parameters, examples, constraints, content, rationale, source, confidence,
+    valid_until, created_at, created_by, change_reason, conflict_flag
+)
+VALUES (
+    :id, :entry_id, :version_num, :description, :parameters, :examples, :constraints, :content, :rationale, :source,
+    :confidence, :valid_until, :now, :created_by, :change_reason, :conflict_flag
+);
+
+-- name: point
+-- Makes a version the current one; category and priority stay where none is given.
+UPDATE scopes_entry
+SET current_version_id = :version_id,
+    category = coalesce(:category, category),
+    priority = coalesce(:priority, priority)
+WHERE id = :id;
+
+-- name: deactivate
+UPDATE scopes_entry SET deactivated_at = :now WHERE id = :id;
+
+-- name: latest
+-- The newest version of an entry, which need not be the current one after an import.
+SELECT id, version_num, created_at FROM scopes_version WHERE entry_id = :id ORDER BY version_num DESC LIMIT 1;
+
+-- name: get
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM scopes_entry AS e
+JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE e.id = :id AND e.kind = :kind;
+
+-- name: get_as_of
+-- The entry as it stood at a time, with the version of that time.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
+    e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM scopes_entry AS e
+JOIN scopes_version AS v ON v.entry_id = e.id
+WHERE e.id = :id AND e.kind = :kind AND v.created_at <= :at
+ORDER BY v.version_num DESC
+LIMIT 1;
+
+-- name: find
+-- The active entry of a name in the nearest of the scopes, which come nearest first.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.name = :name AND e.scope = s.value AND e.deactivated_at IS NULL
+CROSS JOIN scopes_version AS v ON v.id = e.current_version_id
+ORDER BY s.key, e.twin
+LIMIT 1;
+
+-- name: find_as_of
+-- The same at a time.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
+    e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.name = :name AND e.scope = s.value
+CROSS JOIN scopes_version AS v ON v.entry_id = e.id
+WHERE v.created_at <= :at AND (e.deactivated_at IS NULL OR e.deactivated_at > :at)
+ORDER BY s.key, e.twin, e.seq DESC, v.version_num DESC
+LIMIT 1;
+
+-- name: list_all
+-- Of every scope, or of those of a type or an id; guidelines of high priority first, the rest in the order they came.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM scopes_entry AS e
+JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE
+    e.kind = :kind
+    AND (:scope_type IS NULL OR e.scope_type = :scope_type)
+    AND (:scope_id IS NULL OR e.scope_id = :scope_id)
+    AND (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL)
+ORDER BY e.priority DESC, e.seq
+LIMIT :limit OFFSET :offset;
+
+-- name: list_in
+-- Of one scope.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM scopes_entry AS e
+JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE
+    e.kind = :kind
+    AND e.scope = :scope
+    AND (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL)
+ORDER BY e.priority DESC, e.seq
+LIMIT :limit OFFSET :offset;
+
+-- name: list_chain
+-- Of a chain of scopes, nearest first, without what an active entry of the same name in a nearer scope shadows.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.scope = s.value
+CROSS JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE
+    (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM json_each(:scopes) AS n
+        CROSS JOIN scopes_entry AS x ON x.kind = e.kind AND x.name = e.name AND x.scope = n.value
+        WHERE n.key < s.key AND x.deactivated_at IS NULL
+    )
+ORDER BY e.priority DESC, s.key, e.seq
+LIMIT :limit OFFSET :offset;
+
+-- name: versions
+SELECT
+    id, entry_id, version_num, description, parameters, examples, constraints, content, rationale, source, confidence,
+    valid_until, created_at, created_by, change_reason, conflict_flag
+FROM scopes_version
+WHERE entry_id = :id AND (:at IS NULL OR created_at <= :at)
+ORDER BY version_num DESC;
+
+-- name: clash
+-- Two versions of one entry that came within the same few seconds.
+INSERT INTO scopes_conflict (id, entry_type, entry_id, version_a_id, version_b_id, detected_at)
+VALUES (:id, :entry_type, :entry_id, :version_a_id, :version_b_id, :now);
+
+-- name: everything
+-- What the index holds: every active entry with its current version.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM scopes_entry AS e
+JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE e.deactivated_at IS NULL
+ORDER BY e.seq;

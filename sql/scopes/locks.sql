@@ -1,0 +1,52 @@
+-- name: get
+SELECT id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
+FROM scopes_lock
+WHERE file_path = :path;
+
+-- name: note
+INSERT INTO scopes_lock_event (file_path, operation, agent_id, holder, fencing_token, reason, at)
+VALUES (:path, :operation, :agent_id, :holder, :fence, :reason, :now)
+RETURNING id;
+
+-- name: note_expired
+INSERT INTO scopes_lock_event (file_path, operation, holder, fencing_token, at)
+SELECT file_path, 'expired', checked_out_by, fencing_token, :now FROM scopes_lock WHERE expires_at <= :now;
+
+-- name: purge
+DELETE FROM scopes_lock WHERE expires_at <= :now;
+
+-- name: take
+-- Gives the row back only if nobody else holds the file; the holder keeps the time of the first checkout.
+INSERT INTO scopes_lock (
+    id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
+)
+VALUES (:id, :path, :agent_id, :session_id, :project_id, :now, :expires_at, :metadata, :fence)
+ON CONFLICT (file_path) DO UPDATE
+SET session_id = coalesce(excluded.session_id, session_id),
+    project_id = coalesce(excluded.project_id, project_id),
+    expires_at = excluded.expires_at,
+    metadata = coalesce(excluded.metadata, metadata),
+    fencing_token = excluded.fencing_token
+WHERE checked_out_by = excluded.checked_out_by
+RETURNING id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token;
+
+-- name: release
+DELETE FROM scopes_lock WHERE file_path = :path;
+
+-- name: list
+-- Those whose time is not over.
+SELECT id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
+FROM scopes_lock
+WHERE
+    (expires_at IS NULL OR expires_at > :now)
+    AND (:project_id IS NULL OR project_id = :project_id)
+    AND (:session_id IS NULL OR session_id = :session_id)
+    AND (:agent_id IS NULL OR checked_out_by = :agent_id)
+ORDER BY seq;
+
+-- name: broken
+SELECT agent_id, holder, reason, at
+FROM scopes_lock_event
+WHERE file_path = :path AND operation = 'force_unlock'
+ORDER BY id DESC
+LIMIT :limit;

@@ -1,0 +1,73 @@
+-- name: add_org
+INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :now, :metadata);
+
+-- name: orgs
+SELECT id, name, created_at, metadata FROM scopes_org ORDER BY seq LIMIT :limit OFFSET :offset;
+
+-- name: add_project
+-- Gives the row back only if no project of the organization had the name.
+INSERT INTO scopes_project (id, org_id, name, fold, description, root_path, created_at, updated_at, metadata)
+VALUES (:id, :org_id, :name, :fold, :description, :root_path, :now, :now, :metadata)
+ON CONFLICT DO NOTHING
+RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+
+-- name: project
+SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
+FROM scopes_project
+WHERE id = :id;
+
+-- name: named
+-- Those of a name in any organization.
+SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
+FROM scopes_project
+WHERE fold = :fold
+ORDER BY twin, seq;
+
+-- name: projects
+SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
+FROM scopes_project
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
+
+-- name: projects_of
+-- Of one organization.
+SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
+FROM scopes_project
+WHERE org_id = :org_id
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
+
+-- name: update_project
+-- Gives nothing back where another project of the organization has the name.
+UPDATE OR IGNORE scopes_project
+SET name = coalesce(:name, name),
+    fold = coalesce(:fold, fold),
+    description = coalesce(:description, description),
+    root_path = coalesce(:root_path, root_path),
+    metadata = coalesce(:metadata, metadata),
+    updated_at = :now
+WHERE id = :id
+RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+
+-- name: add_session
+INSERT INTO scopes_session (id, project_id, name, purpose, agent_id, status, started_at, metadata)
+VALUES (:id, :project_id, :name, :purpose, :agent_id, 'active', :now, :metadata);
+
+-- name: end_session
+UPDATE scopes_session SET status = :status, ended_at = :now WHERE id = :id
+RETURNING id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata;
+
+-- name: sessions
+SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+FROM scopes_session
+WHERE :status IS NULL OR status = :status
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
+
+-- name: sessions_of
+-- Of one project.
+SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+FROM scopes_session
+WHERE project_id = :project_id AND (:status IS NULL OR status = :status)
+ORDER BY seq
+LIMIT :limit OFFSET :offset;

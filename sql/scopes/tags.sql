@@ -1,0 +1,44 @@
+-- name: add
+-- Gives the row back only if the name was free.
+INSERT INTO scopes_tag (id, name, fold, category, description, created_at)
+VALUES (:id, :name, :fold, :category, :description, :now)
+ON CONFLICT (name) DO NOTHING
+RETURNING id, name, category, is_predefined, description, created_at;
+
+-- name: named
+SELECT id, name, category, is_predefined, description, created_at FROM scopes_tag WHERE name = :name;
+
+-- name: get
+SELECT id, name, category, is_predefined, description, created_at FROM scopes_tag WHERE id = :id;
+
+-- name: list
+SELECT id, name, category, is_predefined, description, created_at
+FROM scopes_tag
+WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined)
+ORDER BY seq
+LIMIT :limit OFFSET :offset;
+
+-- name: attach
+-- Gives the row back only if the entry had not been marked.
+INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at)
+VALUES (:id, :type, :entry_id, :tag_id, :now)
+ON CONFLICT (entry_id, entry_type, tag_id) DO NOTHING
+RETURNING id, entry_type, entry_id, tag_id, created_at;
+
+-- name: attached
+SELECT id, entry_type, entry_id, tag_id, created_at
+FROM scopes_entry_tag
+WHERE entry_id = :entry_id AND entry_type = :type AND tag_id = :tag_id;
+
+-- name: detach
+DELETE FROM scopes_entry_tag
+WHERE entry_id = :entry_id AND entry_type = :type
+    AND tag_id = coalesce(:tag_id, (SELECT id FROM scopes_tag WHERE name = :name))
+RETURNING id, entry_type, entry_id, tag_id, created_at;
+
+-- name: of_entry
+SELECT t.id, t.name, t.category, t.is_predefined, t.description, t.created_at
+FROM scopes_entry_tag AS m
+JOIN scopes_tag AS t ON t.id = m.tag_id
+WHERE m.entry_id = :id AND m.entry_type = :type
+ORDER BY m.seq;
