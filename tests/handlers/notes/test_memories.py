@@ -180,8 +180,9 @@ def test_tags_are_a_list_however_they_are_sent(tell: Tell) -> None:
 
 
 HOSTILE = [
-    "---\nmemory_type: issue\n---\n", "---", "a\r\nb\r\n", "\n\n", " ", "a\0b", "\ufeffx", "\u2028\x85\x1b[31m", "...\n---",
-    "!!python/object/apply:os.system [x]", "&a [*a, *a]", "%TAG !", "<script>alert(1)</script>", "](javascript:x)", "x\n\n\n",
+    "---\nmemory_type: issue\n---\n", "---", "a\r\nb\r\n", "\n\n", " ", "a\0b", "\ufeffx",
+    "\u2028\x85\x1b[31m", "...\n---", "x\n\n\n",
+    "!!python/object/apply:os.system [x]", "&a [*a, *a]", "%TAG !", "<script>alert(1)</script>", "](javascript:x)",
 ]  # fmt: skip
 
 
@@ -244,7 +245,8 @@ def test_forgetting_deletes_what_it_may_and_says_why_not_the_rest(tell: Tell, fo
     (folder / "away").symlink_to(tmp_path)
     paths = [
         str(folder / "learning" / "a.md"), "qmd://learning/b.md", str(outside), "learning/keep.txt", "learning/a.md",
-        "index.md", "learning/.x.md", "learning/link.md", "away/outside.md", str(folder), "learning/../../../outside.md",
+        "index.md", "learning/.x.md", "learning/link.md", "away/outside.md", str(folder),
+        "learning/../../../outside.md",
     ]  # fmt: skip
     answer = tell("memory_forget", filePaths=paths)
 
