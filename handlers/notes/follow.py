@@ -1,7 +1,7 @@
 """Lets the index follow the files: finds by a look at each what changed, was added or is gone, and takes that in."""
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     modified: int
     changed: int
     doubtful: int
-    content: str = ""
+    content: str
 
 
 class Change(NamedTuple):
@@ -70,8 +70,8 @@ def check_all(tx: Tx, request: object) -> Found | None:
     """`check`, and where that finds nothing, by reading every file; what belongs to no project is gone too."""
     known = projects(tx)
     found = _found(tx, known) or _found(tx, known, every=True)
-    names = {project.name for project in known}
-    strangers = [(_key(row), _stamp(row)) for row in tx.all("notes.follow.stamps", Row) if row.project not in names]
+    names = _json([project.name for project in known])
+    strangers = tx.all("notes.follow.strangers", _gone, projects=names)
     if not strangers:
         return found
     return found._replace(gone=found.gone + strangers) if found else Found([], strangers, [])
@@ -165,18 +165,20 @@ def refused(error: OSError, path: str) -> Fault:
 
 
 def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | None:
-    by_project: dict[str, dict[str, Row]] = {}
-    for row in tx.all("notes.follow.stamps", Row):
-        by_project.setdefault(row.project, {})[row.path] = row
     found, settled = Found([], [], []), list[Change]()
     for project in known:
-        held, seen = by_project.get(project.name, {}), look(project)
+        seen = look(project)
         if seen is None:
             continue
-        stamps = seen.stamps
-        found.gone.extend((_key(row), _stamp(row)) for path, row in held.items() if path not in stamps)
+        held = dict(tx.all("notes.follow.stamps", _stamped, project=project.name))
+        doubtful = set(tx.all("notes.follow.doubtful", str, project=project.name))
         found.left.extend((project, path) for path, time in seen.left.items() if _abandoned(tx, time))
-        doubted = [path for path, stamp in stamps.items() if every or _doubted(held.get(path), stamp)]
+        if held == seen.stamps and not doubtful and not every:
+            continue
+        found.gone.extend(_gone(project.name, path, *held[path]) for path in held.keys() - seen.stamps.keys())
+        doubted = [
+            path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp
+        ]  # fmt: skip
         if not _compare(tx, project, doubted, held, found, settled):
             found = found._replace(more=True)
             break
@@ -185,12 +187,16 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
     return found._replace(changes=found.changes + settled)
 
 
-def _doubted(row: Row | None, stamp: Stamp) -> bool:
-    return row is None or row[2:5] != stamp or row[5] == 1
+def _stamped(path: str, size: int, modified: int, changed: int) -> tuple[str, tuple[int, int, int]]:
+    return path, (size, modified, changed)
+
+
+def _gone(project: str, path: str, size: int, modified: int, changed: int) -> tuple[Key, Stamp]:
+    return (project, path), Stamp(size, modified, changed)
 
 
 def _compare(
-    tx: Tx, project: Project, paths: Sequence[str], held: Mapping[str, Row], found: Found, settled: list[Change]
+    tx: Tx, project: Project, paths: Sequence[str], held: Container[str], found: Found, settled: list[Change]
 ) -> bool:  # fmt: skip
     """Reads files and notes those that are not as their rows say; False where there is enough for one transaction."""
     for start in range(0, len(paths), _AT_ONCE):

@@ -1,6 +1,15 @@
 -- name: stamps
--- Of every file what a look at it is compared with, from an index without the content.
-SELECT project, path, size, modified, changed, doubtful FROM notes_file ORDER BY project, path;
+-- What a look at the files of a project is compared with, from an index without their content.
+SELECT path, size, modified, changed FROM notes_file INDEXED BY notes_file_stamps WHERE project = :project;
+
+-- name: doubtful
+SELECT path FROM notes_file INDEXED BY notes_file_doubtful WHERE project = :project AND doubtful = 1;
+
+-- name: strangers
+-- The files of every project but these.
+SELECT project, path, size, modified, changed
+FROM notes_file INDEXED BY notes_file_stamps
+WHERE project NOT IN (SELECT value FROM json_each(:projects));
 
 -- name: held
 -- The files of the given (project, path) pairs.

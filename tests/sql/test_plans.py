@@ -118,6 +118,22 @@ def tables(plan: list[str]) -> list[str]:
         ("paths.get", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.content", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.page", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+        (
+            "notes.follow.stamps",
+            ["SEARCH notes_file USING COVERING INDEX notes_file_stamps (project=?)"],
+        ),
+        (
+            "notes.follow.doubtful",
+            ["SEARCH notes_file USING COVERING INDEX notes_file_doubtful (project=?)"],
+        ),
+        (
+            "notes.follow.held",
+            ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
+        ),
+        (
+            "notes.recall.found",
+            ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
+        ),
         ("paths.count", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
         (
             "scopes.entries.get",

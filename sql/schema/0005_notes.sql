@@ -10,4 +10,6 @@ CREATE TABLE notes_file (
     PRIMARY KEY (project, path)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX notes_file_stamps ON notes_file (project, path, size, modified, changed, doubtful);
+CREATE INDEX notes_file_stamps ON notes_file (project, path, size, modified, changed);
+
+CREATE INDEX notes_file_doubtful ON notes_file (project, path) WHERE doubtful = 1;
