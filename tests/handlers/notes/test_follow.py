@@ -48,9 +48,12 @@ def agrees(kernel: Kernel) -> bool:
     return upkeep.check(kernel.config.file, app.world(kernel.config.model), app.DIALECTS) == []
 
 
+@pytest.mark.parametrize("trusted", [False, True], ids=["fresh stamps", "trusted stamps"])
 def test_a_new_file_an_edit_a_rename_and_a_deletion_are_seen_by_the_next_recall(
-    kernel: Kernel, tell: Tell, folder: Path
+    kernel: Kernel, tell: Tell, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if trusted:
+        monkeypatch.setattr(follow, "_TICK", -(10**15))
     file = put(folder, "learning/first.md", NOTE.format("the sea is salty"))
     assert contents(tell) == {"First": "the sea is salty"}
     assert titles(tell("memory_recall", query="ocean water")) == ["First"]
@@ -264,7 +267,9 @@ def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_n
     (folder / "learning" / "b.md").unlink()
     found = kernel.store.read_sync(lambda tx: follow.check(tx, None))
     assert found is not None
-    contents(tell)
+    file.write_text("three")
+    put(folder, "learning/b.md", "back again")
+    assert contents(tell) == {"A": "three", "B": "back again"}
     before = everything(kernel)
 
     def late(tx: Tx) -> bool:

@@ -1,7 +1,11 @@
 """Remembering writes a file that reads like the contract's, forgetting deletes it, and nothing else is ever touched."""
 
+import contextlib
+import itertools
 import json
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -434,6 +438,45 @@ def test_what_is_no_json_is_refused_in_words(kernel: Kernel, runner: Any, raw: b
     for name in ("memory_remember", "memory_recall", "memory_forget", "memory_sync", "memory_lint"):
         reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, "tester", None))
         assert refused(reply)[0] == "invalid"
+
+
+def test_a_folder_that_is_swapped_for_a_link_all_the_time_leads_nobody_out(
+    call: Call, folder: Path, tmp_path: Path
+) -> None:
+    inner, asides, outside = folder / "learning", tmp_path / "asides", tmp_path / "outside"
+    asides.mkdir()
+    for place in (inner, outside):
+        for number in range(5):
+            put(place, f"n{number}.md", "inside" if place is inner else "outside")
+    before = tree(outside)
+    done = threading.Event()
+
+    def swap() -> None:
+        for number in itertools.count():
+            if done.is_set():
+                break
+            aside = asides / str(number)
+            with contextlib.suppress(OSError):  # a call may have made the folder anew
+                inner.rename(aside)
+                inner.symlink_to(outside)
+                time.sleep(0)
+                inner.unlink()
+                aside.rename(inner)
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        for number in range(150):
+            path = f"learning/n{number % 5}.md"
+            call("memory_remember", title=f"n{number}", content="x", memoryType="learning")
+            call("memory_remember", title="x", content="new", memoryType="learning", filePath=path)
+            call("memory_forget", filePaths=[path])
+            shown = call("memory_recall", isAll=True, limit=1000)
+            assert b"outside" not in shown.body
+    finally:
+        done.set()
+        swapping.join()
+    assert tree(outside) == before
 
 
 def test_a_full_disk_is_told_and_leaves_no_file(
