@@ -13,7 +13,7 @@ from handlers.notes.pages import Said
 from handlers.notes.projects import Project, absolute, located, picked, projects
 from handlers.notes.scan import SUFFIX, TEMPORARY, is_memory
 from handlers.notes.shapes import Forget, Forgotten, ListTypes, Remember, Remembered, Types
-from handlers.notes.slug import slug
+from handlers.notes.slug import kebab, slug
 from kernel.errors import Fault
 from kernel.settings import setting
 from kernel.store import Tx
@@ -220,7 +220,7 @@ def _kinds(tx: Tx, known: Sequence[Project]) -> dict[str, kinds.Kind]:
 
 def _kind(tx: Tx, known: Sequence[Project], given: str) -> str:
     built_in = {kind.name: kind for kind in kinds.BUILT_IN}
-    name = kinds.kebab(given)
+    name = kebab(given)
     return name if name in built_in else kinds.chosen(_kinds(tx, known), given)
 
 

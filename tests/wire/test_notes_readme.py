@@ -20,7 +20,7 @@ def timeless(text: str) -> str:
 def test_files_and_tools_see_each_other(tmp_path: Path) -> None:
     data = tmp_path / "data"
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = text.partition("### Notes")[2].partition("```markdown\n")[2].partition("```")[0]
+    shown = text.partition("### notes")[2].partition("```markdown\n")[2].partition("```")[0]
     file = data / "notes" / ".mnemonics" / "architectural-decision" / "use-postgresql.md"
 
     async def scene(port: int) -> None:
