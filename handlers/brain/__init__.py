@@ -4,7 +4,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.brain import config, entities, links, memories, notes, resources, smart
+from handlers.brain import (
+    config,
+    entities,
+    hybrid,
+    links,
+    memories,
+    notes,
+    querylog,
+    resources,
+    search,
+    smart,
+    vectors,
+)
 from handlers.brain.ground import BARE
 from handlers.brain.settings import DATABASES, SETTINGS
 from handlers.brain.shapes import Entity, Memory, Note, Resource
@@ -59,6 +71,10 @@ TOOLS: tuple[Tool, ...] = (
     *smart.TOOLS,
     *entities.TOOLS,
     *links.TOOLS,
+    *search.TOOLS,
+    *hybrid.TOOLS,
+    *vectors.TOOLS,
+    *querylog.TOOLS,
     *notes.TOOLS,
     *resources.TOOLS,
     *config.TOOLS,

@@ -29,6 +29,10 @@ def half_life_days(tx: Tx) -> float:
 
 def strength(row: Memory, now: str, half_life: float) -> float:
     """How present a memory is, in [0, 1]: its decay_score, halved with every half-life since it was last accessed."""
-    since = row.last_accessed_at or row.created_at
+    return faded(row.decay_score, row.last_accessed_at or row.created_at, now, half_life)
+
+
+def faded(decay_score: float, since: str, now: str, half_life: float) -> float:
+    """What is left, in [0, 1], of a decay score that halves with every half-life since a moment."""
     age = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds() / _DAY
-    return max(0.0, min(1.0, row.decay_score)) * 0.5 ** (max(0.0, age) / half_life)
+    return max(0.0, min(1.0, decay_score)) * 0.5 ** (max(0.0, age) / half_life)
