@@ -25,8 +25,8 @@ _QUESTIONS = 200
 _GROUP = 5_000
 _TOGETHER = 64
 _CATEGORIES = ("fact", "decision", "learning", "preference", "observation", "pattern")
-_PLACE = [("brain:core", "memory")]
-_EVERY = [("brain:core", kind) for kind in ("memory", "entity", "note")]
+_PLACE: list[tuple[str, str | None]] = [("brain:core", "memory")]
+_EVERY: list[tuple[str, str | None]] = [("brain:core", kind) for kind in ("memory", "entity", "note")]
 _LIMIT = 20
 
 
@@ -187,7 +187,7 @@ def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], 
 def _asked(reader: Connection, side: Side, asked: Sequence[str], count: int) -> list[Pair]:
     """Both sides on every question, in turns, every second one backwards."""
     pairs: list[Pair] = []
-    for number, text in enumerate(asked * count):
+    for number, text in enumerate([*asked] * count):
         times: dict[Any, float] = {}
         for work in (side.tool, side.bare) if number % 2 else (side.bare, side.tool):
             times[work] = _timed(lambda work=work, text=text: reader.read(_who("search"), lambda tx: work(tx, text)))

@@ -172,7 +172,8 @@ def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str
 def near(tx: Tx, db: str, content: str) -> list[Similar]:
     """The active memories so like `content` that it may be one of them, nearest first.
 
-    By meaning where the distance is below the setting; else by words, where more than half of them are shared.
+    By meaning where the distance is below the setting; by words, where more than half of them are shared, only what has
+    no embedding to compare: facts of one kind share most words, and what meaning tells apart words would mix up again.
     """
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=NEAREST)
     closest = [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
@@ -181,7 +182,7 @@ def near(tx: Tx, db: str, content: str) -> list[Similar]:
         measured = {hit.id: _measured(hit) for hit in closest[:NEAREST]}
         rows = keep.some(tx, db, list(measured))
         return [Similar(**asdict(row), distance=measured[row.id][0], similarity=measured[row.id][1]) for row in rows]
-    worded = keep.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None])
+    worded = keep.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
     shared = [(overlap(row.content, content), row) for row in worded]
     shared.sort(key=lambda pair: -pair[0])
     return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > OVERLAP]
