@@ -18,6 +18,7 @@ from handlers.brain import (
     vectors,
 )
 from handlers.brain.ground import BARE
+from handlers.brain.project_brain import IMPORTS
 from handlers.brain.settings import DATABASES, SETTINGS
 from handlers.brain.shapes import Entity, Memory, Note, Resource
 from handlers.brain.texts import entity_source, memory_source, note_source, resource_source
@@ -88,5 +89,6 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     settings=SETTINGS,
+    imports=IMPORTS,
     choices={"db": DATABASES, "dbs": DATABASES},
 )
