@@ -3,6 +3,7 @@
 Older files lack columns that were added later (notes on seed 003, section 6); every default is that of its schema.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -108,9 +109,9 @@ def when(row: Row, name: str) -> str | None:
 def whole(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) -> int:
     """A whole number within bounds; a fraction is rounded, half of one upwards."""
     value = row.get(name)
-    if isinstance(value, str | bytes) or value is None:
+    if not isinstance(value, int | float):
         return default
-    return max(low, min(high, int(value + 0.5)))
+    return math.floor(max(low, min(high, value)) + 0.5)
 
 
 def share(row: Row, name: str) -> float:

@@ -98,6 +98,25 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH m USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
             ],
         ),
+        *(
+            (
+                f"brain.{key}",
+                ["SCAN i VIRTUAL TABLE", f"SEARCH {at} USING INDEX sqlite_autoindex_brain_{table}_1 (db=? AND id=?)"],
+            )
+            for key, at, table in (
+                ("hybrid.memory_marks", "m", "memory"),
+                ("hybrid.entity_marks", "e", "entity"),
+                ("hybrid.note_marks", "n", "note"),
+                ("hybrid.notes", "n", "note"),
+                ("search.entities", "e", "entity"),
+            )
+        ),
+        (
+            "brain.search.memories_with",
+            ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)"],
+        ),
+        ("brain.querylog.totals", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at>?)"]),
+        ("brain.querylog.delete", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at<?)"]),
         ("brain.keep.get", ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"]),
         (
             "brain.entities.linked",

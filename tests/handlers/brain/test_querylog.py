@@ -11,6 +11,7 @@ from handlers.brain.querylog import LONGEST, redacted
 from kernel.app import Kernel
 from tests.conftest import Clock, everything
 from tests.handlers.brain.conftest import Told
+from tests.handlers.brain.examples import example, shape
 
 NOW = "2026-01-02T03:04:05.678Z"
 KEYS = {
@@ -123,6 +124,10 @@ def test_totals_are_over_every_database_and_groups_are_counted_by_tool(told: Tol
         ],
     }  # fmt: skip
     assert all(isinstance(time, int) for time in (times[0], *times[1]))
+
+
+def test_the_answer_has_the_shape_the_contract_shows(told: Told, filled: None) -> None:
+    assert shape(told("get_query_stats")) == shape(example("get_query_stats"))
 
 
 def test_groups_can_be_texts_or_days(told: Told, filled: None) -> None:
