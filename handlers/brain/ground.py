@@ -21,11 +21,11 @@ def databases(tx: Tx) -> tuple[str, ...]:
     return setting(tx, DATABASES)
 
 
-def space(tx: Tx, db: str) -> str:
-    """The index and history space of a database (`brain:core`); raises Fault for an unknown one."""
+def space(tx: Tx, db: str, name: str = "db") -> str:
+    """The index and history space of a database (`brain:core`); raises Fault naming the parameter for no such one."""
     known = databases(tx)
     if db not in known:
-        raise Fault("invalid", f"Invalid arguments: db is one of {', '.join(known)}")
+        raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")
     return f"brain:{db}"
 
 

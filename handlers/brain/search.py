@@ -18,7 +18,7 @@ MAX_QUERY = 10_000
 PER_DATABASE = 10
 
 QueryText = Annotated[
-    str, Meta(description="What to look for, in plain words", min_length=1, max_length=MAX_QUERY, pattern=r"^[^\0]*$")
+    str, Meta(description="What to look for, in plain words", max_length=MAX_QUERY, pattern=r"^\s*[^\0\s][^\0]*$")
 ]
 
 Kinds = Annotated[list[Kind], Meta(max_length=8)]
@@ -74,6 +74,8 @@ def search(tx: Tx, request: Search) -> Found:
 def search_all(tx: Tx, request: SearchAll) -> dict[str, Found]:
     """Search memories and entities of several databases by their words; the answer has a key for each database."""
     asked = dict.fromkeys(request.dbs or databases(tx))
+    for db in asked:
+        space(tx, db, "dbs")
     return {db: _found(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
 
 

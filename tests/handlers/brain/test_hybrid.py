@@ -248,7 +248,7 @@ def test_bad_weights_are_refused_by_name(refused: Refused, stored: None, weights
 
 
 @pytest.mark.parametrize(
-    "query", ["\ud7ff\U0010ffff", "'; DROP TABLE doc; --", '"*" OR NEAR(', "%_\\", "日本語", " \t\n"]
+    "query", ["\ud7ff\U0010ffff", "'; DROP TABLE doc; --", '"*" OR NEAR(', "%_\\", "日本語", " \t\n."]
 )
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search", "search"])
 def test_hostile_text_is_only_text(told: Told, stored: None, name: str, query: str) -> None:
