@@ -74,28 +74,6 @@ def call(kernel: Kernel, caller: Callable[[Dispatch], Call]) -> Call:
     return caller(kernel.dispatch)
 
 
-def everything(kernel: Kernel) -> Rows:
-    """Every row of every table, the ledger of ids included."""
-    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
-    names = db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
-    rows = {name: db.values(f'SELECT * FROM "{name}"') for (name,) in names}
-    db.close()
-    return rows
-
-
-@pytest.fixture
-def unchanged(kernel: Kernel, call: Call) -> Callable[..., Reply]:
-    """A call that must leave no trace; its reply."""
-
-    def same(name: str, /, **arguments: Any) -> Reply:
-        before = everything(kernel)
-        reply = call(name, **arguments)
-        assert everything(kernel) == before
-        return reply
-
-    return same
-
-
 class Clock:
     """A clock that stands still until it is moved."""
 
