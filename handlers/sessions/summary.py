@@ -1,5 +1,6 @@
 """What `remember` fills in: tags from a few words, a summary from the first line or from a local GGUF model."""
 
+import atexit
 import re
 import threading
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ LONGEST = 240
 _LIBRARY = "llama_cpp"
 _LOOKED_AT = 20_000
 _CUT = "..."
+_SPARE = 16  # tokens; pieces do not always come apart as they were put together
 _GENERAL = "general"
 # Each tag with the forms that stand for it, whole words only: "build" is no `ui`, "latest" no `test`.
 _TAGS = {
@@ -32,7 +34,7 @@ _TAGS = {
 _TAG = {name: re.compile(rf"(?<![^\W_])(?:{forms})(?![^\W_])", re.I) for name, forms in _TAGS.items()}
 _PROMPT = (
     "Summarise this note of a software developer in one to three plain sentences. Keep names, numbers and decisions. "
-    "Write nothing but the summary.\n\nNOTE:\n{content}\n\nSUMMARY:"
+    "Write nothing but the summary."
 )
 _one_at_a_time = threading.Lock()  # the library is not safe to share between threads
 
@@ -87,31 +89,38 @@ def written_by(model: Model, content: str) -> str:
     """A summary by the model, at most 240 characters; the first line where the model fails or has nothing to say."""
     try:
         with _one_at_a_time:
-            answer: Any = _load(model.path, model.context, model.threads, model.gpu_layers).create_completion(
-                _prompt(model, content),
+            library = _load(model.path, model.context, model.threads, model.gpu_layers)
+            answer = library.create_completion(
+                _prompt(model, library, content),
                 max_tokens=model.max_tokens, temperature=model.temperature, top_p=model.top_p,
                 repeat_penalty=model.repeat_penalty, stop=["\n\n"],
             )  # fmt: skip
     except (OSError, ValueError, RuntimeError, Fault):
         return first_line(content)
-    text = " ".join(str(answer["choices"][0]["text"]).split())[: model.max_chars]
-    return first_line(text) or first_line(content)
+    text = "".join(letter if letter.isprintable() else " " for letter in str(answer["choices"][0]["text"]))
+    return first_line(" ".join(text.split())[: model.max_chars]) or first_line(content)
 
 
-def _prompt(model: Model, content: str) -> str:
-    """The instruction and as much of the content as leaves room for the answer, at about three characters a token."""
-    room = max(200, 3 * (model.context - model.max_tokens) - len(_PROMPT))
-    start = content[:room]
-    return f"{model.prompt}\n\n{start}\n\nSUMMARY:" if model.prompt else _PROMPT.format(content=start)
+def _prompt(model: Model, library: Any, content: str) -> str:
+    """The instruction, and as much of the content as leaves room for the answer."""
+    before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
+    fixed = len(library.tokenize((before + after).encode()))
+    tokens = library.tokenize(content.encode(), add_bos=False)
+    room = max(0, model.context - model.max_tokens - fixed - _SPARE)
+    if len(tokens) > room:
+        content = library.detokenize(tokens[:room]).decode(errors="ignore")
+    return f"{before}{content}{after}"
 
 
 def _open(path: str, context: int, threads: int, gpu_layers: int) -> Any:
     if not Path(path).is_file():
         raise Fault("disabled", f"There is no model file {Path(path).name}.")
     library: Any = import_module(_LIBRARY)
-    return library.Llama(
+    model = library.Llama(
         model_path=path, n_ctx=context, n_threads=threads, n_gpu_layers=gpu_layers, verbose=False, seed=0
     )
+    atexit.register(model.close)  # left to the interpreter's end it complains
+    return model
 
 
 _load = lru_cache(maxsize=1)(_open)

@@ -75,3 +75,22 @@ PIECES = [
 def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     """A pattern that goes back and forth would not end on a text of its own beginnings."""
     entities((piece * (100_000 // len(piece) + 1))[:100_000])
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("größe\nclass Foo:\n    def bar(self):\n        return baz(1)\n", [("class", "Foo"), ("function", "bar")]),
+        ("See:\n```ts\nclass Ångström { run() {} }\nfunction go() {}\n```", [
+            ("class", "Ångström"), ("function", "run"), ("function", "go")]),
+        ("```go\npackage a\nfunc Do() {}\n```", [("function", "Do")]),
+        ("```rs\nstruct S {}\nfn make() {}\n```", [("class", "S"), ("function", "make")]),
+        ("```nonsense\nclass Foo {}\n```", []),
+        ("no code at all", []),
+    ],
+)  # fmt: skip
+def test_grammars_name_what_code_defines(text: str, wanted: list[tuple[str, str]]) -> None:
+    assert has_grammars()
+    found = [(entity.entity_type, entity.name) for entity in entities(text) if entity.source == "tree-sitter"]
+    assert found == wanted

@@ -7,6 +7,8 @@ import pytest
 
 from handlers.sessions import summary
 from handlers.sessions.options import SETTINGS
+from tests.handlers.sessions.talking import opened
+from tests.handlers.sessions.tiny_gguf import tiny_gguf
 
 DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
 
@@ -60,3 +62,38 @@ def test_without_a_path_or_a_library_there_is_no_model(monkeypatch: pytest.Monke
 def test_where_the_model_cannot_be_read_the_first_line_stands_in(tmp_path: Path) -> None:
     model = summary.Model(str(tmp_path / "missing.gguf"), 512, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
     assert summary.written_by(model, "first\nsecond") == "first"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return tiny_gguf(tmp_path / "tiny.gguf")
+
+
+@pytest.mark.extras
+def test_a_model_writes_the_summary_that_is_stored_and_given_back(tmp_path: Path, model: Path) -> None:
+    more = {"SUMMARY_MODEL": str(model), "SUMMARY_CTX": "512", "SUMMARY_MAX_TOKENS": "24", "SUMMARY_TEMPERATURE": "0"}
+    note = "We keep embeddings on the CPU.\nMore of it below."
+    with opened(tmp_path / "data", **more) as (_, ask):
+        assert ask("health")["summary"]["enabled"] is True
+        told = ask("remember", content=note, session_id="s")
+        assert told["summary"] != "We keep embeddings on the CPU."
+        assert 0 < len(told["summary"]) <= summary.LONGEST
+        assert told["summary"].isprintable()
+        assert ask("list_recent")[0]["summary"] == told["summary"]
+        assert ask("remember", content=note, session_id="t", summary="Given")["summary"] == "Given"
+        assert ask("remember", content="password: hunter2", session_id="t") == {"status": "skipped"}
+
+
+@pytest.mark.extras
+def test_a_content_longer_than_the_context_is_cut_to_fit(model: Path) -> None:
+    asked = summary.Model(str(model), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "Summarise:")
+    assert summary.written_by(asked, "first\n" + "knots and cords, " * 500) != "first"
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("content", [b"", b"no model at all", b"GGUF\x03\0\0\0"])
+def test_a_file_that_is_no_model_leaves_the_first_line(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "broken.gguf"
+    file.write_bytes(content)
+    asked = summary.Model(str(file), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
+    assert summary.written_by(asked, "first\nsecond") == "first"
