@@ -9,11 +9,14 @@ from handlers.sessions.imports import CODE_MEMORY
 from handlers.sessions.options import SETTINGS
 from handlers.sessions.requests import Remember, SearchMemory
 from handlers.sessions.results import Entities, FoundMemories, Memories
+from handlers.sessions.summary import has_library
 from kernel.errors import Fault
 from kernel.store import Tx
 from kernel.tools import Dialect, Hints, Reply, Schema, Source, Tool, exclusive, read, write
 
 _JSON = "application/json"
+# A call that may wait twice takes a longer way, so only where there may be a model to wait for.
+_AHEAD = memories.summarised if has_library() else None
 _LISTS = (Memories, FoundMemories, Entities)
 
 
@@ -58,7 +61,7 @@ DIALECT = Dialect(
     "session with search_memory and an empty query.",
     tools=(
         write(
-            memories.remember, Hints("Remember"), texts=memories.texts, ahead=memories.summarised,
+            memories.remember, Hints("Remember"), texts=memories.texts, ahead=_AHEAD,
             input=_with_session(Remember),
         ),
         read(memories.search_memory, Hints("Search memory"), input=_with_session(SearchMemory)),
