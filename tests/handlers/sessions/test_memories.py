@@ -214,6 +214,15 @@ def test_a_memory_that_is_the_query_comes_first(ask: Ask, clock: Clock) -> None:
     assert [memory["score"] for memory in found] == sorted(memory["score"] for memory in found)
 
 
+def test_a_memory_that_is_the_query_is_found_even_where_no_search_finds_it(tmp_path: Path) -> None:
+    with opened(tmp_path, ENABLE_VEC="0", ENABLE_FTS="0") as (_, ask):
+        for content in ("green tea", "black tea"):
+            ask("remember", content=content, session_id="s", priority=1)
+        (found,) = ask("search_memory", query="green tea", session_id="s")
+        assert (found["id"], found["score"], found["fts_hit"]) == (1, 0.0, False)
+        assert ids(ask("search_memory", query="tea", session_id="s", top_p=1)) == [2, 1]
+
+
 def test_words_alone_give_the_figures_its_users_know(tmp_path: Path, clock: Clock) -> None:
     with opened(tmp_path, ENABLE_VEC="0") as (_, ask):
         ask("remember", content="green tea", session_id="a", priority=1)

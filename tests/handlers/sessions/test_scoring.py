@@ -93,6 +93,11 @@ def test_the_recency_filter_never_hides_an_older_memory_that_ranks_above_one_it_
     assert [item.candidate.id for item in ranked(candidates, DEFAULT, 0.3, 10)] == [1, 3]
 
 
+def test_the_recency_filter_never_hides_a_memory_that_is_the_query() -> None:
+    candidates = [one(id=1, distance=0.0, at=0.0, exact=True), one(id=2, distance=0.0, at=9.0)]
+    assert [item.candidate.id for item in ranked(candidates, Weights(recency=0.0), 0.5, 10)] == [1, 2]
+
+
 CANDIDATES = st.lists(
     st.builds(
         Candidate,

@@ -9,7 +9,8 @@ import pytest
 from kernel import history, upkeep
 from kernel.app import DIALECTS, Kernel
 from kernel.config import MODEL
-from tests.conftest import Call, Clock
+from kernel.store import Connection
+from tests.conftest import Call, Clock, everything
 from tests.handlers.sessions.talking import Ask, opened
 
 INCOMPLETE = "invalid action or missing parameter: purge_session needs session_id"
@@ -20,6 +21,14 @@ def counts(ask: Ask) -> list[int]:
     found = ask("diagnostics")["counts"]
     assert tuple(found) == COUNTS
     return list(found.values())
+
+
+def pages(kernel: Kernel) -> int:
+    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    try:
+        return db.pragma("page_count")
+    finally:
+        db.close()
 
 
 def fill(ask: Ask, clock: Clock) -> None:
@@ -51,6 +60,25 @@ def test_purging_a_session_takes_what_rests_on_it_alone(graph: Ask, clock: Clock
     graph("maintenance", action="purge_session", session_id="b", confirm=True)
     assert counts(graph) == [0, 0, 1, 1, 0]
     assert [node["name"] for node in graph("get_context_graph", query="parse_config")["entities"]] == ["Deploy"]
+
+
+def test_what_was_stated_outside_of_memories_stays_when_they_go(graph: Ask) -> None:
+    graph("remember", content="plain text", session_id="a")
+    graph("upsert_entity", name="Kept")
+    graph("upsert_entity", name="Kept", observations_json='["seen"]', memory_id=1)
+    graph("upsert_entity", name="Bare", memory_id=1)
+    graph("add_relation", source="Kept", target="Bare", relation_type="uses")
+    graph("add_relation", source="Kept", target="Bare", relation_type="uses", memory_id=1)
+    graph("maintenance", action="purge_session", session_id="a", confirm=True)
+    assert counts(graph) == [0, 0, 2, 0, 1]
+    assert graph("get_entity", name="Kept")["observations"] == []
+
+
+def test_purging_everything_empties_the_index_of_the_graph_too(tmp_path: Path, clock: Clock) -> None:
+    with opened(tmp_path, ENABLE_GRAPH="1") as (kernel, ask):
+        fill(ask, clock)
+        ask("maintenance", action="purge_all", confirm=True)
+        assert everything(kernel)["doc"] == []
 
 
 def test_purging_everything_empties_the_graph(graph: Ask, clock: Clock) -> None:
@@ -119,8 +147,9 @@ def test_vacuum_needs_no_confirmation_and_makes_the_file_small(kernel: Kernel, a
     for number in range(20):
         ask("remember", content=f"{number} " + "x" * 50_000, session_id="s")
     ask("maintenance", action="purge_all", confirm=True)
-    kernel.store.write_sync(lambda tx: None)
+    large = pages(kernel)
     assert ask("maintenance", action="vacuum") == {"status": "ok", "action": "vacuum"}
+    assert pages(kernel) < large * 0.8  # the history keeps what was deleted
     ask("remember", content="works on", session_id="s")
     assert [found["content"] for found in ask("search_memory", query="works", session_id="s")] == ["works on"]
 
