@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers import brain, common, notes, paths, scopes
+from handlers import brain, common, notes, paths, scopes, sessions
 from kernel import sql
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
@@ -20,7 +20,14 @@ from kernel.store import Connection, Tx
 from kernel.tools import Dialect
 from kernel.world import Origin, World
 
-DIALECTS: tuple[Dialect, ...] = (paths.DIALECT, scopes.DIALECT, brain.DIALECT, notes.DIALECT, common.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (
+    paths.DIALECT,
+    scopes.DIALECT,
+    brain.DIALECT,
+    notes.DIALECT,
+    sessions.DIALECT,
+    common.DIALECT,
+)
 _SEAL_KEY = "seal_key"
 
 

@@ -154,6 +154,19 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         ("paths.count", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+        ("sessions.memories.recent_of", ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"]),
+        ("sessions.memories.recent", ["SCAN sessions_memory USING INDEX sessions_memory_by_time"]),
+        ("sessions.memories.mentions", ["SEARCH sessions_mention USING INDEX sessions_mention_by_memory (memory_id"]),
+        (
+            "sessions.memories.found",
+            [
+                "SEARCH sessions_memory USING INTEGER PRIMARY KEY (rowid=?)",
+                "SCAN json_each VIRTUAL TABLE",
+                "SEARCH sessions_memory USING COVERING INDEX sessions_memory_by_hash (hash=?)",
+            ],
+        ),
+        ("sessions.graph.called", ["SEARCH sessions_entity USING INDEX sessions_entity_by_name (name=?)"]),
+        ("sessions.graph.named", ["SEARCH sessions_entity USING INDEX sqlite_autoindex_sessions_entity_1 (name=?)"]),
         (
             "scopes.entries.get",
             [
@@ -258,6 +271,7 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
          "scopes.entries.list_all", "scopes.entries.versions", "scopes.entries.latest", "scopes.places.projects_of",
         "scopes.places.sessions_of", "scopes.locks.broken", "scopes.conflicts.list", "brain.memories.page",
         "brain.entities.page", "brain.notes.page", "brain.resources.page", "brain.links.every",
+        "sessions.memories.recent_of", "sessions.memories.recent", "sessions.memories.mentions",
     ],
 )  # fmt: skip
 def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:
