@@ -8,6 +8,7 @@ from functools import lru_cache
 import msgspec
 
 _MEMO = 32_768  # remembered chunks, 3 to 6 MB when full
+_START = 4
 _MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _HAN = re.compile(
@@ -84,7 +85,8 @@ class Chunks(dict[str, bytes]):
         self.unknown = self.words[file.model.unk_token]
         self._prefix = file.model.continuing_subword_prefix
         self._most = file.model.max_input_chars_per_word
-        self._longest = max(map(len, self.words))
+        # The longest piece by its first letters, so that few prefixes of a word need a look.
+        self._longest = {piece[:_START]: len(piece) for piece in sorted(self.words, key=len)}
         self._characters = Characters(file.normalizer)
         self._width = width
         self._ask = ask
@@ -121,15 +123,16 @@ class Chunks(dict[str, bytes]):
         if len(word) > self._most:
             return [self.unknown]
         ids: list[int] = []
-        start, prefix = 0, ""
-        while start < len(word):
-            for end in range(min(len(word), start + self._longest), start, -1):
-                if (found := self.words.get(prefix + word[start:end])) is not None:
+        rest, given = word, 0
+        while len(rest) > given:
+            longest = self._longest.get(rest[:_START], _START - 1)
+            for end in range(min(len(rest), longest), given, -1):
+                if (found := self.words.get(rest[:end])) is not None:
                     break
             else:
                 return [self.unknown]
             ids.append(found)
-            start, prefix = end, self._prefix
+            rest, given = self._prefix + rest[end:], len(self._prefix)
         return ids
 
 
