@@ -74,6 +74,13 @@ FROM json_each(:pairs) AS w
 CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
 WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
 
+-- name: count
+SELECT count(*)
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+CROSS JOIN doc AS d ON d.place = p.id
+WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
+
 -- name: names
 SELECT d.id, d.space, d.key
 FROM json_each(:ids) AS i
