@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import asks, conflicts, entries, faults, locks, places, relations, tags
+from handlers.scopes import asks, conflicts, entries, faults, locks, places, query, relations, tags
 from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
-from kernel.tools import Dialect, Hints, Reply, Tool, write
+from kernel.tools import Dialect, Hints, Reply, Tool, read, write
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -34,6 +34,7 @@ TOOLS: tuple[Tool, ...] = (
     write(tags.memory_tag, Hints("Tags"), reads=tags.READS),
     write(relations.memory_relation, Hints("Relations", destructive=True), reads=relations.READS),
     write(locks.memory_file_lock, Hints("File locks", destructive=True), reads=locks.READS),
+    read(query.memory_query, Hints("Query")),
     write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
 )
 DIALECT = Dialect(
