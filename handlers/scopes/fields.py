@@ -43,8 +43,9 @@ def clean(request: Struct) -> None:
 
 def _clean_part(path: str, part: Struct) -> None:
     for field, wire in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
-        value = getattr(part, field)
-        if "\0" in "".join(value if isinstance(value, list) else [value] if isinstance(value, str) else ()):
+        value: str | list[str] | bool | None = getattr(part, field)
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if any("\0" in text for text in texts):
             raise faults.invalid(f"{path}.{wire}", "must not hold NUL characters")
 
 

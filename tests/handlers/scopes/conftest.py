@@ -13,6 +13,9 @@ from kernel.tools import Reply
 from tests.conftest import Call
 
 Do = Callable[..., Any]
+KINDS = ("tool", "guideline", "knowledge")
+MANY = {"tool": "tools", "guideline": "guidelines", "knowledge": "knowledge"}
+NOW = "2026-01-02T03:04:05.678Z"
 Storm = Callable[[Sequence[tuple[str, dict[str, Any]]]], list[Reply]]
 
 
@@ -71,3 +74,71 @@ def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
         )
 
     return lambda calls: runner.run(all_at_once(calls))
+
+
+class Add(NamedTuple):
+    """A way to add an entry."""
+
+    do: Do
+
+    def __call__(self, kind: str, name: str, says: str = "", **more: Any) -> str:
+        """Its id."""
+        heading = {"title" if kind == "knowledge" else "name": name}
+        said = {"description": says} if kind == "tool" else {"content": says or name}
+        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **said, **more})[kind]["id"]
+
+
+@pytest.fixture
+def add(do: Do) -> Add:
+    """Adds an entry of a kind by its name."""
+    return Add(do)
+
+
+@pytest.fixture
+def search(do: Do) -> Callable[..., Any]:
+    """The answer of a search."""
+    return lambda **given: do("memory_query", "search", **given)
+
+
+@pytest.fixture
+def found(search: Callable[..., Any]) -> Callable[..., list[str]]:
+    """The names a search gives, best first; its totals hold together."""
+
+    def names(**given: Any) -> list[str]:
+        said = search(**given)
+        results = [heading(result) for result in said["results"]]
+        assert said["meta"]["returnedCount"] == len(results)
+        assert said["meta"]["hasMore"] == (said["meta"]["totalCount"] > len(results))
+        return results
+
+    return names
+
+
+def heading(result: dict[str, Any]) -> str:
+    """The name or the title of a result."""
+    inside = result[result["type"]]
+    return inside["title"] if result["type"] == "knowledge" else inside["name"]
+
+
+def inside(scope: str, scope_id: str | None = None, **more: Any) -> dict[str, Any]:
+    """The argument that names a scope."""
+    return {"scope": {"type": scope, "id": scope_id, **more}}
+
+
+def scopes(places: Places) -> list[tuple[str, str | None]]:
+    """The chain of a session, nearest first."""
+    return [("session", places.session), ("project", places.project), ("org", places.org), ("global", None)]
+
+
+def tag(do: Do, kind: str, entry_id: str, *names: str) -> None:
+    """Marks an entry with tags."""
+    for name in names:
+        do("memory_tag", "attach", entryType=kind, entryId=entry_id, tagName=name)
+
+
+def relate(do: Do, source: tuple[str, str], target: tuple[str, str], relation: str) -> None:
+    """Links two things, each given as (type, id)."""
+    do(
+        "memory_relation", "create",
+        sourceType=source[0], sourceId=source[1], targetType=target[0], targetId=target[1], relationType=relation,
+    )  # fmt: skip
