@@ -12,7 +12,14 @@ from tests.faults.serving import ROOT, Client, Server, serving
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOLD = {
-    "scopes": ["One for each ticket", "True", "['One for each change', 'One for each ticket']", "1"],
+    "scopes": [
+        "One for each ticket",
+        "True",
+        "['One for each change', 'One for each ticket']",
+        "['commits']",
+        "1",
+        "1",
+    ],
 }
 
 

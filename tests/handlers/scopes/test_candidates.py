@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from handlers.scopes import candidates
@@ -101,7 +101,7 @@ def test_parts_of_words_are_found_where_no_word_is(add: Add, found: Callable[...
 
     by_words: dict[str, Any] = {"semanticSearch": False}
     assert found(search="stag commi", **by_words) == ["git_commit"]
-    assert found(search="änderung", **by_words) == ["Größe"]
+    assert found(search="ÄNDERUNG", **by_words) == ["Größe"]
     assert found(search="stag nothing", **by_words) == []
 
 
@@ -216,8 +216,15 @@ def lay(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None
     index.put(tx, f"scopes:{MANY[row.kind]}", entry_id, "x", scope=scope)
 
 
+def rules(*pairs: tuple[int, int]) -> list[Row]:
+    """Guidelines of one scope, given as (priority, age)."""
+    return [Row("guideline", str(at), 3, age, priority, False, False) for at, (priority, age) in enumerate(pairs)]
+
+
+@example(rows=rules((60, 10), (48, 0), (61, 40)), limit=1, shadowed=False, excluding=False)
+@example(rows=rules((100, 60), (50, 10)), limit=1, shadowed=False, excluding=False)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(ROWS, st.integers(1, 6), st.booleans(), st.booleans())
+@given(rows=ROWS, limit=st.integers(1, 6), shadowed=st.booleans(), excluding=st.booleans())
 def test_the_short_way_to_the_best_leads_where_ranking_everything_does(
     kernel: Kernel, places: Places, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
 ) -> None:

@@ -183,6 +183,7 @@ def test_a_time_shows_the_versions_and_the_entries_there_were(
     assert seen(None, asOf="2020-01-01") == {}
     results = {result["id"]: result for result in search(asOf=before, includeVersions=True)["results"]}
     assert [len(results[key]["versions"]) for key in (changed, steady)] == [1, 1]
+    assert [results[key]["score"] for key in (changed, steady)] == [2.5, 2.5]
     assert (results[dropped]["knowledge"]["isActive"], results[changed].get("expired")) == (True, None)
     assert results[changed]["knowledge"]["currentVersionId"] == results[changed]["version"]["id"]
     later = {heading(result): result.get("expired") for result in search(asOf="2026-01-03T12:00:00+01:00")["results"]}
