@@ -70,7 +70,7 @@ CREATE INDEX scopes_entry_by_kind ON scopes_entry (kind, priority DESC);
 CREATE INDEX scopes_entry_by_standing ON scopes_entry (kind, scope, deactivated_at, standing DESC, created_at DESC);
 CREATE INDEX scopes_entry_by_priority ON scopes_entry (kind, scope, deactivated_at, priority DESC, created_at DESC)
 WHERE priority IS NOT NULL;
-CREATE INDEX scopes_entry_shared ON scopes_entry (kind, scope, deactivated_at) WHERE shared = 1;
+CREATE INDEX scopes_entry_shared ON scopes_entry (kind, scope, deactivated_at, name) WHERE shared = 1;
 
 -- Append-only. A tool says description, parameters, examples, constraints; a guideline content, rationale, examples;
 -- knowledge content, source, confidence, valid_until.
