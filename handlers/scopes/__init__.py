@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import asks, conflicts, entries, faults, locks, places, query, relations, tags
+from handlers.scopes import asks, conflicts, entries, faults, locks, places, query, relations, tags, transfer
 from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
-from kernel.tools import Dialect, Hints, Reply, Tool, read, write
+from kernel.tools import Dialect, Hints, Reply, Tool, exclusive, read, write
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -36,6 +36,8 @@ TOOLS: tuple[Tool, ...] = (
     write(locks.memory_file_lock, Hints("File locks", destructive=True), reads=locks.READS),
     read(query.memory_query, Hints("Query")),
     write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
+    read(transfer.memory_export, Hints("Export")),
+    exclusive(transfer.memory_import, Hints("Import", destructive=True)),
 )
 DIALECT = Dialect(
     name="scopes",
