@@ -20,8 +20,8 @@ from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
-    "CANDIDATES", "Document", "Hit", "Memory", "beside", "coverage", "documents", "drop", "drop_scope", "find", "fuse",
-    "has_model", "insert_vectors", "model_id", "places_of", "put", "search", "sift",
+    "CANDIDATES", "Document", "Hit", "Memory", "beside", "clear", "coverage", "documents", "drop", "drop_scope", "find",
+    "fuse", "has_model", "insert_vectors", "model_id", "places_of", "put", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100
@@ -64,6 +64,12 @@ def drop_scope(tx: Tx, space: str, scope: str) -> None:
     settle(tx)
     stale = tx.all("kernel.index.stale_scope", _Stale, space=space, scope=scope)
     _delete(tx, stale)
+
+
+def clear(tx: Tx, dialect: str) -> None:
+    """Makes everything of a dialect unfindable: the spaces that are its name, or begin with it before a colon."""
+    settle(tx)
+    _delete(tx, tx.all("kernel.index.stale_dialect", _Stale, dialect=dialect))
 
 
 class _Stale(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import asks, conflicts, entries, faults, locks, places, query, relations, tags, transfer
+from handlers.scopes import asks, conflicts, entries, faults, locks, places, query, relations, tags, transfer, upkeep
 from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
 from kernel.tools import Dialect, Hints, Reply, Tool, exclusive, read, write
@@ -36,6 +36,8 @@ TOOLS: tuple[Tool, ...] = (
     write(locks.memory_file_lock, Hints("File locks", destructive=True), reads=locks.READS),
     read(query.memory_query, Hints("Query")),
     write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
+    read(upkeep.memory_health, Hints("Health")),
+    exclusive(upkeep.memory_init, Hints("Initialization", destructive=True), reads=upkeep.READS),
     read(transfer.memory_export, Hints("Export")),
     exclusive(transfer.memory_import, Hints("Import", destructive=True)),
 )

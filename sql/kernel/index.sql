@@ -10,6 +10,12 @@ FROM doc_place AS p
 JOIN doc AS d ON d.place = p.id
 WHERE p.space = :space AND p.scope = :scope;
 
+-- name: stale_dialect
+SELECT d.id, d.space, d.key, d.created_at
+FROM doc_place AS p
+JOIN doc AS d ON d.place = p.id
+WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
+
 -- name: unindex
 -- FTS5 with external content must be told the old values before they go.
 INSERT INTO doc_fts (doc_fts, rowid, text, grams, place)

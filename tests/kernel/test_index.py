@@ -187,6 +187,15 @@ def test_dropping_a_scope_leaves_the_others(shelf: Shelf) -> None:
     assert {(hit.space, hit.id) for hit in shelf.search("cat")} == {("shelf", "1"), ("other", "0")}
 
 
+def test_clearing_a_dialect_leaves_the_others(shelf: Shelf) -> None:
+    for number, space in enumerate(["brain", "brain:core", "brain:dnd", "brainy", "notes:brain"]):
+        shelf.put([f"cat {space}"], space, scope="a", first=number)
+
+    shelf.write(steps(put("9", "cat nine", "brain:core"), lambda tx: index.clear(tx, "brain")))
+
+    assert {hit.space for hit in shelf.search("cat")} == {"brainy", "notes:brain"}
+
+
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
