@@ -4,7 +4,20 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import asks, conflicts, entries, faults, locks, places, query, relations, tags, transfer, upkeep
+from handlers.scopes import (
+    agent_memory,
+    asks,
+    conflicts,
+    entries,
+    faults,
+    locks,
+    places,
+    query,
+    relations,
+    tags,
+    transfer,
+    upkeep,
+)
 from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
 from kernel.tools import Dialect, Hints, Reply, Tool, exclusive, read, write
@@ -49,4 +62,5 @@ DIALECT = Dialect(
     fail=fail,
     misread=faults.misread,
     sources=entries.sources,
+    imports=(agent_memory.IMPORT, transfer.IMPORT),
 )

@@ -12,6 +12,7 @@ from handlers.scopes.shapes import (
     Organization,
     Project,
     Session,
+    Tag,
     VersionRow,
     entry,
     loads,
@@ -24,6 +25,7 @@ FORMAT = "1.0"
 Document = dict[str, Any]
 _org = rows_of(Organization, "metadata", loads)
 _project = rows_of(Project, "metadata", loads)
+_tag = rows_of(Tag, "is_predefined", bool)
 _session = rows_of(Session, "metadata", loads)
 
 
@@ -57,14 +59,6 @@ class _Link(NamedTuple):
     id: str
     created_at: str
     created_by: str | None
-
-
-class _Definition(NamedTuple):
-    id: str
-    name: str
-    category: str
-    description: str | None
-    created_at: str
 
 
 def document(tx: Tx, wanted: Wanted, metadata: Mapping[str, Any]) -> Document:
@@ -161,13 +155,7 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
 def _definitions(tx: Tx, names: set[str] | None) -> list[Document]:
     """The tags of these names that no store has from the start, by name; all of them for None."""
     asked = None if names is None else as_json(sorted(names))
-    return [
-        {
-            "id": row.id, "name": row.name, "category": row.category, "description": row.description,
-            "createdAt": row.created_at,
-        }
-        for row in tx.all("scopes.export.definitions", _Definition, names=asked)
-    ]  # fmt: skip
+    return msgspec.to_builtins(tx.all("scopes.export.definitions", _tag, names=asked))
 
 
 def as_json(values: Iterable[Any]) -> str:

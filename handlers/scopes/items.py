@@ -88,6 +88,7 @@ class Definition(Struct, rename="camel"):
     name: Name
     id: Id | None = None
     category: Label = "custom"
+    is_predefined: bool = False
     description: Text | None = None
     created_at: str | None = None
 

@@ -19,7 +19,7 @@ Strategy = Literal["skip", "update", "replace", "error"]
 UPDATED = "Imported update"
 USUAL_PRIORITY = 50
 _JSON = {"parameters", "examples"}
-_COLUMNS = {field for field in VersionRow._fields if field in Said.__struct_fields__} - {
+COLUMNS = {field for field in VersionRow._fields if field in Said.__struct_fields__} - {
     "id", "version_num", "created_at", "created_by", "change_reason", "conflict_flag",
 }  # fmt: skip
 
@@ -154,7 +154,7 @@ def _columns(kind: Kind, said: Said) -> dict[str, Any]:
     if "confidence" in own and own["confidence"] is None:
         own["confidence"] = 1.0
     told = {field: dumps(value) if field in _JSON else value for field, value in own.items()}
-    return {**dict.fromkeys(_COLUMNS), **told}
+    return {**dict.fromkeys(COLUMNS), **told}
 
 
 def _priority(kind: Kind, given: int | None) -> int | None:

@@ -73,8 +73,8 @@ def _tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str
 
 def _define(tx: Tx, tag: Definition) -> str:
     columns = {
-        "name": tag.name, "fold": tag.name.casefold(), "category": tag.category, "description": tag.description,
-        "now": tag.created_at or tx.now,
+        "name": tag.name, "fold": tag.name.casefold(), "category": tag.category, "predefined": tag.is_predefined,
+        "description": tag.description, "now": tag.created_at or tx.now,
     }  # fmt: skip
     fresh = tx.new_id("tag")
     kept = tag.id and tx.one("scopes.restored_marks.define", str, id=tag.id, **columns)

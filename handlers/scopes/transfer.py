@@ -1,6 +1,7 @@
 """The tools memory_export and memory_import (seed 000): entries out of one store and into another."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL
 from handlers.scopes.restore import DONE, How, restore
 from handlers.scopes.restored_entries import State, Strategy
 from handlers.scopes.restored_scopes import Problem
+from kernel import tools
 from kernel.errors import Fault
 from kernel.store import Tx
 from kernel.text import yaml_block
@@ -158,6 +160,22 @@ def memory_import(tx: Tx, request: Import) -> Imported:
     return _imported(state.problems, state)
 
 
+def bring(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
+    """The file of an export, as `memory_import` takes it; for those that are too large to be sent."""
+    try:
+        content = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise Fault("invalid", f"{path.name} is not text in UTF-8.") from None
+    shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
+    done = memory_import(tx, Import("import", content, shape))
+    if not done.success:
+        raise Fault("invalid", f"{path.name} is no export: {done.errors[0].error}")
+    counts = {"created": done.created, "updated": done.updated, "skipped": done.skipped}
+    return tools.Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
+
+
 def _target(tx: Tx, source: str, target: Target) -> str | None:
     field = f"scopeMapping.{source}"
     if "\0" in source or "\0" in (target.id or ""):
@@ -202,3 +220,6 @@ def _refused(state: State) -> Fault:
     if state.existing:
         return Fault("conflict", f"Nothing was imported, {told}", faults.EXISTS, context)
     return Fault("invalid", f"Nothing was imported, {told}", faults.MISSING, context)
+
+
+IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", bring)

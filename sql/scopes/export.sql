@@ -67,8 +67,10 @@ WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
 ORDER BY seq;
 
 -- name: definitions
--- The tags that somebody made.
-SELECT id, name, category, description, created_at
+-- The tags that a new store does not have.
+SELECT id, name, category, is_predefined, description, created_at
 FROM scopes_tag
-WHERE is_predefined = 0 AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
+WHERE
+    name NOT IN (SELECT name FROM scopes_predefined_tag)
+    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
 ORDER BY name;

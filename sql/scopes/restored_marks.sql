@@ -7,8 +7,8 @@ SELECT t.name, t.id FROM json_each(:names) AS n CROSS JOIN scopes_tag AS t ON t.
 
 -- name: define
 -- Gives the id back only if neither it nor the name was taken.
-INSERT INTO scopes_tag (id, name, fold, category, description, created_at)
-VALUES (:id, :name, :fold, :category, :description, :now)
+INSERT INTO scopes_tag (id, name, fold, category, is_predefined, description, created_at)
+VALUES (:id, :name, :fold, :category, :predefined, :description, :now)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -79,7 +79,7 @@ def test_a_copy_that_has_no_room_leaves_no_file(db: Connection, tmp_path: Path) 
 def test_a_folder_that_takes_no_file_is_a_fault(db: Connection, tmp_path: Path) -> None:
     tmp_path.rename(tmp_path.with_name("elsewhere"))
 
-    with pytest.raises(Fault, match="Cannot write quipu-before-reset-.*: No such file"), db.writing(WHO) as tx:
+    with pytest.raises(Fault, match="No such file"), db.writing(WHO) as tx:
         keep_copy(tx, "before-reset")
 
     assert not tmp_path.exists()
