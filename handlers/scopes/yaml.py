@@ -36,7 +36,7 @@ def read(text: str) -> Any:
     lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
     page = _Page([line.removesuffix("\r") for line in lines])
     head = _next(page)
-    if head is not None and page.lines[page.at].rstrip() == "---":
+    if head is not None and page.lines[page.at].partition(" #")[0].rstrip() == "---":
         page.at += 1
     value = _block(page, -1, 0)
     if _next(page) is not None:
@@ -141,7 +141,7 @@ def _value(page: _Page, words: str, parent: int, depth: int, *, in_mapping: bool
         return _literal(page, words, parent)
     value, end = _inline(page, words, 0, depth, flow=False)
     rest = words[end:]
-    if rest.strip() and not rest.startswith(" #"):
+    if rest.strip() and not (rest[0] == " " and rest.lstrip(" ")[0] == "#"):
         raise _refusal(page, "more follows a value that has ended")
     page.at += 1
     return value
