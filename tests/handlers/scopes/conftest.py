@@ -2,13 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
-from kernel.app import Kernel
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
 from kernel.tools import Reply
 from tests.conftest import Call
 
@@ -61,6 +64,31 @@ def places(do: Do) -> Places:
     org = do("memory_org", "create", name="Org")["organization"]["id"]
     project = do("memory_project", "create", name="Project", orgId=org)["project"]["id"]
     return Places(org, project, do("memory_session", "start", projectId=project)["session"]["id"])
+
+
+class Store(NamedTuple):
+    """A store of its own: its kernel, calls to it, and calls that succeed."""
+
+    kernel: Kernel
+    call: Call
+    do: Do
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
+    """An empty second store."""
+    running = open_kernel(Config(data=tmp_path / "elsewhere"))
+    call = caller(running.dispatch)
+    yield Store(running, call, lambda tool, action, **given: told(call(tool, action=action, **given)))
+    running.store.close()
+
+
+def exported(do: Do, **given: Any) -> dict[str, Any]:
+    """The document of an export of everything there is, less its time."""
+    whole: dict[str, Any] = {"includeVersions": True, "includeInactive": True}
+    document = json.loads(do("memory_export", "export", **(whole | given))["content"])
+    del document["exportedAt"]
+    return document
 
 
 @pytest.fixture
