@@ -222,7 +222,7 @@ def _same(one: Said, other: Said) -> bool:
     """Whether two versions of one entry are the same one."""
     if one.id is not None and other.id is not None:
         return one.id == other.id
-    return one.version_num is not None and one.version_num == other.version_num
+    return one is other or (one.version_num is not None and one.version_num == other.version_num)
 
 
 def _flat(item: Item) -> Said:

@@ -69,18 +69,17 @@ def create(tx: Tx, state: State, one: Entry) -> str:
     kept = item.id if item.id in state.own and item.id not in state.known else None
     number = kept or tx.new_id(kind.prefix)
     born = one.created_at or tx.now
-    creator = state.importer if item.created_by is None else item.created_by
     current = ""
     for said in one.versions:
         columns = _columns(kind, said)
-        added = _add(tx, state, one, number, said, columns, said.created_at or born, said.created_by or creator)
+        added = _add(tx, state, one, number, said, columns, said.created_at or born, said.created_by or state.importer)
         current = added if said is one.current else current
     gone = None if item.is_active is not False else one.deactivated_at or tx.now
     tx.run(
         "scopes.restored_entries.add",
         id=number, kind=kind.name, scope_type=one.scope_type, scope_id=one.scope_id, name=one.name,
         category=item.category, priority=_priority(kind, item.priority), version_id=current, gone=gone, now=born,
-        created_by=creator,
+        created_by=item.created_by or state.importer,
     )  # fmt: skip
     state.known[number] = Known(number, kind.name, key(one.scope_type, one.scope_id), one.name, gone is None, born)
     _remember(tx, kind, None, entries.get(tx, kind, number))
