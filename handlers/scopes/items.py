@@ -15,7 +15,6 @@ from kernel.text import utc_time
 
 _DEEPEST = 64
 _FAR = 2**53
-_JSON = Annotated[Object | list[Any] | None, Meta(description="Any JSON")]
 _Number = Annotated[int, Meta(ge=1, le=_FAR)]
 
 
@@ -36,8 +35,8 @@ class Said(Struct, rename="camel"):
     id: Id | None = None
     version_num: _Number | None = None
     description: Text | None = None
-    parameters: _JSON = None
-    examples: _JSON = None
+    parameters: Any = None
+    examples: Any = None
     constraints: Text | None = None
     content: Text | None = None
     rationale: Text | None = None

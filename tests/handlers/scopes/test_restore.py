@@ -19,7 +19,8 @@ HOSTILE = [
     "- a\n- b", "key: value # c", "# Heading\n## Tools (9)\n### t\n", "```\nfence\n````", "> quote\n\n---\n***",
     "'single' \"double\" \\ back\\slash", "null", "yes", "12:34:56", "2026-01-02", "|\n  block", "!!python/none",
     "&anchor *alias", "{a: [b]}", "%YAML 1.1", "--- \n...", "\ttab\n\ttab", "trailing \n  \n\n", " lead", "\r\n",
-    "日本語 ünïcode e\u0301", "👩‍👩‍👧 \u202eright", "line\u2028par\u2029next\x85", "zero\u200bwidth\ufeff", "\x1b[31m\x07",
+    "日本語 ünïcode e\u0301", "👩‍👩‍👧 \u202eright", "line\u2028par\u2029next\x85", "zero\u200bwidth\ufeff",
+    "\x1b[31m\x07",
     "<script>alert(1)</script>", "![x](http://e/x.png)", "[a]: http://e", "<!-- -->", "a\\\nb", "| a | b |\n|---|---|",
 ]  # fmt: skip
 
@@ -394,17 +395,17 @@ BAD: list[tuple[str, Any, str, str]] = [
     ("tools", {"name": "t", "isActive": "no"}, "t", "Validation error: isActive - expected bool"),
     ("tools", {"name": "t\0"}, "t\0", "Validation error: name - must not hold NUL characters"),
     ("tools", {"name": "t", "tags": ["a\0"]}, "t", "Validation error: tags - must not hold NUL characters"),
-    ("tools", {"name": "t", "versions": [{"description": "\0"}]}, "t", "Validation error: versions - must not hold NUL"),
+    ("tools", {"name": "t", "versions": [{"description": "\0"}]}, "t", "Validation error: versions - must not hold"),
     ("tools", {"name": "t", "tags": [""]}, "t", "Validation error: tags[0] - expected str of length >= 1"),
     ("tools", {"name": "t", "relations": [{}]}, "t", "Validation error: relations[0] - object missing required fie"),
-    ("tools", {"name": "t", "currentVersion": {"parameters": "x"}}, "t", "Validation error: currentVersion.parameters"),
+    ("tools", {"name": "t", "currentVersion": {"description": 7}}, "t", "Validation error: currentVersion.description"),
     ("tools", {"name": "t", "versions": [{"versionNum": 0}]}, "t", "Validation error: versions[0].versionNum - ex"),
     ("tools", {"name": "t", "versions": [{"id": "a", "versionNum": 1}, {"id": "b", "versionNum": 1}]}, "t",
      "Validation error: versions - two have the same versionNum"),
     ("knowledge", {"title": "k", "content": "c", "validUntil": "never"}, "k", "Validation error: validUntil - is not"),
     ("knowledge", {"title": "k", "content": "c", "confidence": 1e300}, "k", "Validation error: confidence - expected"),
     ("guidelines", {"name": "g", "content": "c", "priority": 2**40}, "g", "Validation error: priority - expected int"),
-    ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected str of len"),
+    ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected str of"),
 ]  # fmt: skip
 
 
@@ -473,7 +474,8 @@ def test_an_export_of_the_original_is_read(do: Do) -> None:
     shown = (
         '# Agent Memory Export\nversion: "1.0"\nexportedAt: "2025-01-01T00:00:00.000Z"\nmetadata:\n'
         "  types: [guidelines]\nentries:\n  guidelines:\n    - id: abc\n      name: rule\n      scopeType: global\n"
-        '      scopeId: null\n      priority: 90\n      category: style\n      content: "one\\ntwo"\n      tags: [a, b]\n'
+        "      scopeId: null\n      priority: 90\n      category: style\n"
+        '      content: "one\\ntwo"\n      tags: [a, b]\n'
     )
 
     assert counted(bring(do, theirs)) == (1, 0, 0)
@@ -491,8 +493,9 @@ def test_an_export_of_the_original_is_read(do: Do) -> None:
 
 TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 NAME = TEXT.filter(lambda text: bool(text.strip()))
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 DATA = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False), TEXT),
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), NUMBER, TEXT),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
     max_leaves=8,
 )  # fmt: skip
@@ -529,7 +532,7 @@ def many(count: int) -> dict[str, Any]:
     """A document of hostile entries of all kinds, each linked to the one before."""
     entries: dict[str, list[dict[str, Any]]] = {"tools": [], "guidelines": [], "knowledge": []}
     kinds = [("tools", "tool"), ("guidelines", "guideline"), ("knowledge", "knowledge")]
-    before: tuple[str, str] | None = None
+    links: list[dict[str, str]] = []
     for number in range(count):
         plural, kind = kinds[number % 3]
         text = "".join(HOSTILE[(number * step) % len(HOSTILE)] for step in (1, 5, 7))
@@ -540,9 +543,9 @@ def many(count: int) -> dict[str, Any]:
             "isActive": number % 10 != 9, "deactivatedAt": "2026-01-01T00:00:00Z" if number % 10 == 9 else None,
             "createdAt": "2025-01-01T00:00:00Z", "tags": [HOSTILE[number % len(HOSTILE)].strip() or "x"],
             "versions": [{"versionNum": 1, **said}, {"versionNum": 2, **said, "changeReason": text}],
-            "relations": [{"targetType": before[0], "targetId": before[1], "relationType": "related_to"}] if before else [],
+            "relations": links,
         }  # fmt: skip
-        before = (kind, item["id"])
+        links = [{"targetType": kind, "targetId": item["id"], "relationType": "related_to"}]
         entries[plural].append(item)
     return {"entries": entries, "scopes": {"projects": [{"id": "p", "name": "P: # x"}]}}
 
