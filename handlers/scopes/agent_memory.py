@@ -111,6 +111,7 @@ def _entries(tx: Tx, kind: Kind, source: Foreign, remarks: list[str]) -> int:
 
 def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
     number, born = text(row, "id") or "", time(tx, row, "created_at")
+    name = text(row, kind.heading) or ""
     creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
     kept = versions or [{"id": tx.new_id(kind.version_prefix), "version_num": 1, "created_by": creator}]
     for version in kept:
@@ -118,12 +119,13 @@ def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
     tx.run(
         "scopes.restored_entries.add",
         id=number, kind=kind.name, scope_type=scope_type,
-        scope_id=None if scope_type == "global" else text(row, "scope_id"), name=text(row, kind.heading) or "",
+        scope_id=None if scope_type == "global" else text(row, "scope_id"), name=name,
         category=text(row, "category"), version_id=_current(row, kept), now=born, created_by=creator,
         priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
         # When it was put away is not told; at the earliest when it last changed.
         gone=None if whole(row, "is_active", 1) else time(tx, kept[-1], "created_at", born),
     )  # fmt: skip
+    tx.run("scopes.entries.share", id=number, kind=kind.name, name=name)
     _remember(tx, kind, number)
 
 

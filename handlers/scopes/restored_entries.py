@@ -81,6 +81,7 @@ def create(tx: Tx, state: State, one: Entry) -> str:
         category=item.category, priority=_priority(kind, item.priority), version_id=current, gone=gone, now=born,
         created_by=item.created_by or state.importer,
     )  # fmt: skip
+    tx.run("scopes.entries.share", id=number, kind=kind.name, name=one.name)
     state.known[number] = Known(number, kind.name, key(one.scope_type, one.scope_id), one.name, gone is None, born)
     _remember(tx, kind, None, entries.get(tx, kind, number))
     return number

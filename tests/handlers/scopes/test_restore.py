@@ -579,3 +579,15 @@ def test_whoever_imports_made_what_nobody_is_said_to_have_made(do: Do) -> None:
         ("bob", ["bob"]), ("ada", ["bob", "bob"]),
     ]  # fmt: skip
     assert [one["versionNum"] for one in found[1]["versions"]] == [1, 2]
+
+
+def test_what_was_imported_shadows_as_what_was_added_does(do: Do, elsewhere: Store, places: Places) -> None:
+    where = ("project", places.project)
+    add(do, "tool", "t", description="global")
+    near = add(do, "tool", "t", where, description="near")
+
+    bring(elsewhere.do, exported(do))
+
+    for store in (do, elsewhere.do):
+        seen = store("memory_query", "context", scopeType=where[0], scopeId=where[1])["tools"]
+        assert [item["id"] for item in seen] == [near]
