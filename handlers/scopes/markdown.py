@@ -100,9 +100,9 @@ def _quoted(text: str) -> list[str]:
 
 
 def _fenced(value: Any) -> list[str]:
+    """Data as JSON, of which no line can begin with a fence."""
     shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    fence = "`" * max(3, _longest(shown) + 1)
-    return [f"{fence}json", *shown.split("\n"), fence]
+    return ["```json", *shown.split("\n"), "```"]
 
 
 def _longest(text: str) -> int:

@@ -239,6 +239,14 @@ def test_entries_come_with_every_version(make: Make, bring: Bring, do: Do, kerne
     assert {hit.id for hit in hits} == {"g1", "k1", "t2"}
 
 
+def test_what_came_over_shadows_as_what_was_added_does(make: Make, bring: Bring, do: Do) -> None:
+    near = ["t9", "project", "p1", "t", None, None, 1, OLD, None]
+    bring(make(rows={**ROWS, "tools": [ROWS["tools"][0], near]}))
+
+    seen = do("memory_query", "context", scopeType="project", scopeId="p1")["tools"]
+    assert [item["id"] for item in seen] == ["t9"]
+
+
 def test_marks_and_locks_come_over(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
     bring(make())
 

@@ -350,6 +350,18 @@ def test_namesakes_of_a_document_stay_apart(do: Do, kernel: Kernel) -> None:
     assert counted(bring(do, {"entries": {"tools": [{"name": "t"}, {"name": "t"}]}})) == (0, 2, 0)
 
 
+def test_a_namesake_comes_back_into_use_beside_the_other(do: Do, kernel: Kernel) -> None:
+    first, second = ({"id": number, "name": "t", "isActive": True} for number in ("t1", "t2"))
+    bring(do, {"entries": {"tools": [first]}})
+    do("memory_tool", "deactivate", id="t1")
+    bring(do, {"entries": {"tools": [second]}})
+
+    assert counted(bring(do, {"entries": {"tools": [first, second]}})) == (0, 2, 0)
+
+    assert [item["isActive"] for item in exported(do)["entries"]["tools"]] == [True, True]
+    assert sound(kernel)
+
+
 def test_scopes_that_are_there_stay_as_they_are(do: Do, elsewhere: Store, places: Places) -> None:
     add(do, "tool", "t", ("project", places.project))
     bring(elsewhere.do, exported(do))
