@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full check lint cover bench conformance lock
+.PHONY: help run test test-full test-extras check lint cover bench conformance lock
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -18,9 +18,12 @@ test: .venv/.ok ## run the tests (ARGS=tests/kernel narrows them)
 	@$(VENV)/python -m pytest $(ARGS)
 
 test-full: .venv/.ok .venv-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
-	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m ""
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not extras"
 	@$(MAKE) lint
 	@$(MAKE) conformance
+
+test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
+	@.venv-extras/bin/python -m pytest -m extras
 
 check: lint test ## format, lint, types, import rules, tests
 
@@ -61,6 +64,10 @@ endef
 	@touch $@
 
 .venv-v1/.ok: tests/wire/requirements-v1.lock
+	$(environment)
+	@touch $@
+
+.venv-extras/.ok: tests/handlers/sessions/requirements-extras.lock
 	$(environment)
 	@touch $@
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers import common, paths, scopes
+from handlers import brain, common, notes, paths, scopes, sessions
 from kernel import sql
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
@@ -13,13 +13,21 @@ from kernel.errors import Fault
 from kernel.index import Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
+from kernel.schema import configured
 from kernel.settings import read_settings
 from kernel.sketch import Sketcher, Sketches
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
 from kernel.world import Origin, World
 
-DIALECTS: tuple[Dialect, ...] = (paths.DIALECT, scopes.DIALECT, common.DIALECT)
+DIALECTS: tuple[Dialect, ...] = (
+    paths.DIALECT,
+    scopes.DIALECT,
+    brain.DIALECT,
+    notes.DIALECT,
+    sessions.DIALECT,
+    common.DIALECT,
+)
 _SEAL_KEY = "seal_key"
 
 
@@ -75,7 +83,8 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
         durable=config.durable, group_limit=config.group,
     )  # fmt: skip
     store.start()
-    return Kernel(config, store, Dispatch(store, served), seal_key, schema)
+    shown = tuple(configured(dialect, shared.settings) for dialect in served)
+    return Kernel(config, store, Dispatch(store, shown), seal_key, schema)
 
 
 def prepare(config: Config, shared: World) -> tuple[bytes, int]:

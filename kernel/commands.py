@@ -114,7 +114,12 @@ def _sure(work: Callable[..., Any], *args: Any) -> Any:
 
 def _price(dialect: Dialect) -> int:
     shown = [
-        {"name": tool.name, "description": tool.about, "i": input_schema(tool), "o": output_schema(tool)}
+        {
+            "name": tool.name,
+            "description": tool.about,
+            "i": input_schema(tool),
+            "o": output_schema(tool) if tool.hints.typed else None,
+        }
         for tool in dialect.tools
     ]
     return len(msgspec.json.encode(shown)) // _BYTES_PER_TOKEN

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kernel.errors import Fault
-from kernel.store import Connection
+from kernel.store import UNSOUND, Connection
 from kernel.world import World
 
 _MAGIC = b"SQLite format 3\0"
@@ -47,7 +47,10 @@ def foreign(path: Path) -> Generator[Foreign]:
     except OSError as error:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     with TemporaryDirectory(prefix="quipu-") as folder:
-        db = Connection(_copied(path, Path(folder)), World({}), readonly=False)
+        try:
+            db = Connection(_copied(path, Path(folder)), World({}), readonly=False)
+        except UNSOUND as error:
+            raise Fault("invalid", f"{path.name} is damaged: {error}") from None
         try:
             if damage := db.damage():
                 raise Fault("invalid", f"{path.name} is damaged: {damage[0]}")

@@ -23,10 +23,13 @@ class Event(NamedTuple):
 
 def append(
     tx: Tx, space: str, key: str, operation: str, *,
-    before: str | None = None, after: str | None = None, reason: str | None = None,
+    before: str | None = None, after: str | None = None, reason: str | None = None, at: str | None = None,
 ) -> None:  # fmt: skip
-    """Records one event of `(space, key)` in the order of the calls."""
-    defer(tx, _flush, (space, key, operation, before, after, reason, *origin(tx), tx.now))
+    """Records one event of `(space, key)` in the order of the calls.
+
+    `at` is when it happened, if not now: for what another program recorded.
+    """
+    defer(tx, _flush, (space, key, operation, before, after, reason, *origin(tx), at or tx.now))
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:

@@ -95,7 +95,7 @@ def tool_entry(tool: Tool) -> Object:
     hints: Object = {"readOnlyHint": tool.mode == "read", "openWorldHint": False}
     if tool.mode != "read":
         hints |= {"destructiveHint": tool.hints.destructive, "idempotentHint": tool.hints.idempotent}
-    returns = output_schema(tool)
+    returns = output_schema(tool) if tool.hints.typed else None
     return {
         "name": tool.name,
         **_shown(tool.hints.title, tool.about),

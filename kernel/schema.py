@@ -1,10 +1,11 @@
 """JSON schema of a tool's arguments and results, from the same types that decode and encode them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from kernel.tools import Schema, Tool, result_types
+from kernel.tools import Dialect, Schema, Tool, result_types
 
 _REF = "#/$defs/{name}"
 _PREFIX = "#/$defs/"
@@ -14,6 +15,30 @@ _NULL = {"type": "null"}
 def input_schema(tool: Tool) -> Schema:
     """The arguments as one object; the arms of a tagged union are merged, with only the tag required."""
     return tool.input or _object(tool.request)
+
+
+def configured(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
+    """The dialect with the values its settings list in the schemas of its tools, which already hold the defaults."""
+    given = {setting.name: settings[setting.name] for setting in dialect.settings}
+    usual = {setting.name: setting.default for setting in dialect.settings}
+    choices = {name: given[key] for name, key in dialect.choices.items() if given[key] != usual[key]}
+    return dialect._replace(tools=tuple(_limited(tool, choices) for tool in dialect.tools)) if choices else dialect
+
+
+def _limited(tool: Tool, choices: Mapping[str, Sequence[str]]) -> Tool:
+    schema = input_schema(tool)
+    properties = schema.get("properties", {})
+    listed = {name: _listing(properties[name], values) for name, values in choices.items() if name in properties}
+    return tool._replace(input={**schema, "properties": {**properties, **listed}}) if listed else tool
+
+
+def _listing(shape: Any, values: Sequence[str]) -> Any:
+    if isinstance(shape, list):
+        return [_listing(part, values) for part in cast("list[Any]", shape)]
+    if not isinstance(shape, dict):
+        return shape
+    parts = cast("Schema", shape)
+    return {key: [*values] if key == "enum" else _listing(part, values) for key, part in parts.items()}
 
 
 def output_schema(tool: Tool) -> Schema | None:

@@ -18,6 +18,7 @@ R = TypeVar("R")
 Row = Callable[..., R]
 OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
+UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
 _CACHE_KIB = 16384
 _MAPPED_BYTES = 1 << 28
 Flush = Callable[["Tx", list[Any]], None]
@@ -215,7 +216,7 @@ class Connection:
         """What the engine finds wrong with the file itself."""
         try:
             found = self._db.execute("PRAGMA integrity_check(10)").fetchall()
-        except apsw.CorruptError as error:
+        except UNSOUND as error:
             return [str(error)]
         return [str(text) for (text,) in found if text != "ok"]
 

@@ -32,7 +32,7 @@ _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "nul
 _LONGEST_RESERVED = 5
 _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
 
-_BRACKETS = re.compile(r"[,\[\]{}]")
+_BRACKETS = re.compile(r"[,\[\]{}:?]")
 
 _WORD = re.compile(rf"[^\s{_CONTROLS}]+")
 _DROPPED = re.compile(f"[{_UNSEEN}]")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from kernel.errors import Code, Fault
@@ -13,12 +13,17 @@ Schema = dict[str, Any]
 
 
 class Hints(NamedTuple):
-    """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop."""
+    """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop.
+
+    Without `typed` the lists of MCP leave out what the tool returns, for dialects that answer in text alone: a list is
+    paid for in every conversation.
+    """
 
     title: str = ""
     destructive: bool = False
     idempotent: bool = False
     short: bool = False
+    typed: bool = True
 
 
 class First(NamedTuple):
@@ -193,7 +198,8 @@ class Dialect(NamedTuple):
 
     `reply(tool, result)` and `fail(fault)` give the `Reply`; `complete(tx, ref, argument, value, others)` gives
     completions; `sources(tx)` gives everything of the dialect that the index must hold; `misread(found)` puts arguments
-    that do not fit into the dialect's words, where the kernel's own do not do.
+    that do not fit into the dialect's words, where the kernel's own do not do; `choices` names parameters whose values
+    a setting lists, so that the schemas say what is configured.
     """
 
     name: str
@@ -208,6 +214,7 @@ class Dialect(NamedTuple):
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     misread: Callable[[Misread], Fault] | None = None
+    choices: Mapping[str, str] = MappingProxyType({})
 
 
 def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, **more: Any) -> Tool:

@@ -47,7 +47,7 @@ SELECT id, text, grams, place FROM doc_content WHERE id > :after;
 
 -- name: insert_vectors
 -- Rows are (doc, scale, start and length of its tokens); the blobs hold all of them, one after the other. A document
--- gone meanwhile is left out.
+-- gone meanwhile is left out. A part of an empty blob is null to the engine.
 INSERT INTO doc_vector (doc, model, place, scale, vector, sketch, tokens)
 SELECT
     d.id, :model, d.place, r.value ->> 1,

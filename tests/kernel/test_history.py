@@ -45,6 +45,13 @@ def test_every_event_tells_what_changed_when_and_by_whom(db: Connection, clock: 
     ]
 
 
+def test_what_another_program_recorded_keeps_its_time(db: Connection, clock: Clock) -> None:
+    write(db, lambda tx: history.append(tx, "notes", "a", "created", after="one", at="2025-01-01T00:00:00.000Z"))
+
+    assert db.read(WRITER, lambda tx: history.read(tx, "notes", "a"))[0].at == "2025-01-01T00:00:00.000Z"
+    assert db.read(WRITER, lambda tx: history.as_of(tx, "notes", "a", "2025-06-01T00:00:00.000Z")) == "one"
+
+
 def test_events_of_one_transaction_are_read_inside_it_and_keep_the_order_of_the_calls(db: Connection) -> None:
     with db.writing(WRITER) as tx:
         for text in ("one", "two", "three"):

@@ -708,3 +708,12 @@ def test_documents_are_counted_by_place(shelf: Shelf) -> None:
     assert count(("shelf", "a"), ("other", None)) == 3
     assert count(("shelf", "b")) == count() == 0
     assert shelf.write(steps(drop("0"), lambda tx: index.count(tx, [("shelf", None)]))) == 1
+
+
+@pytest.mark.parametrize("text", ["\u202e\u200b", "\u0301", "\0", " ", ""])
+def test_a_text_without_a_single_token_is_kept(shelf: Shelf, text: str) -> None:
+    shelf.put([text])
+
+    assert shelf.keys("anything") <= {"0"}
+    documents = shelf.reader.read(SOMEBODY, lambda tx: index.documents(tx, [1]))
+    assert documents[1].text == text

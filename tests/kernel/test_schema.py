@@ -7,8 +7,9 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta
 
 from kernel import app
-from kernel.schema import input_schema, output_schema
-from kernel.tools import Ask, Turn, read
+from kernel.schema import configured, input_schema, output_schema
+from kernel.settings import Setting, names
+from kernel.tools import Ask, Dialect, Reply, Turn, read
 
 
 class Leaf(msgspec.Struct):
@@ -149,3 +150,30 @@ def test_every_tool_we_serve_has_valid_schemas_with_an_object_at_the_root() -> N
                 if schema is not None:
                     Draft202012Validator.check_schema(schema)
                     assert schema["type"] == "object"
+
+
+class Pick(msgspec.Struct, forbid_unknown_fields=True):
+    one: Annotated[str, Meta(extra_json_schema={"enum": ["a", "b"]})]
+    some: list[Annotated[str, Meta(extra_json_schema={"enum": ["a", "b"]})]] | None = None
+    kind: Literal["x", "y"] = "x"
+
+
+def pick(tx: Any, request: Pick) -> Leaf:
+    """Picks."""
+    return Leaf(request.one)
+
+
+def test_a_setting_lists_the_values_of_the_parameters_it_is_named_for() -> None:
+    dialect = Dialect(
+        "d", "D.", (read(pick), read(work)), lambda _tool, _result: Reply(b"", ""), lambda _fault: Reply(b"", ""),
+        settings=(Setting("NAMES", ("a", "b"), names, "names"),), choices={"one": "NAMES", "some": "NAMES"},
+    )  # fmt: skip
+
+    shown = configured(dialect, {"NAMES": ("c",)})
+
+    schema = input_schema(shown.tools[0])
+    assert schema["properties"]["one"] == {"type": "string", "enum": ["c"]}
+    assert schema["properties"]["some"]["anyOf"][0] == {"type": "array", "items": {"type": "string", "enum": ["c"]}}
+    assert schema["properties"]["kind"] == input_schema(dialect.tools[0])["properties"]["kind"]
+    assert shown.tools[1] == dialect.tools[1]
+    assert configured(dialect, {"NAMES": ("a", "b")}) is dialect

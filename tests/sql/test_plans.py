@@ -71,10 +71,102 @@ def tables(plan: list[str]) -> list[str]:
         ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.evidence.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
+        (
+            "brain.memories.page",
+            ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],
+        ),
+        (
+            "brain.memories.unlink",
+            [
+                "SEARCH brain_link USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
+            ],
+        ),
+        (
+            "brain.access.touch",
+            [
+                "SCAN json_each VIRTUAL TABLE",
+                "SCAN seen",
+                "SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
+            ],
+        ),
+        (
+            "brain.keep.some",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH m USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
+            ],
+        ),
+        *(
+            (
+                f"brain.{key}",
+                ["SCAN i VIRTUAL TABLE", f"SEARCH {at} USING INDEX sqlite_autoindex_brain_{table}_1 (db=? AND id=?)"],
+            )
+            for key, at, table in (
+                ("hybrid.memory_marks", "m", "memory"),
+                ("hybrid.entity_marks", "e", "entity"),
+                ("hybrid.note_marks", "n", "note"),
+                ("hybrid.notes", "n", "note"),
+                ("search.entities", "e", "entity"),
+            )
+        ),
+        (
+            "brain.search.memories_with",
+            ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)"],
+        ),
+        ("brain.querylog.totals", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at>?)"]),
+        ("brain.querylog.delete", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at<?)"]),
+        ("brain.keep.get", ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"]),
+        (
+            "brain.entities.linked",
+            [
+                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
+                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SCAN l",
+                "SEARCH m USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
+            ],
+        ),
+        ("brain.entities.scoped", ["SEARCH brain_memory USING INDEX brain_memory_by_project (db=? AND project_id=?)"]),
+        (
+            "brain.links.from_source",
+            ["SEARCH brain_link USING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?)"],
+        ),
+        ("brain.links.to_target", ["SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?)"]),
+        ("brain.links.every", ["SEARCH brain_link USING INDEX brain_link_by_age (db=?)"]),
         ("paths.get", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.content", ["SEARCH paths_memory USING PRIMARY KEY (path=?)"]),
         ("paths.page", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+        (
+            "notes.follow.stamps",
+            ["SEARCH notes_file USING COVERING INDEX notes_file_stamps (project=?)"],
+        ),
+        (
+            "notes.follow.doubtful",
+            ["SEARCH notes_file USING COVERING INDEX notes_file_doubtful (project=?)"],
+        ),
+        (
+            "notes.follow.held",
+            ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
+        ),
+        (
+            "notes.recall.found",
+            ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
+        ),
         ("paths.count", ["SEARCH paths_memory USING PRIMARY KEY (path>? AND path<?)"]),
+        ("sessions.memories.recent_of", ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"]),
+        ("sessions.memories.recent", ["SCAN sessions_memory USING INDEX sessions_memory_by_time"]),
+        ("sessions.memories.mentions", ["SEARCH sessions_mention USING INDEX sessions_mention_by_memory (memory_id"]),
+        (
+            "sessions.memories.found",
+            [
+                "SEARCH sessions_memory USING INTEGER PRIMARY KEY (rowid=?)",
+                "SCAN json_each VIRTUAL TABLE",
+                "SEARCH sessions_memory USING COVERING INDEX sessions_memory_by_hash (hash=?)",
+            ],
+        ),
+        ("sessions.graph.called", ["SEARCH sessions_entity USING INDEX sessions_entity_by_name (name=?)"]),
+        ("sessions.graph.named", ["SEARCH sessions_entity USING INDEX sqlite_autoindex_sessions_entity_1 (name=?)"]),
         (
             "scopes.entries.get",
             [
@@ -279,8 +371,10 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
     "key",
     [
         "kernel.evidence.sketches", "kernel.history.read", "paths.page", "scopes.entries.list_in",
-        "scopes.entries.list_all", "scopes.entries.versions", "scopes.entries.latest", "scopes.places.projects_of",
-        "scopes.places.sessions_of", "scopes.locks.broken", "scopes.conflicts.list",
+         "scopes.entries.list_all", "scopes.entries.versions", "scopes.entries.latest", "scopes.places.projects_of",
+        "scopes.places.sessions_of", "scopes.locks.broken", "scopes.conflicts.list", "brain.memories.page",
+        "brain.entities.page", "brain.notes.page", "brain.resources.page", "brain.links.every",
+        "sessions.memories.recent_of", "sessions.memories.recent", "sessions.memories.mentions",
     ],
 )  # fmt: skip
 def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:

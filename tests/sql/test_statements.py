@@ -127,6 +127,8 @@ def handlers(tool: Tool) -> Iterator[str]:
     yield f"{tool.handler.__module__}.{tool.handler.__qualname__}"
     if tool.many is not None:
         yield f"{tool.many.__module__}.{tool.many.__qualname__}"
+    if tool.first is not None:
+        yield f"{tool.first.check.__module__}.{tool.first.check.__qualname__}"
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode == "read"], ids=lambda tool: tool.name)
@@ -146,6 +148,15 @@ def test_a_tool_that_writes_reaches_a_statement_that_writes(tool: Tool, migrated
         not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
         for start in handlers(tool)
         for name in reached(start)
+    )
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.first], ids=lambda tool: tool.name)
+def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Tool, migrated: apsw.Connection) -> None:
+    assert tool.first is not None
+    assert any(
+        not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
+        for name in reached(f"{tool.first.write.__module__}.{tool.first.write.__qualname__}")
     )
 
 

@@ -13,6 +13,15 @@ from tests.faults.serving import ROOT, Client, Server, serving
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOLD = {
+    "sessions": [
+        "1 True",
+        "{'status': 'skipped'}",
+        "{'status': 'skipped'}",
+        "[1]",
+        "[]",
+        "['src/app.py', 'MEM-12', 'MODEL_DIR', 'parse_config']",
+        "{'status': 'ok', 'deleted': 1}",
+    ],
     "scopes": [
         "One for each ticket",
         "True",

@@ -1,0 +1,94 @@
+"""Dialect `brain` (seed 003): atomic memories with importance, entities, links, and search with visible signals."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from handlers.brain import (
+    config,
+    entities,
+    hybrid,
+    links,
+    memories,
+    notes,
+    querylog,
+    resources,
+    search,
+    smart,
+    vectors,
+)
+from handlers.brain.ground import BARE
+from handlers.brain.project_brain import IMPORTS
+from handlers.brain.settings import DATABASES, SETTINGS
+from handlers.brain.shapes import Entity, Memory, Note, Resource
+from handlers.brain.texts import entity_source, memory_source, note_source, resource_source
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.tools import Dialect, Reply, Source, Tool
+
+_TEXT = "text/plain; charset=utf-8"
+_JSON = "application/json"
+
+
+class _Owned(NamedTuple):
+    db: str
+    row: Any
+
+
+def reply(tool: Tool, result: Any) -> Reply:
+    """JSON indented by two spaces, or the sentence itself where the result is one (notes on seed 003, section 2)."""
+    if isinstance(result, str):
+        return Reply(result.encode(), _TEXT)
+    return Reply(msgspec.json.format(msgspec.json.encode(result)), _JSON)
+
+
+def fail(fault: Fault) -> Reply:
+    """One line: `Error: ...`, or `BLOCKED: ...` for what nobody may change; a few sentences stand bare."""
+    prefix = "" if fault.label == BARE else "BLOCKED: " if fault.code == "blocked" else "Error: "
+    return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
+
+
+def sources(tx: Tx) -> list[Source]:
+    """Everything of every database that the index must hold."""
+    memories = tx.all("brain.memories", _owned(Memory))
+    entities = tx.all("brain.entities", _owned(Entity))
+    return [
+        *(memory_source(f"brain:{owned.db}", owned.row) for owned in memories),
+        *(entity_source(f"brain:{owned.db}", owned.row) for owned in entities),
+        *(note_source(f"brain:{row.db}", row) for row in tx.all("brain.notes", Note)),
+        *(resource_source(f"brain:{row.db}", row) for row in tx.all("brain.resources", Resource)),
+    ]
+
+
+def _owned(kind: Any) -> Any:
+    def row(db: str, *values: Any) -> _Owned:
+        return _Owned(db, kind(*values))
+
+    return row
+
+
+TOOLS: tuple[Tool, ...] = (
+    *memories.TOOLS,
+    *smart.TOOLS,
+    *entities.TOOLS,
+    *links.TOOLS,
+    *search.TOOLS,
+    *hybrid.TOOLS,
+    *vectors.TOOLS,
+    *querylog.TOOLS,
+    *notes.TOOLS,
+    *resources.TOOLS,
+    *config.TOOLS,
+)
+DIALECT = Dialect(
+    name="brain",
+    about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
+    "by words, by meaning and by both, with the signals behind each score.",
+    tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
+    reply=reply,
+    fail=fail,
+    sources=sources,
+    settings=SETTINGS,
+    imports=IMPORTS,
+    choices={"db": DATABASES, "dbs": DATABASES},
+)

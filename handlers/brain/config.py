@@ -1,0 +1,52 @@
+"""The configuration tools of `brain`, which the weights of hybrid_search are set by (companions of seed 003)."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from handlers.brain.shapes import ConfigRow, Id
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+
+class GetConfig(Struct, forbid_unknown_fields=True):
+    """Which values to get; all of them if nothing is given."""
+
+    key: Annotated[Id | None, Meta(description="Exactly this key")] = None
+    prefix: Annotated[Id | None, Meta(description="Every key that begins so, such as `retrieval.`")] = None
+
+
+class SetConfig(Struct, forbid_unknown_fields=True):
+    """A key and its new value."""
+
+    key: Annotated[Id, Meta(description="The key, with dots between its parts")]
+    value: Annotated[str, Meta(description="The value as JSON text, such as 0.4", max_length=100_000)]
+    description: Annotated[Annotated[str, Meta(max_length=10_000)] | None, Meta(description="What it is for")] = None
+
+
+def get_config(tx: Tx, request: GetConfig) -> ConfigRow | list[ConfigRow]:
+    """Get one configuration value by its key, or all whose keys begin with a prefix. Search reads its weights from
+    retrieval.vector_weight, retrieval.fts_weight, retrieval.recency_weight and retrieval.importance_weight.
+    """
+    if request.key is None:
+        return tx.all("brain.config.page", ConfigRow, prefix=request.prefix or "")
+    found = tx.one("brain.config.get", ConfigRow, key=request.key)
+    if found is None:
+        raise Fault("not_found", f"Config key '{request.key}' not found")
+    return found
+
+
+def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
+    """Set a configuration value for every database, such as a default weight of hybrid_search."""
+    row = tx.one(
+        "brain.config.set", ConfigRow,
+        key=request.key, value=request.value, description=request.description, now=tx.now,
+    )  # fmt: skip
+    return row or ConfigRow(request.key, request.value, request.description, tx.now)
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(get_config, Hints("Get configuration")),
+    write(set_config, Hints("Set configuration", destructive=True, idempotent=True)),
+)

@@ -1,0 +1,186 @@
+"""The entity tools of `brain` (seed 003, Entity Tools): create, get, update, get with everything related, delete."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import astuple
+
+from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.shapes import (
+    Database,
+    Entity,
+    EntityType,
+    Extra,
+    Id,
+    Limit,
+    Memory,
+    Offset,
+    Prose,
+    Title,
+    Word,
+    Words,
+)
+from handlers.brain.texts import ACTIVE, entity_source, entity_text, show
+from kernel import history
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+
+class CreateEntity(Struct, forbid_unknown_fields=True):
+    """A new entity."""
+
+    db: Database
+    name: Annotated[Title, Meta(description="What it is called")]
+    type: Annotated[EntityType, Meta(description="What kind of thing it is")]
+    subtype: Annotated[Word | None, Meta(description="Refinement of the type")] = None
+    description: Annotated[Prose | None, Meta(description="What it is")] = None
+    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    metadata: Annotated[Extra | None, Meta(description="Any JSON")] = None
+
+
+class GetEntities(Struct, forbid_unknown_fields=True):
+    """Which entities to get."""
+
+    db: Database
+    type: Annotated[Word | None, Meta(description="Only this type")] = None
+    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
+    status: Annotated[Word | None, Meta(description="Only this status; if left out, active")] = None
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+class UpdateEntity(Struct, forbid_unknown_fields=True):
+    """An entity, and what of it changes; what is left out stays."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the entity")]
+    name: Annotated[Title | None, Meta(description="New name")] = None
+    description: Annotated[Prose | None, Meta(description="New description")] = None
+    tags: Annotated[Words | None, Meta(description="All tags from now on")] = None
+    status: Annotated[Word | None, Meta(description="active, archived or any other word")] = None
+    metadata: Annotated[Extra | None, Meta(description="All metadata from now on")] = None
+
+
+class GetEntityFull(Struct, forbid_unknown_fields=True):
+    """The entity to get."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the entity")]
+
+
+class DeleteEntity(Struct, forbid_unknown_fields=True):
+    """The entity to delete."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the entity")]
+
+
+class Related(Entity, kw_only=True):
+    """An entity and how it is linked; with two relationships it stands here twice."""
+
+    relationship: str
+
+
+class EntityFull(Struct):
+    """Answer of get_entity_full, active rows only: memories linked to the entity, those whose project it is and that
+    are not linked to it, and linked entities.
+    """
+
+    entity: Entity
+    linked_memories: list[Memory]
+    scoped_memories: list[Memory]
+    related_entities: list[Related]
+
+
+def create_entity(tx: Tx, request: CreateEntity) -> Entity:
+    """Create an entity: a project, person, system or the like, that memories and other entities can be linked to."""
+    here = space(tx, request.db)
+    embedded, model = embedding(tx)
+    row = Entity(
+        new_id(tx, "ent"), request.name, request.type, request.subtype, request.description,
+        column(request.tags), None, ACTIVE, 0, None, None, embedded, model,
+        column(request.metadata), tx.now, tx.now,
+    )  # fmt: skip
+    tx.run("brain.entities.insert", rows=as_rows([(request.db, *astuple(row))]))
+    history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
+    show(tx, entity_source(here, row))
+    return row
+
+
+def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
+    """Get entities by type, tags or status, the most recently updated first."""
+    space(tx, request.db)
+    return tx.all(
+        "brain.entities.page", Entity,
+        db=request.db, type=request.type, status=request.status or ACTIVE,
+        tags=as_rows(request.tags) if request.tags else None, limit=request.limit, offset=request.offset,
+    )  # fmt: skip
+
+
+def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
+    """Change an entity; what is left out stays."""
+    here = space(tx, request.db)
+    before = _get(tx, request.db, request.id)
+    changes = {
+        "name": request.name, "description": request.description, "tags": column(request.tags),
+        "status": request.status, "metadata": column(request.metadata),
+    }  # fmt: skip
+    named = [name for name, value in changes.items() if value is not None]
+    if not named:
+        raise nothing_to_update()
+    renewed = request.name is not None or request.description is not None
+    embedded, model = embedding(tx) if renewed else (None, None)
+    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
+    row = tx.one("brain.entities.update", Entity, db=request.db, id=request.id, **changes, **more) or before
+    old, new = entity_source(here, before), entity_source(here, row)
+    history.append(tx, here, row.id, "updated", before=old.text, after=new.text, reason=f"Changed {', '.join(named)}")
+    if (row.status, new) != (before.status, old):
+        show(tx, new, found=row.status == ACTIVE)
+    return row
+
+
+def get_entity_full(tx: Tx, request: GetEntityFull) -> EntityFull:
+    """Get an entity with the memories and entities around it."""
+    db, key = request.db, request.id
+    space(tx, db)
+    entity = _get(tx, db, key)
+    linked = tx.all("brain.entities.linked", Memory, db=db, id=key)
+    known = {row.id for row in linked}
+    scoped = [row for row in tx.all("brain.entities.scoped", Memory, db=db, id=key) if row.id not in known]
+    return EntityFull(entity, linked, scoped, tx.all("brain.entities.related", _related, db=db, id=key))
+
+
+def delete_entity(tx: Tx, request: DeleteEntity) -> str:
+    """Delete an entity and the links that begin or end at it; memories of it stay."""
+    here = space(tx, request.db)
+    row = _get(tx, request.db, request.id)
+    tx.run("brain.entities.unlink", db=request.db, id=row.id)
+    tx.run("brain.entities.delete", db=request.db, id=row.id)
+    source = entity_source(here, row)
+    history.append(tx, here, row.id, "deleted", before=source.text)
+    show(tx, source, found=False)
+    return f"Deleted entity '{row.id}' and its links"
+
+
+def _get(tx: Tx, db: str, key: str) -> Entity:
+    found = tx.one("brain.entities.get", Entity, db=db, id=key)
+    if found is None:
+        raise missing("Entity", key)
+    return found
+
+
+def _related(relationship: str, *columns: str) -> Related:
+    return Related(*columns, relationship=relationship)  # pyright: ignore[reportArgumentType]
+
+
+def _created_text(request: CreateEntity) -> list[str]:
+    return [entity_text(request.name, request.description)]
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(create_entity, Hints("Create entity"), texts=_created_text),
+    read(get_entities, Hints("Get entities")),
+    write(update_entity, Hints("Update entity", destructive=True, idempotent=True)),
+    read(get_entity_full, Hints("Get entity with everything around it")),
+    write(delete_entity, Hints("Delete entity", destructive=True)),
+)

@@ -1,0 +1,79 @@
+"""What every tool of `brain` stands on: databases and their index spaces, ids, times and JSON columns."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from handlers.brain.settings import DATABASES
+from kernel import index
+from kernel.errors import Fault
+from kernel.settings import setting
+from kernel.store import Tx, model
+from kernel.text import utc_time
+
+ID_LENGTH = 21
+BARE = "bare"
+
+
+def databases(tx: Tx) -> tuple[str, ...]:
+    """The databases there are, in the order they are asked."""
+    return setting(tx, DATABASES)
+
+
+def space(tx: Tx, db: str, name: str = "db") -> str:
+    """The index and history space of a database (`brain:core`); raises Fault naming the parameter for no such one."""
+    known = databases(tx)
+    if db not in known:
+        raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")
+    return f"brain:{db}"
+
+
+def new_id(tx: Tx, prefix: str) -> str:
+    """A fresh id in the contract's form, `mem_` and 21 characters; ids sort by time."""
+    rest = tx.new_id(prefix).removeprefix(f"{prefix}_")
+    return f"{prefix}_{rest[-ID_LENGTH:]}"
+
+
+def column(value: Any) -> str | None:
+    """A list or object as the JSON text a column holds; None stays None."""
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def listed(column: str | None) -> list[str]:
+    """The words of a JSON column; none for what is no list."""
+    try:
+        return msgspec.json.decode(column, type=list[str]) if column else []
+    except msgspec.DecodeError:
+        return []
+
+
+def moment(name: str, given: str | None) -> str | None:
+    """A time or date as the rows hold it, None for none; raises Fault naming the parameter."""
+    if given is None:
+        return None
+    found = utc_time(given)
+    if found is None:
+        raise Fault("invalid", f"Invalid arguments: {name} is a time or date in ISO 8601")
+    return found
+
+
+def embedding(tx: Tx) -> tuple[int, str | None]:
+    """The `has_embedding` and `embedding_model` of a row that is put into the index now."""
+    known = model(tx) if index.has_model(tx) else None
+    return (1, known[0]) if known else (0, None)
+
+
+def missing(kind: str, key: str) -> Fault:
+    """The refusal for an id that names nothing, for example `Memory 'mem_x' not found`."""
+    return Fault("not_found", f"{kind} '{key}' not found")
+
+
+def nothing_to_update() -> Fault:
+    """The refusal of an update that changes nothing."""
+    return Fault("invalid", "No fields to update", BARE)
+
+
+def as_rows(rows: Sequence[Any]) -> str:
+    """Rows or ids as the JSON that a statement reads with `json_each`."""
+    return msgspec.json.encode(rows).decode()

@@ -1,0 +1,104 @@
+"""The link tools of `brain` (seed 003, Link Tools): create, get, delete."""
+
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
+
+from handlers.brain.ground import BARE, as_rows, column, databases, missing, new_id, space
+from handlers.brain.shapes import Database, Extra, Id, Kind, Link, Share, Word
+from kernel import history
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+
+class CreateLink(Struct, forbid_unknown_fields=True):
+    """A relationship from a source to a target."""
+
+    db: Database
+    source_type: Annotated[Kind, Meta(description="What the source is")]
+    source_id: Annotated[Id, Meta(description="Id of the source")]
+    target_type: Annotated[Kind, Meta(description="What the target is")]
+    target_id: Annotated[Id, Meta(description="Id of the target")]
+    relationship: Annotated[
+        Word, Meta(description="relates_to, supersedes, contradicts, depends_on, part_of or another word")
+    ]
+    strength: Annotated[Share, Meta(description="How strong it is, 0 to 1")] = 1.0
+    metadata: Annotated[Extra | None, Meta(description="Any JSON")] = None
+
+
+class GetLinks(Struct, forbid_unknown_fields=True):
+    """Which links to get."""
+
+    db: Database
+    source_id: Annotated[Id | None, Meta(description="Only from this source")] = None
+    target_id: Annotated[Id | None, Meta(description="Only to this target")] = None
+    relationship: Annotated[Word | None, Meta(description="Only this relationship")] = None
+
+
+class DeleteLink(Struct, forbid_unknown_fields=True):
+    """The link to delete."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the link")]
+
+
+class _End(NamedTuple):
+    kind: str
+    id: str
+
+
+def create_link(tx: Tx, request: CreateLink) -> Link:
+    """Link two memories or entities, of this database or another."""
+    here = space(tx, request.db)
+    ends = [(request.source_type, request.source_id), (request.target_type, request.target_id)]
+    for end in tx.all("brain.links.absent", _End, ends=as_rows(ends), databases=as_rows(databases(tx))):
+        raise missing(end.kind.capitalize(), end.id)
+    row = Link(
+        new_id(tx, "lnk"), request.source_type, request.source_id, request.target_type, request.target_id,
+        request.relationship, request.strength, None, 0, column(request.metadata), tx.now,
+    )  # fmt: skip
+    made = tx.one(
+        "brain.links.insert", str,
+        db=request.db, id=row.id, source_type=row.source_type, source_id=row.source_id, target_type=row.target_type,
+        target_id=row.target_id, relationship=row.relationship, strength=row.strength, metadata=row.metadata,
+        now=tx.now,
+    )  # fmt: skip
+    if made is None:
+        raise Fault("conflict", "This exact link already exists", BARE)
+    history.append(tx, here, row.id, "created", after=_said(row))
+    return row
+
+
+def get_links(tx: Tx, request: GetLinks) -> list[Link]:
+    """Get links by source, target or relationship, the newest first."""
+    db, source, target, relationship = request.db, request.source_id, request.target_id, request.relationship
+    space(tx, db)
+    if source is not None:
+        return tx.all(
+            "brain.links.from_source", Link, db=db, source_id=source, target_id=target, relationship=relationship
+        )
+    if target is not None:
+        return tx.all("brain.links.to_target", Link, db=db, target_id=target, relationship=relationship)
+    return tx.all("brain.links.every", Link, db=db, relationship=relationship)
+
+
+def delete_link(tx: Tx, request: DeleteLink) -> str:
+    """Delete a link; what it linked stays."""
+    here = space(tx, request.db)
+    gone = tx.one("brain.links.delete", Link, db=request.db, id=request.id)
+    if gone is None:
+        raise missing("Link", request.id)
+    history.append(tx, here, gone.id, "deleted", before=_said(gone))
+    return f"Deleted link '{gone.id}'"
+
+
+def _said(row: Link) -> str:
+    return f"{row.source_id} {row.relationship} {row.target_id}"
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(create_link, Hints("Create link")),
+    read(get_links, Hints("Get links")),
+    write(delete_link, Hints("Delete link", destructive=True)),
+)

@@ -1,0 +1,257 @@
+"""The memory tools of `brain` (seed 003, Memory Tools): save, get, update, supersede, bulk save, delete."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from handlers.brain import access, keep
+from handlers.brain.ground import as_rows, column, embedding, moment, nothing_to_update, space
+from handlers.brain.guard import protect
+from handlers.brain.keep import Draft, Successor
+from handlers.brain.shapes import (
+    Category,
+    Database,
+    Extra,
+    Id,
+    Importance,
+    Limit,
+    Memory,
+    Offset,
+    Text,
+    Time,
+    Word,
+    Words,
+)
+from handlers.brain.texts import ACTIVE, memory_source, show
+from kernel import history
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+MOST = 100
+
+
+class Item(Struct, forbid_unknown_fields=True):
+    """What a new memory says and how it is sorted."""
+
+    content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
+    category: Annotated[Category, Meta(description="What kind of memory it is")]
+    subcategory: Annotated[Word | None, Meta(description="Refinement of the category")] = None
+    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
+    importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational")] = 3
+    metadata: Annotated[Extra | None, Meta(description="Any JSON; `immutable: true` protects it for good")] = None
+
+
+class SaveMemory(Item, forbid_unknown_fields=True, kw_only=True):
+    """A new memory and its database."""
+
+    db: Database
+
+
+class GetMemories(Struct, forbid_unknown_fields=True):
+    """Which memories to get."""
+
+    db: Database
+    category: Annotated[Word | None, Meta(description="Only this category")] = None
+    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
+    project_id: Annotated[Id | None, Meta(description="Only of this project")] = None
+    status: Annotated[Word | None, Meta(description="active (if left out), superseded or archived")] = None
+    created_after: Annotated[Time | None, Meta(description="Created at or after this ISO 8601 date or time")] = None
+    created_before: Annotated[Time | None, Meta(description="Created at or before this ISO 8601 date or time")] = None
+    min_importance: Annotated[Annotated[int, Meta(ge=0, le=5)] | None, Meta(description="Least importance")] = None
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+class UpdateMemory(Struct, forbid_unknown_fields=True):
+    """A memory, and what of it changes; what is left out stays."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the memory")]
+    content: Annotated[Text | None, Meta(description="New content")] = None
+    category: Annotated[Word | None, Meta(description="New category")] = None
+    subcategory: Annotated[Word | None, Meta(description="New subcategory")] = None
+    tags: Annotated[Words | None, Meta(description="All tags from now on")] = None
+    status: Annotated[Word | None, Meta(description="active, superseded or archived")] = None
+    importance: Annotated[Importance | None, Meta(description="New importance, 1 to 5")] = None
+    metadata: Annotated[Extra | None, Meta(description="All metadata from now on")] = None
+
+
+class SupersedeMemory(Struct, forbid_unknown_fields=True):
+    """A memory, and what is true instead."""
+
+    db: Database
+    old_id: Annotated[Id, Meta(description="Id of the memory to replace")]
+    new_content: Annotated[Text, Meta(description="What is true from now on")]
+    reason: Annotated[Annotated[str, Meta(max_length=10_000)] | None, Meta(description="Why it changed")] = None
+
+
+class BulkSaveMemories(Struct, forbid_unknown_fields=True):
+    """Several new memories of one database."""
+
+    db: Database
+    memories: Annotated[list[Item], Meta(description="Up to 100 new memories", min_length=1, max_length=MOST)]
+
+
+class DeleteMemory(Struct, forbid_unknown_fields=True):
+    """The memory to delete."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the memory")]
+
+
+class Superseded(Struct):
+    """Answer of supersede_memory: both memories as they are now, and the link from the new one to the old."""
+
+    old_memory: Memory
+    new_memory: Memory
+    link_id: str
+
+
+class Saved(Struct):
+    """Answer of bulk_save_memories; ids in the order given."""
+
+    saved: int
+    ids: list[str]
+
+
+def save_memory(tx: Tx, request: SaveMemory) -> Memory:
+    """Save a new memory: one fact, decision, learning or the like. It is searchable at once. Prefer smart_save_memory
+    where it may be known already.
+    """
+    draft = _draft(tx, request.db, request)
+    keep.add(tx, [draft])
+    return draft.row
+
+
+def save_memories(tx: Tx, requests: Sequence[SaveMemory]) -> list[Memory | Fault]:
+    """`save_memory` for several calls at once."""
+    drafts = [_checked(tx, request) for request in requests]
+    keep.add(tx, [draft for draft in drafts if isinstance(draft, Draft)])
+    return [draft.row if isinstance(draft, Draft) else draft for draft in drafts]
+
+
+def bulk_save_memories(tx: Tx, request: BulkSaveMemories) -> Saved:
+    """Save up to 100 memories at once: all of them or, if one is not right, none."""
+    drafts = [_draft(tx, request.db, item) for item in request.memories]
+    keep.add(tx, drafts)
+    return Saved(len(drafts), [draft.row.id for draft in drafts])
+
+
+def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
+    """Get memories by category, tags, project, status, date or importance; the most important first, then the most
+    recently updated.
+    """
+    space(tx, request.db)
+    return tx.all(
+        "brain.memories.page", Memory,
+        db=request.db, status=request.status or ACTIVE, category=request.category, project_id=request.project_id,
+        tags=as_rows(request.tags) if request.tags else None,
+        created_after=moment("created_after", request.created_after),
+        created_before=moment("created_before", request.created_before),
+        min_importance=request.min_importance, limit=request.limit, offset=request.offset,
+    )  # fmt: skip
+
+
+def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
+    """Change an existing memory in place; what is left out stays. To keep the old text as a memory of its own, use
+    supersede_memory. Immutable memories cannot be changed.
+    """
+    here = space(tx, request.db)
+    before = keep.get(tx, request.db, request.id)
+    protect(before, "modify")
+    changes = {
+        "content": request.content, "category": request.category, "subcategory": request.subcategory,
+        "tags": column(request.tags), "status": request.status, "importance": request.importance,
+        "metadata": column(request.metadata),
+    }  # fmt: skip
+    named = [name for name, value in changes.items() if value is not None]
+    if not named:
+        raise nothing_to_update()
+    embedded, model = embedding(tx) if request.content else (None, None)
+    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
+    row = tx.one("brain.memories.update", Memory, db=request.db, id=request.id, **changes, **more) or before
+    reason = f"Changed {', '.join(named)}"
+    history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
+    if (row.status, memory_source(here, row)) != (before.status, memory_source(here, before)):
+        show(tx, memory_source(here, row), found=row.status == ACTIVE)
+    return row
+
+
+def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
+    """Replace a memory by a new one that inherits its category, tags, project and importance. The old one stays
+    readable as superseded, and a link leads from the new to the old. Immutable memories cannot be superseded.
+    """
+    space(tx, request.db)
+    old = keep.get(tx, request.db, request.old_id)
+    protect(old, "supersede")
+    reason = request.reason or None
+    new = keep.fresh(
+        tx, request.new_content, old.category, subcategory=old.subcategory, tags=old.tags, project_id=old.project_id,
+        importance=old.importance, metadata=column({"supersede_reason": reason}) if reason else old.metadata,
+    )  # fmt: skip
+    keep.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
+    successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
+    retired = keep.retire(tx, request.db, old, successor)
+    noted = column({"reason": reason}) if reason else None
+    return Superseded(retired, new, keep.link(tx, request.db, new.id, old.id, "supersedes", metadata=noted))
+
+
+def delete_memory(tx: Tx, request: DeleteMemory) -> str:
+    """Delete a memory and its links for good; only its history stays. Immutable memories cannot be deleted."""
+    here = space(tx, request.db)
+    row = keep.get(tx, request.db, request.id)
+    protect(row, "delete")
+    tx.run("brain.memories.unlink", db=request.db, id=row.id)
+    tx.run("brain.memories.delete", db=request.db, id=row.id)
+    history.append(tx, here, row.id, "deleted", before=row.content)
+    show(tx, memory_source(here, row), found=False)
+    return f"Deleted memory '{row.id}'"
+
+
+def _draft(tx: Tx, db: str, item: Item) -> Draft:
+    space(tx, db)
+    row = keep.fresh(
+        tx, item.content, item.category, subcategory=item.subcategory, tags=column(item.tags),
+        project_id=item.project_id, importance=item.importance, metadata=column(item.metadata),
+    )  # fmt: skip
+    return Draft(db, row)
+
+
+def _checked(tx: Tx, request: SaveMemory) -> Draft | Fault:
+    try:
+        return _draft(tx, request.db, request)
+    except Fault as fault:
+        return fault
+
+
+def _seen(tx: Tx, request: GetMemories, result: list[Memory]) -> None:
+    access.touch(tx, request.db, result)
+
+
+def _saved_text(request: SaveMemory) -> list[str]:
+    return [request.content]
+
+
+def _bulk_texts(request: BulkSaveMemories) -> list[str]:
+    return [item.content for item in request.memories]
+
+
+def _updated_text(request: UpdateMemory) -> list[str]:
+    return [request.content] if request.content else []
+
+
+def _superseding_text(request: SupersedeMemory) -> list[str]:
+    return [request.new_content]
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(save_memory, Hints("Save memory"), texts=_saved_text, many=save_memories),
+    read(get_memories, Hints("Get memories"), follow=_seen),
+    write(update_memory, Hints("Update memory", destructive=True, idempotent=True), texts=_updated_text),
+    write(supersede_memory, Hints("Supersede memory", destructive=True), texts=_superseding_text),
+    write(bulk_save_memories, Hints("Save several memories"), texts=_bulk_texts),
+    write(delete_memory, Hints("Delete memory", destructive=True)),
+)

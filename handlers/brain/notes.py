@@ -1,0 +1,125 @@
+"""The note tools of `brain`: longer texts, beside the memories (companions of seed 003)."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import astuple
+
+from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.shapes import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
+from handlers.brain.texts import note_source, note_text, show
+from kernel import history
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]
+
+
+class SaveNote(Struct, forbid_unknown_fields=True):
+    """A new note."""
+
+    db: Database
+    title: Annotated[Title, Meta(description="Title of the note")]
+    content: Annotated[Text, Meta(description="The whole text, in Markdown")]
+    note_type: Annotated[NoteType, Meta(description="What kind of note it is")] = "note"
+    summary: Annotated[Prose | None, Meta(description="What it says in short; search by meaning goes by it")] = None
+    key_points: Annotated[Lines | None, Meta(description="Its main points")] = None
+    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    category: Annotated[Word | None, Meta(description="Category")] = None
+    parent_note_id: Annotated[Id | None, Meta(description="Id of the note above it")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the project it belongs to")] = None
+    entity_id: Annotated[Id | None, Meta(description="Id of the entity it is about")] = None
+
+
+class GetNotes(Struct, forbid_unknown_fields=True):
+    """Which notes to get."""
+
+    db: Database
+    note_type: Annotated[Word | None, Meta(description="Only this type")] = None
+    category: Annotated[Word | None, Meta(description="Only this category")] = None
+    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
+    project_id: Annotated[Id | None, Meta(description="Only of this project")] = None
+    entity_id: Annotated[Id | None, Meta(description="Only about this entity")] = None
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class UpdateNote(Struct, forbid_unknown_fields=True):
+    """A note, and what of it changes; what is left out stays."""
+
+    db: Database
+    id: Annotated[Id, Meta(description="Id of the note")]
+    title: Annotated[Title | None, Meta(description="New title")] = None
+    content: Annotated[Text | None, Meta(description="New text; makes a new version")] = None
+    note_type: Annotated[NoteType | None, Meta(description="New type")] = None
+    summary: Annotated[Prose | None, Meta(description="New summary")] = None
+    key_points: Annotated[Lines | None, Meta(description="All main points from now on")] = None
+    tags: Annotated[Words | None, Meta(description="All tags from now on")] = None
+    category: Annotated[Word | None, Meta(description="New category")] = None
+    project_id: Annotated[Id | None, Meta(description="New project")] = None
+    entity_id: Annotated[Id | None, Meta(description="New entity")] = None
+
+
+def save_note(tx: Tx, request: SaveNote) -> Note:
+    """Save a longer text: a document, design, meeting or journal entry."""
+    here = space(tx, request.db)
+    embedded, model = embedding(tx)
+    row = Note(
+        new_id(tx, "note"), request.db, request.title, request.content, request.note_type, request.summary,
+        column(request.key_points), column(request.tags), request.category,
+        request.parent_note_id, 1, None, request.project_id, request.entity_id, len(request.content.split()),
+        embedded, model, tx.now, tx.now,
+    )  # fmt: skip
+    tx.run("brain.notes.insert", rows=as_rows([astuple(row)]))
+    history.append(tx, here, row.id, "created", after=row.content)
+    show(tx, note_source(here, row))
+    return row
+
+
+def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
+    """Get notes by type, category, tags, project or entity, the most recently updated first."""
+    space(tx, request.db)
+    return tx.all(
+        "brain.notes.page", Note,
+        db=request.db, note_type=request.note_type, category=request.category, project_id=request.project_id,
+        entity_id=request.entity_id, tags=as_rows(request.tags) if request.tags else None,
+        limit=request.limit, offset=request.offset,
+    )  # fmt: skip
+
+
+def update_note(tx: Tx, request: UpdateNote) -> Note:
+    """Change a note; what is left out stays, and new content counts up its version."""
+    here = space(tx, request.db)
+    before = tx.one("brain.notes.get", Note, db=request.db, id=request.id)
+    if before is None:
+        raise missing("Note", request.id)
+    changes = {
+        "title": request.title, "content": request.content, "note_type": request.note_type,
+        "summary": request.summary, "key_points": column(request.key_points),
+        "tags": column(request.tags), "category": request.category, "project_id": request.project_id,
+        "entity_id": request.entity_id,
+    }  # fmt: skip
+    named = [name for name, value in changes.items() if value is not None]
+    if not named:
+        raise nothing_to_update()
+    embedded, model = embedding(tx)
+    more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
+    count = len(request.content.split()) if request.content else None
+    row = (
+        tx.one("brain.notes.update", Note, db=request.db, id=request.id, word_count=count, **changes, **more) or before
+    )
+    reason = f"Changed {', '.join(named)}"
+    history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
+    show(tx, note_source(here, row))
+    return row
+
+
+def _saved_text(request: SaveNote) -> list[str]:
+    return [note_text(request.title, request.summary, request.content)]
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(save_note, Hints("Save note"), texts=_saved_text),
+    read(get_notes, Hints("Get notes")),
+    write(update_note, Hints("Update note", destructive=True)),
+)

@@ -1,0 +1,191 @@
+"""The query log of `brain` (seed 003, Query Log Tools): what was searched, less its secrets; statistics, clean-up."""
+
+import re
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, NamedTuple
+
+from msgspec import Meta, Struct
+
+from handlers.brain.ground import as_rows, new_id
+from handlers.brain.shapes import Limit
+from kernel.store import Tx
+from kernel.text import utc_time
+from kernel.tools import Hints, Tool, read, write
+
+Source = Literal["hybrid", "semantic", "fts"]
+GroupBy = Literal["tool", "query", "day"]
+Days = Annotated[int, Meta(ge=0, le=36_500)]
+
+REDACTED = "[redacted]"
+LONGEST = 1000
+_SECRETS = re.compile(
+    r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    | \b(?:sk|pk|rk|hf|npm|glpat|github_pat|gh[a-z]|xox[a-z]|shpat|whsec)[-_][\w-]{16,}
+    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
+    | \bAIza[\w-]{30,}
+    | \bya29\.[\w-]{10,}
+    | \beyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?
+    | (?<=://)[^\s/@:]+:[^\s/@]+(?=@)
+    | (?i:(?<=\bbearer\s)|(?<=\bbasic\s))[\w.~+/=-]{8,}
+    | \b[0-9A-Fa-f]{32,}\b
+    | (?<![\w+/-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{32,}={0,2}
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NAMED = re.compile(
+    r"""(?ix) (\b[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credential|api[_ -]?key|access[_ -]?key)s?\b
+        ["']? \s* (?:[:=]+|\b(?:is|was)\b) \s*)
+    ( "[^"]*" | '[^']*' | \S+ )"""
+)
+
+
+class GetQueryStats(Struct, forbid_unknown_fields=True):
+    """How far to look back, and what to count by."""
+
+    days: Annotated[Days, Meta(description="Look back this many days")] = 30
+    group_by: Annotated[
+        GroupBy | None,
+        Meta(description="tool (if left out): one row per kind of search; query: per text; day: per day"),
+    ] = None
+    limit: Limit = 20
+
+
+class CleanupQueryLog(Struct, forbid_unknown_fields=True):
+    """How old the entries to delete are."""
+
+    older_than_days: Annotated[Days, Meta(description="Delete what is older than this many days")] = 30
+
+
+class Query(NamedTuple):
+    """One search that was answered; `db` are the names of its databases, separated by commas."""
+
+    db: str
+    text: str
+    source: Source
+    ids: Sequence[str]
+    milliseconds: float
+
+
+class ToolsUsed(Struct):
+    """How many searches of each kind."""
+
+    hybrid: int
+    semantic: int
+    fts: int
+
+
+class Totals(Struct):
+    """All searches of the days asked for; averages are null where there was none."""
+
+    total_queries: int
+    unique_queries: int
+    tools_used: ToolsUsed
+    avg_results: float | None
+    avg_time_ms: int | None
+
+
+class ByTool(Struct):
+    """The searches of one kind; times are ISO 8601 UTC."""
+
+    tool: str
+    query_count: int
+    avg_results: float
+    avg_time_ms: int
+    first_query: str
+    last_query: str
+
+
+class ByQuery(Struct):
+    """The searches for one text by one kind of search."""
+
+    query_text: str
+    tool: str
+    times_searched: int
+    avg_results: float
+    last_searched: str
+
+
+class ByDay(Struct):
+    """The searches of one day, in UTC."""
+
+    day: str
+    query_count: int
+    tools_used: int
+    avg_results: float
+    avg_time_ms: int
+
+
+class QueryStats(Struct):
+    """Answer of get_query_stats, over every database; `data` are rows by what they are grouped by."""
+
+    totals: Totals
+    grouped_by: GroupBy
+    data: list[Any]
+
+
+class Cleaned(Struct):
+    """Answer of cleanup_query_log."""
+
+    deleted: int
+    older_than_days: int
+
+
+def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
+    """Tell what was searched in the last days, in all databases: how often, how many results, how long it took."""
+    since = _days_ago(tx, request.days)
+    group = request.group_by or "tool"
+    totals = tx.one("brain.querylog.totals", _totals, since=since) or _totals(0, 0, 0, 0, 0, None, None)
+    if group == "tool":
+        return QueryStats(totals, group, tx.all("brain.querylog.by_tool", ByTool, since=since, limit=request.limit))
+    if group == "query":
+        return QueryStats(totals, group, tx.all("brain.querylog.by_query", ByQuery, since=since, limit=request.limit))
+    return QueryStats(totals, group, tx.all("brain.querylog.by_day", ByDay, since=since, limit=request.limit))
+
+
+def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
+    """Delete old entries of the query log, of every database."""
+    deleted = tx.run("brain.querylog.delete", before=_days_ago(tx, request.older_than_days))
+    return Cleaned(deleted, request.older_than_days)
+
+
+def log(tx: Tx, query: Query) -> None:
+    """Notes a search that was answered."""
+    row = (
+        new_id(tx, "qlog"), query.db, redacted(query.text), query.source, len(query.ids), as_rows(query.ids),
+        query.milliseconds, None, tx.now,
+    )  # fmt: skip
+    tx.run("brain.querylog.insert", rows=as_rows([row]))
+
+
+def begun() -> float:
+    """The moment a search begins, for `elapsed`."""
+    return time.perf_counter()
+
+
+def elapsed(start: float) -> float:
+    """Milliseconds since a moment."""
+    return round((time.perf_counter() - start) * 1000, 3)
+
+
+def redacted(text: str) -> str:
+    """The text of a query without what looks like a key, token or password, and no longer than the log keeps."""
+    shown = _NAMED.sub(lambda found: f"{found[1]}{REDACTED}", _SECRETS.sub(REDACTED, text))
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+
+
+def _totals(
+    queries: int, unique: int, hybrid: int, semantic: int, fts: int, results: float | None, took: int | None
+) -> Totals:
+    return Totals(queries, unique, ToolsUsed(hybrid, semantic, fts), results, took)
+
+
+def _days_ago(tx: Tx, days: int) -> str:
+    return utc_time((datetime.fromisoformat(tx.now) - timedelta(days=days)).isoformat()) or tx.now
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(get_query_stats, Hints("Get query statistics")),
+    write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True)),
+)

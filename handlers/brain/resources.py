@@ -1,0 +1,98 @@
+"""The resource tools of `brain`: what was found elsewhere and may be wanted again (companions of seed 003)."""
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+from msgspec.structs import astuple
+
+from handlers.brain.ground import as_rows, column, embedding, new_id, space
+from handlers.brain.shapes import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
+from handlers.brain.texts import resource_source, resource_text, show
+from kernel import history
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
+Status = Literal["captured", "reading", "read", "reference", "archived"]
+
+
+class SaveResource(Struct, forbid_unknown_fields=True):
+    """A new resource."""
+
+    db: Database
+    title: Annotated[Title, Meta(description="What it is called")]
+    url: Annotated[Annotated[str, Meta(max_length=8192)] | None, Meta(description="Where it is")] = None
+    resource_type: Annotated[ResourceType | None, Meta(description="What kind of resource it is")] = None
+    description: Annotated[Prose | None, Meta(description="What it is")] = None
+    notes: Annotated[Prose | None, Meta(description="Your notes on it")] = None
+    key_takeaways: Annotated[Lines | None, Meta(description="What was learnt from it")] = None
+    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    category: Annotated[Word | None, Meta(description="Category")] = None
+    project_id: Annotated[Id | None, Meta(description="Id of the project it belongs to")] = None
+    source_memory_id: Annotated[Id | None, Meta(description="Id of the memory that mentions it")] = None
+
+
+class GetResources(Struct, forbid_unknown_fields=True):
+    """Which resources to get."""
+
+    db: Database
+    resource_type: Annotated[ResourceType | None, Meta(description="Only this type")] = None
+    category: Annotated[Word | None, Meta(description="Only this category")] = None
+    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
+    status: Annotated[Status | None, Meta(description="Only this status; if left out, all but archived")] = None
+    project_id: Annotated[Id | None, Meta(description="Only of this project")] = None
+    domain: Annotated[Word | None, Meta(description="Only of this host, such as github.com")] = None
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+def save_resource(tx: Tx, request: SaveResource) -> Resource:
+    """Save a link, article, repository or other thing found elsewhere."""
+    here = space(tx, request.db)
+    embedded, model = embedding(tx)
+    row = Resource(
+        new_id(tx, "res"), request.db, request.title, request.url, request.resource_type, request.description,
+        request.notes, column(request.key_takeaways), column(request.tags),
+        request.category, "captured", None, request.project_id, request.source_memory_id, domain(request.url),
+        tx.now, None, 0, embedded, model,
+    )  # fmt: skip
+    tx.run("brain.resources.insert", rows=as_rows([astuple(row)]))
+    source = resource_source(here, row)
+    history.append(tx, here, row.id, "created", after=source.text)
+    show(tx, source)
+    return row
+
+
+def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
+    """Get resources by type, category, tags, status, project or host, the newest first."""
+    space(tx, request.db)
+    return tx.all(
+        "brain.resources.page", Resource,
+        db=request.db, resource_type=request.resource_type, category=request.category, status=request.status,
+        project_id=request.project_id, domain=request.domain, tags=as_rows(request.tags) if request.tags else None,
+        limit=request.limit, offset=request.offset,
+    )  # fmt: skip
+
+
+def domain(url: str | None) -> str | None:
+    """The host of an address, or None where it has none."""
+    try:
+        return urlsplit(url).hostname or None if url else None
+    except ValueError:
+        return None
+
+
+def _seen(tx: Tx, request: GetResources, result: list[Resource]) -> None:
+    if result:
+        tx.run("brain.resources.touch", db=request.db, ids=as_rows([row.id for row in result]), now=tx.now)
+
+
+def _saved_text(request: SaveResource) -> list[str]:
+    return [resource_text(request.title, request.description, request.notes)]
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(save_resource, Hints("Save resource"), texts=_saved_text),
+    read(get_resources, Hints("Get resources"), follow=_seen),
+)

@@ -1,0 +1,116 @@
+"""Opens a file that project-brain encrypted: SQLite3 Multiple Ciphers in its default form, ChaCha20-Poly1305."""
+
+import hashlib
+import struct
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernel.errors import Fault
+
+MAGIC = b"SQLite format 3\0"
+_ROUNDS = 64_007
+_SALT, _HEADER, _NONCE, _TAG = 16, 24, 16, 16
+_RESERVED = _NONCE + _TAG
+_WAL_HEADER, _FRAME_HEADER = 32, 24
+_ROLLBACK_JOURNAL = b"\x01\x01"
+
+
+class _Library(NamedTuple):
+    cipher: Any
+    chacha: Any
+    poly: Any
+
+
+def sealed(path: Path) -> bool:
+    """Whether a file is no plain SQLite file; an empty one is plain. Raises Fault if it cannot be read."""
+    start = _read(path, len(MAGIC))
+    return bool(start) and start != MAGIC
+
+
+def unseal(path: Path, password: str, target: Path) -> Path:
+    """Writes the plain form of an encrypted file with its write-ahead log to `target`; raises Fault for a password that
+    does not open it.
+    """
+    raw = _read(path)
+    size = int.from_bytes(raw[16:18], "big")
+    size = 65_536 if size == 1 else size
+    if size < 512 or size & (size - 1) or len(raw) % size or raw[20:21] != bytes([_RESERVED]):
+        raise Fault("invalid", f"{path.name} is neither a SQLite database nor one that project-brain encrypted.")
+    library = _library()
+    key = hashlib.pbkdf2_hmac("sha256", password.encode(), raw[:_SALT], _ROUNDS)
+    pages: dict[int, bytes] = {}
+    for number in range(1, len(raw) // size + 1):
+        plain = _page(library, key, number, raw[(number - 1) * size : number * size])
+        if plain is None:
+            what = "The password does not open" if number == 1 else f"Page {number} is damaged in"
+            raise Fault("invalid", f"{what} {path.name}.")
+        pages[number] = plain
+    pages, count = _logged(library, key, path.with_name(f"{path.name}-wal"), size, pages)
+    first = pages[1]
+    pages[1] = first[:18] + _ROLLBACK_JOURNAL + first[20:]
+    target.write_bytes(b"".join(pages.get(number, bytes(size)) for number in range(1, count + 1)))
+    return target
+
+
+def _logged(
+    library: _Library, key: bytes, log: Path, size: int, pages: dict[int, bytes]
+) -> tuple[dict[int, bytes], int]:
+    """The pages with every whole transaction of the write-ahead log applied, and how many there are then."""
+    raw = _read(log) if log.is_file() else b""
+    salts, count = raw[16:24], len(pages)
+    found, pending = dict(pages), dict[int, bytes]()
+    for at in range(_WAL_HEADER, len(raw) - size - _FRAME_HEADER + 1, size + _FRAME_HEADER):
+        number, commit = struct.unpack(">2I", raw[at : at + 8])
+        start = at + _FRAME_HEADER
+        if raw[at + 8 : at + 16] != salts or not number:
+            break
+        plain = _page(library, key, number, raw[start : start + size])
+        if plain is None:
+            break
+        pending[number] = plain
+        if commit:
+            found.update(pending)
+            pending, count = {}, commit
+    return found, count
+
+
+def _page(library: _Library, key: bytes, number: int, raw: bytes) -> bytes | None:
+    """One page in the clear, or None where its tag is not right."""
+    end = len(raw) - _RESERVED
+    nonce, tag = raw[end : end + _NONCE], raw[end + _NONCE :]
+    counter = int.from_bytes(nonce[12:], "little") ^ number
+    keys = _stream(library, key, nonce, counter, bytes(64))
+    check = library.poly(keys[:32])
+    check.update(raw[: end + _NONCE])
+    if check.finalize() != tag:
+        return None
+    start = _HEADER if number == 1 else 0
+    plain = _stream(library, keys[32:], nonce, counter + 1, raw[start:end])
+    head = MAGIC + raw[_SALT:_HEADER] if number == 1 else b""
+    return head + plain + raw[end:]
+
+
+def _stream(library: _Library, key: bytes, nonce: bytes, counter: int, data: bytes) -> bytes:
+    algorithm = library.chacha(key, struct.pack("<I", counter & 0xFFFFFFFF) + nonce[:12])
+    return library.cipher(algorithm, mode=None).encryptor().update(data)
+
+
+def _library() -> _Library:
+    """The cipher library; raises Fault where it is not installed."""
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher
+        from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+        from cryptography.hazmat.primitives.poly1305 import Poly1305
+    except ImportError:
+        raise Fault(
+            "disabled", "Encrypted files need the package cryptography: install quipu-memory[project-brain]."
+        ) from None
+    return _Library(Cipher, ChaCha20, Poly1305)
+
+
+def _read(path: Path, count: int = -1) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(count)
+    except OSError as error:
+        raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None

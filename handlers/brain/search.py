@@ -1,0 +1,139 @@
+"""The word search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
+
+from handlers.brain import access, keep, querylog
+from handlers.brain.ground import as_rows, databases, space
+from handlers.brain.querylog import Query, begun, elapsed
+from handlers.brain.shapes import Database, Entity, Kind, Limit, Memory
+from kernel import index
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read
+
+MAX_QUERY = 10_000
+PER_DATABASE = 10
+
+QueryText = Annotated[
+    str, Meta(description="What to look for, in plain words", max_length=MAX_QUERY, pattern=r"^\s*[^\0\s][^\0]*$")
+]
+
+Kinds = Annotated[list[Kind], Meta(max_length=8)]
+Databases = Annotated[list[Database], Meta(max_length=64)]
+
+
+class Search(Struct, forbid_unknown_fields=True):
+    """Words to look for in one database."""
+
+    db: Database
+    query: QueryText
+    types: Annotated[Kinds | None, Meta(description="memory, entity; both if left out")] = None
+    limit: Annotated[Limit, Meta(description="Most results of each type")] = 20
+
+
+class SearchAll(Struct, forbid_unknown_fields=True):
+    """Words to look for in several databases."""
+
+    query: QueryText
+    dbs: Annotated[Databases | None, Meta(description="Which databases; all if left out")] = None
+    limit: Annotated[Limit, Meta(description="Most results of each type in each database")] = PER_DATABASE
+
+
+class RankedMemory(Memory, kw_only=True):
+    """A memory and its BM25 rank, lower being better; without a rank it only contains the text of the query."""
+
+    rank: float | UnsetType = UNSET
+
+
+class RankedEntity(Entity, kw_only=True):
+    """An entity and its BM25 rank, lower being better; without a rank it only contains the text of the query."""
+
+    rank: float | UnsetType = UNSET
+
+
+class Found(Struct, dict=True):
+    """What a database holds of the types asked for, best first.
+
+    Beside its fields it carries `milliseconds` for the query log, which the contract's answer has no place for.
+    """
+
+    memories: list[RankedMemory] | UnsetType = UNSET
+    entities: list[RankedEntity] | UnsetType = UNSET
+
+
+def search(tx: Tx, request: Search) -> Found:
+    """Search memories and entities of one database by their words, tags and category. For a question in plain words
+    hybrid_search finds more.
+    """
+    return _found(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
+
+
+def search_all(tx: Tx, request: SearchAll) -> dict[str, Found]:
+    """Search memories and entities of several databases by their words; the answer has a key for each database."""
+    asked = dict.fromkeys(request.dbs or databases(tx))
+    for db in asked:
+        space(tx, db, "dbs")
+    return {db: _found(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
+
+
+def _found(tx: Tx, db: str, query: str, types: Sequence[Kind], limit: int) -> Found:
+    here, start = space(tx, db), begun()
+    found = Found()
+    if "memory" in types:
+        found.memories = _memories(tx, db, query, _ranks(tx, (here, "memory"), query, limit), limit)
+    if "entity" in types:
+        found.entities = _entities(tx, db, query, _ranks(tx, (here, "entity"), query, limit), limit)
+    vars(found)["milliseconds"] = elapsed(start)
+    return found
+
+
+def _ranks(tx: Tx, place: tuple[str, str], query: str, limit: int) -> dict[str, float]:
+    hits = index.search(tx, query, within=[place], limit=limit, semantic=False)
+    return {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
+
+
+def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
+    if ranks:
+        return [RankedMemory(**asdict(row), rank=ranks[row.id]) for row in keep.some(tx, db, list(ranks))]
+    rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_pattern(query), limit=limit)
+    return [RankedMemory(**asdict(row)) for row in rows]
+
+
+def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
+    if ranks:
+        rows = tx.all("brain.search.entities", Entity, db=db, ids=as_rows(list(ranks)))
+        return [RankedEntity(**asdict(row), rank=ranks[row.id]) for row in rows]
+    rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_pattern(query), limit=limit)
+    return [RankedEntity(**asdict(row)) for row in rows]
+
+
+def _pattern(query: str) -> str | None:
+    """What LIKE looks for: the query without the marks of a phrase or prefix search, None where nothing is left."""
+    text = query.strip().strip('"*').strip()
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%" if escaped else None
+
+
+def _follow(tx: Tx, request: Search, result: Found) -> None:
+    _seen(tx, request.query, {request.db: result})
+
+
+def _follow_all(tx: Tx, request: SearchAll, result: dict[str, Found]) -> None:
+    _seen(tx, request.query, result)
+
+
+def _seen(tx: Tx, query: str, result: Mapping[str, Found]) -> None:
+    for db, found in result.items():
+        access.touch(tx, db, found.memories or [])
+    ids = [row.id for found in result.values() for row in [*(found.memories or []), *(found.entities or [])]]
+    milliseconds = sum(vars(found)["milliseconds"] for found in result.values())
+    querylog.log(tx, Query(",".join(result), query, "fts", ids, milliseconds))
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(search, Hints("Search by words"), follow=_follow),
+    read(search_all, Hints("Search every database by words"), follow=_follow_all),
+)

@@ -1,0 +1,26 @@
+"""What the owner of a server may set for `brain`."""
+
+import re
+
+from handlers.brain.shapes import DATABASE_NAMES
+from kernel.settings import Setting, fraction, names
+
+DATABASES = "QUIPU_BRAIN_DATABASES"
+HALF_LIFE_DAYS = "QUIPU_BRAIN_HALF_LIFE_DAYS"
+DUPLICATE_DISTANCE = "QUIPU_BRAIN_DUPLICATE_DISTANCE"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def databases(given: str) -> tuple[str, ...]:
+    """Names of databases, each once; raises ValueError for what is no name."""
+    found = tuple(dict.fromkeys(names(given)))
+    if not all(_NAME.fullmatch(name) for name in found):
+        raise ValueError("names of lower-case letters, digits, - and _, separated by commas")
+    return found
+
+
+SETTINGS = (
+    Setting(DATABASES, DATABASE_NAMES, databases, "the databases of brain, separated by commas"),
+    Setting(HALF_LIFE_DAYS, 30.0, fraction(0.001, 100_000), "days after which an unused memory counts half"),
+    Setting(DUPLICATE_DISTANCE, 0.4, fraction(0, 2), "L2 distance below which smart_save_memory asks first"),
+)

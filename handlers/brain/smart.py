@@ -1,0 +1,239 @@
+"""The smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct, tell the history."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
+
+from handlers.brain import keep
+from handlers.brain.ground import column, databases, moment, space
+from handlers.brain.guard import protect
+from handlers.brain.keep import Draft, Successor
+from handlers.brain.settings import DUPLICATE_DISTANCE
+from handlers.brain.shapes import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
+from kernel import history, index
+from kernel.history import Event
+from kernel.index import Hit
+from kernel.settings import setting
+from kernel.store import Tx
+from kernel.tools import Hints, Tool, read, write
+
+NEAREST = 5
+OVERLAP = 0.5
+_CHOICES = (
+    "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
+    "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
+)
+
+
+class SmartSaveMemory(Struct, forbid_unknown_fields=True):
+    """A new memory that may be known already."""
+
+    db: Database
+    content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
+    category: Annotated[Category, Meta(description="What kind of memory it is")]
+    subcategory: Annotated[Word | None, Meta(description="Refinement of the category")] = None
+    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational; a correction is always 5")] = 3
+    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
+    confidence: Annotated[Share | None, Meta(description="1 for what was stated, less for what was inferred")] = None
+    is_correction: Annotated[bool, Meta(description="The user corrects what was believed before")] = False
+    force_add: Annotated[bool, Meta(description="Save without looking for similar memories")] = False
+
+
+class HandleCorrection(Struct, forbid_unknown_fields=True):
+    """What is wrong, by id or by what it says, and what is right."""
+
+    db: Database
+    correct_content: Annotated[Text, Meta(description="What is right")]
+    wrong_memory_id: Annotated[Id | None, Meta(description="Id of the wrong memory, if known")] = None
+    wrong_content: Annotated[Text | None, Meta(description="What the wrong memory says, if its id is not known")] = None
+    category: Annotated[Word | None, Meta(description="Category of the correction, instead of `correction`")] = None
+    tags: Annotated[Words | None, Meta(description="Tags of the correction, instead of those of the wrong memory")] = (
+        None
+    )
+
+
+class GetMemoryHistory(Struct, forbid_unknown_fields=True):
+    """A memory, and the moment to look back to."""
+
+    memory_id: Annotated[Id, Meta(description="Id of the memory, deleted ones included")]
+    as_of: Annotated[Time | None, Meta(description="Also tell what it said at this ISO 8601 date or time")] = None
+
+
+class Similar(Memory, kw_only=True):
+    """A memory much like the new one: `distance` is L2 between unit vectors, `similarity` the cosine that belongs to
+    it. Without `distance` the words alike are what gave it away, and `similarity` is their share.
+    """
+
+    distance: float | UnsetType = UNSET
+    similarity: float
+
+
+class NeedsDecision(Struct, tag_field="action", tag="needs_decision"):
+    """Answer of smart_save_memory where something similar is stored; nothing was saved."""
+
+    similar: list[Similar]
+    message: str
+    suggested_action: Literal["review", "supersede"]
+
+
+class Added(Struct, tag_field="action", tag="added"):
+    """Answer of smart_save_memory where the memory was saved."""
+
+    memory: Memory
+
+
+class Corrected(Struct, tag_field="action", tag="corrected"):
+    """Answer of handle_correction; without a wrong memory its id is null."""
+
+    archived_memory_id: str | None
+    correction_memory: Memory
+
+
+class Change(Struct):
+    """One thing that happened to a memory; content is null where there was none, or none that held any longer."""
+
+    id: str
+    db: str
+    memory_id: str
+    operation: str
+    content_before: str | None
+    content_after: str | None
+    reason: str | None
+    changed_at: str
+
+
+class MemoryHistory(Struct):
+    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` as it stood,
+    null where the memory was not there or no longer held.
+    """
+
+    db: str
+    history: list[Change]
+    as_of: str | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
+
+
+def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added:
+    """Save a memory unless something similar is stored. If it is, nothing is saved and the similar memories come
+    back: then update_memory, supersede_memory, or call again with force_add. Set is_correction when the user corrects
+    you.
+    """
+    space(tx, request.db)
+    if not request.force_add and (similar := near(tx, request.db, request.content)):
+        return NeedsDecision(similar, _CHOICES, "supersede" if request.is_correction else "review")
+    correction = request.is_correction or request.category == "correction"
+    row = keep.fresh(
+        tx, request.content, request.category, subcategory=request.subcategory, tags=column(request.tags),
+        project_id=request.project_id, importance=5 if correction else request.importance,
+        confidence=1.0 if request.confidence is None else request.confidence,
+    )  # fmt: skip
+    reason = "User correction" if request.is_correction else "Proactive save"
+    keep.add(tx, [Draft(request.db, row, reason=reason)])
+    return Added(row)
+
+
+def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
+    """Correct a wrong memory: it is archived, and the correction is saved with the highest importance and a link to
+    it. Name the wrong memory by id, or by what it says; where nothing says that, only the correction is saved.
+    Immutable memories cannot be corrected.
+    """
+    space(tx, request.db)
+    wrong = _wrong(tx, request)
+    if wrong is not None:
+        protect(wrong, "correct")
+    tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
+    row = keep.fresh(
+        tx, request.correct_content, request.category or "correction", importance=5, tags=tags,
+        subcategory=wrong.subcategory if wrong else None,
+    )  # fmt: skip
+    keep.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
+    if wrong is not None:
+        reason = f"Corrected to: {request.correct_content}"
+        keep.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
+        keep.link(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
+    return Corrected(wrong.id if wrong else None, row)
+
+
+def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str:
+    """Tell everything that happened to a memory, in whichever database it is: what it said before and after, why and
+    when; with as_of also what it said at that moment.
+    """
+    at = moment("as_of", request.as_of)
+    for db in databases(tx):
+        events = history.read(tx, space(tx, db), request.memory_id)
+        if events:
+            return _told(tx, db, request.memory_id, events, at)
+    return f"No history found for memory '{request.memory_id}'"
+
+
+def near(tx: Tx, db: str, content: str) -> list[Similar]:
+    """The active memories so like `content` that it may be one of them, nearest first.
+
+    By meaning where the distance is below the setting; by words, where more than half of them are shared, only what has
+    no embedding to compare: facts of one kind share most words, and what meaning tells apart words would mix up again.
+    """
+    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=NEAREST)
+    closest = [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
+    closest.sort(key=lambda hit: (hit.distance, hit.doc))
+    if closest:
+        measured = {hit.id: _measured(hit) for hit in closest[:NEAREST]}
+        rows = keep.some(tx, db, list(measured))
+        return [Similar(**asdict(row), distance=measured[row.id][0], similarity=measured[row.id][1]) for row in rows]
+    worded = keep.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
+    shared = [(overlap(row.content, content), row) for row in worded]
+    shared.sort(key=lambda pair: -pair[0])
+    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > OVERLAP]
+
+
+def overlap(one: str, other: str) -> float:
+    """The share of words two texts have in common, in [0, 1], of the one with more words."""
+    first, second = set(one.lower().split()), set(other.lower().split())
+    return len(first & second) / max(len(first), len(second), 1)
+
+
+def _measured(hit: Hit) -> tuple[float, float]:
+    return round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)
+
+
+def _wrong(tx: Tx, request: HandleCorrection) -> Memory | None:
+    if request.wrong_memory_id is not None:
+        return keep.get(tx, request.db, request.wrong_memory_id)
+    return _saying(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
+
+
+def _saying(tx: Tx, db: str, content: str) -> Memory | None:
+    """The active memory that says this: it is near in meaning, or holds every one of the words."""
+    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
+    near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
+    rows = keep.some(tx, db, [hit.id for _, hit in index.fuse(hits, 0.5, 0.5)])
+    held = index.coverage(tx, content, [row.content for row in rows])
+    return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
+
+
+def _told(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
+    changes = [
+        Change(f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at)
+        for event in events
+        if at is None or event.at <= at
+    ]
+    if at is None:
+        return MemoryHistory(db, changes)
+    return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
+
+
+def _smart_text(request: SmartSaveMemory) -> list[str]:
+    return [request.content]
+
+
+def _correction_texts(request: HandleCorrection) -> list[str]:
+    return [text for text in (request.correct_content, request.wrong_content) if text]
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(smart_save_memory, Hints("Save memory unless known"), texts=_smart_text),
+    write(handle_correction, Hints("Correct memory", destructive=True), texts=_correction_texts),
+    read(get_memory_history, Hints("Get memory history")),
+)

@@ -1,0 +1,78 @@
+"""The embedding tool of `brain` (seed 003, batch_embed), for rows that came in while there was no model, or another."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from handlers.brain.ground import as_rows, embedding, space
+from handlers.brain.shapes import Database, Entity, Limit, Memory, Note, Resource
+from handlers.brain.texts import entity_source, memory_source, note_source, resource_source, show
+from kernel.store import Tx
+from kernel.tools import Hints, Source, Tool, exclusive
+
+Embeddable = Literal["memory", "entity", "note", "resource"]
+Kinds = Annotated[list[Embeddable], Meta(max_length=8)]
+KINDS: tuple[Embeddable, ...] = ("memory", "entity", "note", "resource")
+
+
+class BatchEmbed(Struct, forbid_unknown_fields=True):
+    """Which rows to embed."""
+
+    db: Database
+    types: Annotated[Kinds | None, Meta(description="memory, entity, note, resource; all if left out")] = None
+    limit: Annotated[Limit, Meta(description="Most rows of each type")] = 100
+
+
+class Embedded(Struct):
+    """How many rows of a type have an embedding now, and how many could have none."""
+
+    embedded: int
+    errors: int
+
+
+def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
+    """Embed what has no embedding of the present model. Whatever is saved is embedded at once, so this is needed only
+    for what was saved while no model was configured, or another one.
+    """
+    here = space(tx, request.db)
+    _, model = embedding(tx)
+    found: dict[str, Embedded] = {}
+    for kind in dict.fromkeys(request.types or KINDS):
+        sources = _pending(tx, kind, request, here, model)
+        if model is None:
+            found[kind] = Embedded(0, len(sources))
+            continue
+        for source in sources:
+            show(tx, source)
+        _mark(tx, kind, request.db, [source.key for source in sources], model)
+        found[kind] = Embedded(len(sources), 0)
+    return found
+
+
+def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None) -> list[Source]:
+    which = {"db": request.db, "limit": request.limit, "model": model}
+    match kind:
+        case "memory":
+            return [memory_source(here, row) for row in tx.all("brain.vectors.memories", Memory, **which)]
+        case "entity":
+            return [entity_source(here, row) for row in tx.all("brain.vectors.entities", Entity, **which)]
+        case "note":
+            return [note_source(here, row) for row in tx.all("brain.vectors.notes", Note, **which)]
+        case "resource":
+            return [resource_source(here, row) for row in tx.all("brain.vectors.resources", Resource, **which)]
+
+
+def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
+    keys = as_rows(ids)
+    match kind:
+        case "memory":
+            tx.run("brain.vectors.mark_memories", db=db, ids=keys, model=model)
+        case "entity":
+            tx.run("brain.vectors.mark_entities", db=db, ids=keys, model=model)
+        case "note":
+            tx.run("brain.vectors.mark_notes", db=db, ids=keys, model=model)
+        case "resource":
+            tx.run("brain.vectors.mark_resources", db=db, ids=keys, model=model)
+
+
+TOOLS: tuple[Tool, ...] = (exclusive(batch_embed, Hints("Embed what is not", idempotent=True)),)

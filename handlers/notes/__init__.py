@@ -1,0 +1,41 @@
+"""Dialect `notes` (seed 001): typed memories in Markdown files that people edit too; the index follows the files."""
+
+import msgspec
+from msgspec import Struct
+
+from handlers.notes import follow
+from handlers.notes.memories import memory_forget, memory_list_types, memory_remember, remember_texts
+from handlers.notes.projects import SETTINGS
+from handlers.notes.recall import memory_recall
+from handlers.notes.upkeep import memory_lint, memory_sync
+from kernel.errors import Fault
+from kernel.tools import Dialect, First, Hints, Reply, Tool, exclusive, read
+
+
+def reply(tool: Tool, result: Struct) -> Reply:
+    """The result as JSON."""
+    body = msgspec.json.encode(result)
+    return Reply(body, "application/json", None, body)
+
+
+def fail(fault: Fault) -> Reply:
+    """The bare message, as the original's tools throw it."""
+    return Reply(fault.message.encode(), "text/plain; charset=utf-8", fault.code)
+
+
+DIALECT = Dialect(
+    name="notes",
+    about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
+    tools=(
+        read(memory_list_types, Hints("List memory types")),
+        exclusive(memory_remember, Hints("Remember"), texts=remember_texts),
+        read(memory_recall, Hints("Recall"), first=First(follow.check, follow.write, follow.texts)),
+        exclusive(memory_forget, Hints("Forget", destructive=True)),
+        read(memory_sync, Hints("Sync"), first=First(follow.check_all, follow.write, follow.texts)),
+        read(memory_lint, Hints("Lint"), first=First(follow.check, follow.write, follow.texts)),
+    ),
+    reply=reply,
+    fail=fail,
+    sources=follow.sources,
+    settings=SETTINGS,
+)

@@ -1,0 +1,176 @@
+"""Front matter: takes a file apart line by line, reads the values people write, and changes single lines of it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+_FENCES = {"---", "..."}
+_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
+_ITEM = re.compile(rf"""{_QUOTED.pattern}|[^ \t\r,\[\]"'][^,\[\]]*""")
+_COLON = re.compile(r":(?=[ \t\r]|$)")
+_NO_KEY = frozenset(" \t\r\"'#[]{},&*!|>%@`")
+_MARKS = frozenset("-?:")  # these begin a key only where no blank follows
+_COMMENT = re.compile(r"(?:^|[ \t])#.*")
+_BLANK = " \t\r"  # to YAML no other character is a blank
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_NAMED = {
+    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b",
+    "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+_EMPTY = {"", "~", "null", "Null", "NULL"}
+
+Value = str | list[str] | None
+
+
+class Entry(NamedTuple):
+    """Some lines of front matter as they stand; `key` is empty for what is no entry, such as a comment."""
+
+    key: str
+    lines: tuple[str, ...]
+
+
+class Page(NamedTuple):
+    """A file taken apart; `entries` is None where it has no front matter, `end` is how its lines end."""
+
+    mark: str
+    entries: tuple[Entry, ...] | None
+    body: str
+    end: str
+
+
+def parse(text: str) -> Page:
+    """Any text as a page; front matter is a first block between fences whose first entry is a key with a value."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    lines = text[len(mark) :].split("\n")
+    end = "\r\n" if lines[0].endswith("\r") else "\n"
+    close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip(_BLANK) in _FENCES), 0)
+    entries = tuple(_entries(lines[1:close])) if close and lines[0].rstrip(_BLANK) == "---" else None
+    if entries and not any(entry.key for entry in entries[: 1 + _leading(entries)]):
+        entries = None
+    body = text[len(mark) :] if entries is None else "\n".join(lines[close + 1 :])
+    return Page(mark, entries, body, end)
+
+
+def content(page: Page) -> str:
+    """What follows the front matter, less the blank line before it and the line end after it."""
+    body = page.body if page.entries is None else page.body.removeprefix(page.end)
+    return body.removesuffix(page.end)
+
+
+def written(page: Page, changes: Mapping[str, str], text: str) -> str:
+    """A file of the entries of `page`, those of `changes` (key to its whole line) instead or at the end, and `text`."""
+    entries = list(page.entries or ())
+    for key, line in changes.items():
+        lines = (line + page.end[:-1],)
+        at = max((number for number, entry in enumerate(entries) if entry.key == key), default=len(entries))
+        entries[at : at + 1] = [Entry(key, lines)]
+    head = "".join(f"{line}\n" for entry in entries for line in entry.lines)
+    return f"{page.mark}---{page.end}{head}---{page.end}{page.end}{text}{page.end}"
+
+
+def value(page: Page, key: str) -> Value:
+    """What stands under a key: text, a list of texts, or None; of a repeated key the last counts, as for any loader."""
+    found = [entry for entry in page.entries or () if entry.key == key]
+    return _value(found[-1].lines) if found else None
+
+
+def listed(given: Value) -> list[str]:
+    """A list however it was written: as a list, as one text with commas, or as a list inside a text."""
+    if isinstance(given, str):
+        given = _flow(given) if given.lstrip().startswith("[") else given.split(",")
+    return [part for part in (part.strip() for part in given or []) if part]
+
+
+def _leading(entries: Sequence[Entry]) -> int:
+    """How many comments and blank lines stand before anything else."""
+    for number, entry in enumerate(entries):
+        line = entry.lines[0].strip(_BLANK)
+        if entry.key or (line and not line.startswith("#")):
+            return number
+    return len(entries)
+
+
+def _key(line: str) -> tuple[str, str] | None:
+    """The key that begins a line and what follows its colon."""
+    quoted = _QUOTED.match(line)
+    colon = _COLON.search(line, quoted.end() if quoted else 0)
+    if not line or colon is None or (quoted is None and line[0] in _NO_KEY):
+        return None
+    if line[0] in _MARKS and line[1] in _BLANK:
+        return None
+    if quoted and line[quoted.end() : colon.start()].strip(_BLANK):
+        return None
+    return _unquoted(line[: colon.start()].rstrip(_BLANK)), line[colon.end() :].strip(_BLANK)
+
+
+def _entries(lines: Sequence[str]) -> Iterator[Entry]:
+    key, held, idle = "", list[str](), list[str]()
+    for line in lines:
+        bare = line.strip(_BLANK)
+        found = _key(line)
+        if found is None and (not bare or line.startswith("#")):
+            idle.append(line)
+        elif found is None and held and (line[0] in " \t-" or bare[0] in "]}"):
+            held += [*idle, line]
+            idle = []
+        else:
+            yield from _closed(key, held, idle)
+            key, held, idle = (found[0] if found else ""), [line], []
+    yield from _closed(key, held, idle)
+
+
+def _closed(key: str, held: list[str], idle: list[str]) -> Iterator[Entry]:
+    if held:
+        yield Entry(key, tuple(held))
+    for line in idle:
+        yield Entry("", (line,))
+
+
+def _value(lines: Sequence[str]) -> Value:
+    first = (_key(lines[0]) or ("", ""))[1]
+    more = [line.strip(_BLANK) for line in lines[1:]]
+    if first.startswith("["):
+        return _flow(" ".join([first, *more]))
+    if first[:1] in {"|", ">"}:
+        return _block(first, lines[1:])
+    if not _COMMENT.sub("", first).strip(_BLANK) and any(line.startswith("-") for line in more):
+        return _scalars(line[1:].strip(_BLANK) for line in more if line == "-" or line.startswith("- "))
+    return _scalar(" ".join([first, *more]).strip(_BLANK))
+
+
+def _scalar(text: str) -> str | None:
+    if quoted := _QUOTED.match(text):
+        return _unquoted(quoted[0])
+    plain = _COMMENT.sub("", text).strip(_BLANK)
+    return None if plain in _EMPTY else plain
+
+
+def _scalars(texts: Iterable[str]) -> list[str]:
+    return [item for item in map(_scalar, texts) if item is not None]
+
+
+def _flow(text: str) -> list[str]:
+    return _scalars(found[0].strip(_BLANK) for found in _ITEM.finditer(text))
+
+
+def _block(header: str, lines: Sequence[str]) -> str:
+    kept = [line.rstrip("\r") for line in lines]
+    depth = min((len(line) - len(line.lstrip(_BLANK)) for line in kept if line.strip(_BLANK)), default=0)
+    return (" " if header[0] == ">" else "\n").join(line[depth:] for line in kept).strip("\n")
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        plain = _ESCAPE.sub(_unescaped, text[1:-1])
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    digits = found[1] or found[2] or found[3]
+    if digits is None:
+        return _NAMED.get(found[4], found[4])
+    point = int(digits, 16)
+    return chr(point) if point < 0x110000 else "\ufffd"

@@ -1,0 +1,95 @@
+"""The folders whose memories are served, one per project, and which file of them a path means."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from handlers.notes.folders import FOLDER
+from kernel.errors import Fault
+from kernel.settings import Setting, data_folder, setting, text
+from kernel.store import Tx
+
+DEFAULT = "default"
+_VIRTUAL = "qmd://"
+
+
+class Project(NamedTuple):
+    """A folder with a `.mnemonics` in it; `ours` is the one in the data directory, which is made when it is needed."""
+
+    name: str
+    root: Path
+    ours: bool = False
+
+
+def roots(given: str) -> tuple[Project, ...]:
+    """Folders as `name=/path`, or `/path` for one called after its folder, separated as in PATH."""
+    projects = [_project(part.strip()) for part in given.split(os.pathsep) if part.strip()]
+    if len({project.name for project in projects}) < len(projects):
+        raise ValueError("folders with names of their own, such as web=/home/ada/web")
+    if not projects or not all(project.root.is_absolute() for project in projects):
+        raise ValueError("absolute folders, such as /home/ada/web")
+    return tuple(projects)
+
+
+def _project(entry: str) -> Project:
+    name, mark, path = (part.strip() for part in entry.partition("="))
+    named = mark and not any(sign in name for sign in ("~", os.sep, os.altsep) if sign)
+    root = Path(os.path.normpath(Path(path if named else entry).expanduser()))
+    return Project((name if named else root.name) or DEFAULT, root)
+
+
+SETTINGS = (
+    Setting("QUIPU_NOTES_ROOTS", (), roots, "the projects: folders, or name=folder, separated as in PATH"),
+    Setting("QUIPU_NOTES_CONFIG", "", text, "a file with memoryTypes of your own, as opencode-historian has it"),
+)
+
+
+def projects(tx: Tx) -> tuple[Project, ...]:
+    """The configured projects; the one in the data directory where there are none."""
+    return setting(tx, "QUIPU_NOTES_ROOTS") or (Project(DEFAULT, data_folder(tx) / "notes", ours=True),)
+
+
+def picked(known: Sequence[Project], name: str) -> Sequence[Project]:
+    """The project of a name, all of them for none; raises Fault("invalid") for an unknown one."""
+    found = [project for project in known if project.name == name] if name else known
+    if not found:
+        names = ", ".join(project.name for project in known)
+        raise Fault("invalid", f'Invalid project: "{name}". Must be one of: {names}.')
+    return found
+
+
+def space(project: str) -> str:
+    """The space of the index that holds a project's memories."""
+    return f"notes:{project}"
+
+
+def located(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
+    """The files below `.mnemonics` that a path may mean, the likeliest first; none if it leads elsewhere.
+
+    A path is absolute, relative to a project or to its `.mnemonics`, or `qmd://type/file.md`. Only its words are
+    looked at: whether links stand on the way shows when it is opened.
+    """
+    if "\0" in given:
+        return []
+    virtual = given.startswith(_VIRTUAL)
+    plain = PurePath(os.path.normpath(given.removeprefix(_VIRTUAL)))
+    if plain.is_absolute() and not virtual:
+        spots = ((project, _below(plain, project.root)) for project in known)
+        return [(project, path) for project, path in spots if path is not None]
+    parts = plain.parts[1:] if plain.parts[:1] == (FOLDER,) else plain.parts
+    if (virtual and plain.is_absolute()) or ".." in parts:
+        return []
+    return [(project, "/".join(parts)) for project in known]
+
+
+def _below(path: PurePath, root: Path) -> str | None:
+    for base in (root, Path(os.path.realpath(root))):
+        if path.is_relative_to(base / FOLDER):
+            return "/".join(path.relative_to(base / FOLDER).parts)
+    return None
+
+
+def absolute(project: Project, path: str) -> str:
+    """The whole path of a file below `.mnemonics`."""
+    return str(project.root.joinpath(FOLDER, *path.split("/")))

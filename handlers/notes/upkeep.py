@@ -1,0 +1,127 @@
+"""Two tools beside the contract: make the index follow the files at once, and find what to mend in them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from typing import Literal, NamedTuple
+
+from handlers.notes import follow, front, kinds, pages
+from handlers.notes.pages import Said
+from handlers.notes.projects import Project, projects
+from handlers.notes.shapes import Issue, Lint, Linted, Summary, Sync, Synced
+from handlers.notes.slug import SUFFIX, slug
+from kernel.settings import setting
+from kernel.store import Tx
+
+_STALE = 90 * 86_400_000
+_REQUIRED = ("memory_type", "created", "modified")
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+_CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[\[([^\[\]|#\n]+)")
+
+
+class _Page(NamedTuple):
+    path: str
+    front: front.Page
+    said: Said
+    links: Set[str]
+
+
+def memory_sync(tx: Tx, request: Sync) -> Synced:
+    """Read every memory file again and make the index say what they say. Rarely needed: every recall notices files
+    that were changed, added, renamed or deleted by hand.
+    """
+    return Synced(True, "Index and embeddings updated successfully")
+
+
+def memory_lint(tx: Tx, request: Lint) -> Linted:
+    """Check every memory file: front matter, types, empty or stale content, equal titles, broken [[links]], and files
+    that cannot be read. Changes nothing.
+    """
+    known = projects(tx)
+    types = set(kinds.known(setting(tx, "QUIPU_NOTES_CONFIG"), [project.root for project in known]))
+    issues: list[Issue] = []
+    total = 0
+    for project in known:
+        seen, here = follow.look(project), _pages(tx, project)
+        total += len(here)
+        issues += [_unreadable(*odd) for odd in seen.odd] if seen else []
+        issues += _issues(here, types, follow.nanoseconds(tx.now) // 1_000_000)
+    issues.sort(key=lambda issue: (_ORDER[issue.severity], issue.file, issue.type))
+    sick = len({issue.file for issue in issues if issue.type != "unreadable"})
+    health = round(100 * (total - sick) / total) if total else 100
+    return Linted(not issues, Summary(total, len(issues), health), issues)
+
+
+def _pages(tx: Tx, project: Project) -> list[_Page]:
+    def page(path: str, modified: int, content: str) -> _Page:
+        said = pages.said(path, content, modified)
+        links = frozenset(found.strip() for found in _LINK.findall(_CODE.sub("", said.content)))
+        return _Page(path, front.parse(content), said, links)
+
+    return tx.all("notes.upkeep.pages", page, project=project.name)
+
+
+def _issues(found: Sequence[_Page], types: Set[str], now: int) -> Iterator[Issue]:
+    titles = Counter(page.said.title.casefold() for page in found)
+    targets = {name for page in found for name in _names(page)}
+    linked = {_name(link) for page in found for link in page.links}
+    linking = any(page.links or front.value(page.front, "related") for page in found)
+    for page in found:
+        yield from _of_front(page, types)
+        yield from _of_content(page, now)
+        for link in sorted(page.links):
+            if _name(link) not in targets:
+                yield _issue(page, "broken-wikilink", f"[[{link}]] is the name of no memory", "Correct or remove it")
+        if titles[page.said.title.casefold()] > 1:
+            yield _issue(page, "duplicate-title", "Another memory has this title", "Merge them, or rename one")
+        if linking and not page.links and not _names(page) & linked and not front.value(page.front, "related"):
+            yield _issue(page, "orphan", "Nothing links here, and this links to nothing", "Add related memories")
+
+
+def _of_front(page: _Page, types: Set[str]) -> Iterator[Issue]:
+    missing = [key for key in _REQUIRED if not front.value(page.front, key)]
+    if missing:
+        yield _issue(page, "missing-frontmatter", f"Front matter lacks {', '.join(missing)}", "Add it, or update it")
+    if page.said.memory_type not in types:
+        message = f'"{page.said.memory_type}" is no type'
+        yield _issue(page, "invalid-type", message, "Use a type of memory_list_types, or configure this one")
+
+
+def _of_content(page: _Page, now: int) -> Iterator[Issue]:
+    if not page.said.content.strip():
+        yield _issue(page, "empty-content", "There is no content", "Write some, or delete the file")
+    if "\ufffd" in page.said.content:
+        yield _issue(page, "invalid-text", "Not all of the content is UTF-8", "Save the file as UTF-8")
+    if _moment(page.said.modified, now) < now - _STALE:
+        yield _issue(page, "stale", "Not changed for more than 90 days", "See whether it is still true")
+
+
+def _moment(time: str, now: int) -> int:
+    return follow.nanoseconds(time) // 1_000_000 if time.endswith("Z") else now
+
+
+_SEVERITY: dict[str, Literal["error", "warning", "info"]] = {
+    "missing-frontmatter": "error",
+    "invalid-type": "error",
+    "orphan": "info",
+}
+
+
+def _issue(page: _Page, kind: str, message: str, suggestion: str) -> Issue:
+    return Issue(kind, _SEVERITY.get(kind, "warning"), page.path, message, suggestion)
+
+
+def _unreadable(path: str, why: str) -> Issue:
+    shown = path.encode("utf-8", "replace").decode()
+    return Issue("unreadable", "error", shown, f"Not taken for a memory: {why}", "Move or mend it")
+
+
+def _names(page: _Page) -> Set[str]:
+    """What a link may call a memory, as `_name` has it."""
+    stem = page.path.removesuffix(SUFFIX)
+    return {_name(name) for name in (stem, stem.rpartition("/")[2], page.said.title)}
+
+
+def _name(link: str) -> str:
+    return "/".join(slug(part) for part in link.strip().removesuffix(SUFFIX).split("/"))

@@ -1,0 +1,83 @@
+"""Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
+
+from typing import Any
+
+import msgspec
+
+from handlers.sessions import graph, memories, upkeep
+from handlers.sessions.imports import CODE_MEMORY
+from handlers.sessions.options import SETTINGS
+from handlers.sessions.requests import Remember, SearchMemory
+from handlers.sessions.results import Entities, FoundMemories, Memories
+from handlers.sessions.summary import has_library
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.tools import Dialect, Hints, Reply, Schema, Source, Tool, exclusive, read, write
+
+_JSON = "application/json"
+# A call that may wait twice takes a longer way, so only where there may be a model to wait for.
+_AHEAD = memories.summarised if has_library() else None
+_LISTS = (Memories, FoundMemories, Entities)
+
+
+def reply(tool: Tool, result: Any) -> Reply:
+    """The result as JSON; of a list the text is the bare array, and there is no text where it is empty."""
+    structured = msgspec.json.encode(result)
+    if not isinstance(result, _LISTS):
+        return Reply(structured, _JSON, None, structured)
+    body = msgspec.json.encode(result.result)
+    return Reply(body, _JSON, None, structured, None if result.result else b"[]")
+
+
+def fail(fault: Fault) -> Reply:
+    """`{"status": "error", "error", "tool"}`."""
+    body = msgspec.json.encode({"status": "error", "error": fault.message, "tool": fault.tool})
+    return Reply(body, _JSON, fault.code, body)
+
+
+def sources(tx: Tx) -> list[Source]:
+    """Every memory and every entity as the index must hold it."""
+    return memories.sources(tx) + graph.sources(tx)
+
+
+def _with_session(request: type[Remember] | type[SearchMemory]) -> Schema:
+    """The schema of a request as the contract has it, `session_id` required: a client that sends none is refused,
+    unless the server has a session for it.
+    """
+    schema = msgspec.json.schema(request)["$defs"][request.__name__]
+    shape = schema["properties"]["session_id"]
+    schema["properties"]["session_id"] = {**shape["anyOf"][0], "description": shape["description"]}
+    return {
+        "type": "object",
+        "properties": schema["properties"],
+        "required": [*schema["required"], "session_id"],
+        "additionalProperties": False,
+    }
+
+
+DIALECT = Dialect(
+    name=memories.SPACE,
+    about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
+    "session with search_memory and an empty query.",
+    tools=(
+        write(
+            memories.remember, Hints("Remember"), texts=memories.texts, ahead=_AHEAD,
+            input=_with_session(Remember),
+        ),
+        read(memories.search_memory, Hints("Search memory"), input=_with_session(SearchMemory)),
+        read(memories.list_recent, Hints("List recent memories")),
+        read(memories.list_entities, Hints("List entities of a memory")),
+        write(graph.upsert_entity, Hints("Upsert entity", idempotent=True)),
+        write(graph.add_relation, Hints("Add relation", idempotent=True)),
+        read(graph.get_entity, Hints("Get entity")),
+        read(graph.get_context_graph, Hints("Get context graph")),
+        exclusive(upkeep.maintenance, Hints("Maintenance", destructive=True)),
+        read(upkeep.diagnostics, Hints("Diagnostics")),
+        read(upkeep.health, Hints("Health")),
+    ),
+    reply=reply,
+    fail=fail,
+    sources=sources,
+    settings=SETTINGS,
+    imports=(CODE_MEMORY,),
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""The things a memory mentions: by regular expressions always, by tree-sitter grammars where they are installed."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+MOST = 50
+LONGEST = 200
+_READ = 100_000
+_REGEX = "regex"
+_GRAMMAR = "tree-sitter"
+_PACKAGE = "tree_sitter_language_pack"
+# Words that stand before a parenthesis in code or prose without being functions.
+_KEYWORDS = frozenset(
+    """and assert async await case catch def elif else except exec for foreach from func function import lambda match
+    not print raise return sizeof switch throw typeof until using when where while with yield class new""".split()
+)
+# Each pattern with strings of which one stands in every text it can match.
+_PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
+    ("url", ("://",), re.compile(r"\b(https?://(?:[^\s<>\"'`\[\](){}]|\([^\s()]{0,99}\)){3,2000})")),
+    (
+        "file_path", (".",),
+        re.compile(
+            r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|\.{0,2}/)?(?:[\w.-]{1,64}[\\/]){0,16}[\w-][\w.-]{0,64}\."
+            r"(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|lua|sh|sql|md|rst|txt|json|"
+            r"jsonc|ya?ml|toml|ini|cfg|env|lock|html|css|scss|vue|svelte|proto|tf|ipynb|csv|xml|log))(?![\w/])"
+        ),
+    ),
+    (
+        "file_path", ("/", ":\\"),
+        re.compile(r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|/)(?:[\w.-]{1,64}[\\/]){1,16}[\w.-]{1,64})"),
+    ),
+    ("ticket", ("-",), re.compile(r"\b([A-Z][A-Z0-9]{1,9}-[1-9][0-9]{0,6})(?![\w-])")),
+    ("ticket", ("#",), re.compile(r"(?<![\w#&/])(#[1-9][0-9]{0,6})(?!\w)")),
+    ("env_var", ("$", "env:", "%"), re.compile(r"(?:\$\{?|\benv:|%)([A-Z][A-Z0-9_]{2,63})(?![a-z])")),
+    ("env_var", ("_",), re.compile(r"\b([A-Z][A-Z0-9]{1,31}(?:_[A-Z0-9]{1,31}){1,8})(?![\w-])")),
+    ("command", ("$", ">"), re.compile(r"^[ \t]{0,8}(?:\$|>|PS>) ?([a-zA-Z][^\n]{1,199})", re.M)),
+    (
+        "command", (" ",),
+        re.compile(
+            r"(?:^[ \t]{0,8}|`)((?:pip|uv|python3?|npm|npx|pnpm|yarn|git|docker|kubectl|make|cargo|go|terraform|helm)"
+            r" [^\n`]{1,199})",
+            re.M,
+        ),
+    ),
+    (
+        "error", ("Error", "Exception", "Fault", "Panic"),
+        re.compile(r"(?<![\w.])((?:[a-z_]\w{0,64}\.){0,4}[A-Z]\w{0,64}(?:Error|Exception|Fault|Panic))(?!\w)"),
+    ),
+    (
+        "class", ("class ", "struct ", "interface ", "trait ", "enum "),
+        re.compile(
+            r"^[ \t]{0,32}(?:export |public |abstract |final |data ){0,3}"
+            r"(?:class|struct|interface|trait|enum) ([A-Za-z_]\w{1,99})",
+            re.M,
+        ),
+    ),
+    (
+        "function", ("def ", "fn ", "func ", "function "),
+        re.compile(
+            r"^[ \t]{0,32}(?:export |pub |async |static ){0,3}(?:def|fn|func|function) ([A-Za-z_]\w{1,99})", re.M
+        ),
+    ),
+    ("function_like", ("(",), re.compile(r"(?<![\w/])([^\W\d]\w{2,99})[ \t]{0,8}\(")),
+)  # fmt: skip
+_TRIMMED = {"url": ".,;:!?", "command": " \t;", "file_path": "."}
+_FENCE = re.compile(r"^```[ \t]*([\w+#-]+)[^\n]*\n(.*?)^```", re.M | re.S)
+_LANGUAGES = {
+    "py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash",
+    "c++": "cpp", "c#": "csharp", "cs": "csharp", "kt": "kotlin", "golang": "go",
+}  # fmt: skip
+_GRAMMARS = frozenset(
+    """python javascript typescript tsx java go rust c cpp csharp ruby php swift kotlin scala lua bash elixir""".split()
+)
+_CODE = re.compile(r"^(?:async def|def|class) \w+", re.M)
+_KINDS = {"class": "class", "struct": "class", "interface": "class", "trait": "class", "enum": "class"}
+
+
+class Entity(NamedTuple):
+    """One thing mentioned: its type, its name as written, what found it, and its path if it is a file."""
+
+    entity_type: str
+    name: str
+    source: str
+    path: str | None
+
+
+def entities(text: str) -> list[Entity]:
+    """What a text mentions, each type and name once, at most 50; grammars go first, since they know more."""
+    text = text[:_READ]
+    found: dict[tuple[str, str], Entity] = {}
+    named: set[str] = set()
+    for entity in (*_by_grammar(text), *_by_regex(text)):
+        if entity.entity_type == "function_like" and entity.name in named:
+            continue
+        named.add(entity.name)
+        found.setdefault((entity.entity_type, entity.name), entity)
+    return list(found.values())[:MOST]
+
+
+def has_grammars() -> bool:
+    """Whether the tree-sitter language pack is installed."""
+    return find_spec(_PACKAGE) is not None
+
+
+def _by_regex(text: str) -> Iterator[Entity]:
+    for kind, hints, pattern in _PATTERNS:
+        if not any(hint in text for hint in hints):
+            continue
+        for match in pattern.finditer(text):
+            name = match[1].rstrip(_TRIMMED.get(kind, ""))[:LONGEST]
+            if kind != "function_like" or name.lower() not in _KEYWORDS:
+                yield Entity(kind, name, _REGEX, name if kind == "file_path" else None)
+
+
+def _by_grammar(text: str) -> Iterator[Entity]:
+    if not has_grammars():
+        return
+    blocks = [(_LANGUAGES.get(name.lower(), name.lower()), code) for name, code in _FENCE.findall(text)]
+    if not blocks and _CODE.search(text):
+        blocks = [("python", text)]
+    for language, code in blocks:
+        if language in _GRAMMARS:
+            yield from _defined(language, code)
+
+
+def _defined(language: str, code: str) -> Iterator[Entity]:
+    """The functions and classes a piece of code defines."""
+    parser: Any = import_module(_PACKAGE).get_parser(language)
+    waiting: list[Any] = [parser.parse(code.encode()).root_node]
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(reversed(node.named_children))
+        kind = _kind(node.type)
+        name = node.child_by_field_name("name") if kind else None
+        if kind and name is not None:
+            yield Entity(kind, name.text.decode()[:LONGEST], _GRAMMAR, None)
+
+
+def _kind(node: str) -> str:
+    """`function` or `class` for the types of nodes that define one, as grammars call them; empty for others."""
+    if not node.endswith(("_definition", "_declaration", "_item", "_specifier")) and node not in {"class", "method"}:
+        return ""
+    if "function" in node or "method" in node:
+        return "function"
+    return next((found for word, found in _KINDS.items() if word in node), "")

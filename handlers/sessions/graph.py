@@ -1,0 +1,224 @@
+"""The graph of entities, what was observed of them, and how they relate (seed 002, `CODE_MEMORY_ENABLE_GRAPH`)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET
+
+from handlers.sessions.options import option
+from handlers.sessions.requests import AddRelation, GetContextGraph, GetEntity, UpsertEntity
+from handlers.sessions.results import ContextGraph, EntityDetails, Node, Related, Relation, Upserted
+from handlers.sessions.sensitive import sensitive
+from kernel import history, index
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.tools import Source
+
+ENTITIES = "sessions:entity"
+_PLAIN = "entity"
+_RELATIONS = 1000
+_LONGEST_TEXT = 4000
+_DIGITS = 6
+
+
+class _Text(NamedTuple):
+    id: int
+    name: str
+    entity_type: str
+    observations: str | None
+
+
+class _Observation(NamedTuple):
+    content: str
+    memory_id: int | None
+
+
+class _Ends(NamedTuple):
+    source_id: int
+    target_id: int
+
+
+def upsert_entity(tx: Tx, request: UpsertEntity) -> Upserted:
+    """Create an entity of the graph, or add observations to the one of that name and set its type."""
+    if not option(tx, "ENABLE_GRAPH"):
+        return Upserted("disabled")
+    name, kind = named("name", request.name), named("entity_type", request.entity_type or _PLAIN)
+    observations = observations_of(request.observations_json)
+    memory = _memory(tx, request.memory_id)
+    if sensitive([name, kind, *observations]):
+        return Upserted("skipped")
+    stated = memory is None or not observations
+    number = upsert(tx, name, kind, observations, memory, tx.now, stated=stated)
+    index_entities(tx, [number])
+    history.append(tx, ENTITIES, str(number), "upserted", after="\n".join([f"{name} ({kind})", *observations]))
+    return Upserted("ok", number)
+
+
+def add_relation(tx: Tx, request: AddRelation) -> Related:
+    """Relate two entities of the graph, which are made if they are missing; the same relation is kept once."""
+    if not option(tx, "ENABLE_GRAPH"):
+        return Related("disabled")
+    source, target = named("source", request.source), named("target", request.target)
+    kind = named("relation_type", request.relation_type)
+    memory = _memory(tx, request.memory_id)
+    if sensitive([source, target, kind]):
+        return Related("skipped")
+    ends = [upsert(tx, name, _PLAIN, [], memory, tx.now, stated=memory is None) for name in (source, target)]
+    number = relate(tx, ends[0], ends[1], kind, memory, tx.now)
+    index_entities(tx, ends)
+    history.append(tx, ENTITIES, str(ends[0]), "related", after=f"{source} {kind} {target}")
+    return Related("ok", number)
+
+
+def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
+    """Fetch an entity of the graph with its newest observations, the memories these come from, and its relations."""
+    if not option(tx, "ENABLE_GRAPH"):
+        return EntityDetails("disabled")
+    found = tx.one("sessions.graph.named", _node, name=named("name", request.name))
+    if found is None:
+        return EntityDetails("not_found")
+    seen = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
+    return EntityDetails(
+        UNSET, found.id, found.name, found.entity_type, found.created_at,
+        [one.content for one in seen], [one.memory_id for one in seen], _relations(tx, [found.id]),
+    )  # fmt: skip
+
+
+def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
+    """Show the newest entities of the graph, or with a query those nearest to it in meaning, with their relations."""
+    if not option(tx, "ENABLE_GRAPH"):
+        return ContextGraph("disabled")
+    if request.query and request.query.strip():
+        nodes = _search(tx, request.query.strip(), request.limit)
+    else:
+        nodes = tx.all("sessions.graph.newest", _node, limit=request.limit)
+    return ContextGraph(UNSET, nodes, _relations(tx, [node.id for node in nodes]))
+
+
+def observe(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
+    """Notes what a memory mentions, as (name, type): an entity for each, with `text` as its observation."""
+    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=_json(mentioned), now=at)))
+    rows = _json([(number, text) for number in ids])
+    tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
+    index_entities(tx, ids)
+
+
+def upsert(
+    tx: Tx, name: str, kind: str, observations: Sequence[str], memory: int | None, at: str, *, stated: bool
+) -> int:
+    """Writes one entity, not yet indexed; `stated` ones stay when the memories that mention them go. Its id."""
+    number = tx.one("sessions.graph.upsert", int, name=name, entity_type=kind, stated=stated, now=at) or 0
+    if observations:
+        rows = _json([(number, text) for text in observations])
+        tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
+    return number
+
+
+def relate(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
+    """Writes one relation, which rests on its memory if it has one. Its id."""
+    number = tx.one(
+        "sessions.graph.relate", int,
+        source_id=source, target_id=target, relation_type=kind, stated=memory is None, now=at,
+    )  # fmt: skip
+    if memory is not None:
+        tx.run("sessions.graph.support", memory_id=memory, relation_id=number)
+    return number or 0
+
+
+def index_entities(tx: Tx, ids: Sequence[int]) -> None:
+    """Makes the entities findable by what they now say."""
+    for row in tx.all("sessions.graph.texts", _Text, ids=_json(ids)):
+        index.put(tx, ENTITIES, str(row.id), _indexed(row))
+
+
+def forget(tx: Tx, memories: Sequence[int]) -> None:
+    """Removes what only these memories said: observations, then relations and entities that rest on nothing else."""
+    gone = _json(memories)
+    touched = set(tx.all("sessions.graph.forget_observations", int, memories=gone))
+    relations = _json(tx.all("sessions.graph.forget_supports", int, memories=gone))
+    for ends in tx.all("sessions.graph.forget_relations", _Ends, ids=relations):
+        touched |= {ends.source_id, ends.target_id}
+    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=_json(sorted(touched))))
+    for number in dropped:
+        index.drop(tx, ENTITIES, str(number))
+    index_entities(tx, sorted(touched - dropped))
+
+
+def clear(tx: Tx) -> None:
+    """Empties the graph."""
+    tx.run("sessions.graph.clear_observations")
+    tx.run("sessions.graph.clear_supports")
+    tx.run("sessions.graph.clear_relations")
+    tx.run("sessions.graph.clear_entities")
+    index.drop_scope(tx, ENTITIES, "")
+
+
+def sources(tx: Tx) -> list[Source]:
+    """Every entity as the index must hold it."""
+    rows = tx.all("sessions.graph.texts", _Text, ids=_json(tx.all("sessions.graph.ids", int)))
+    return [Source(ENTITIES, str(row.id), "", _indexed(row)) for row in rows]
+
+
+def named(field: str, given: str) -> str:
+    """A name as it is kept; raises Fault for an empty one or one with a character nobody can see."""
+    name = given.strip()
+    if not name:
+        raise Fault("invalid", f"{field} is required")
+    if not name.isprintable():
+        raise Fault("invalid", f"{field} holds a character that cannot be printed")
+    return name
+
+
+def observations_of(given: str | None) -> list[str]:
+    """The observations in a JSON text: an array of strings, or one string; raises Fault for anything else."""
+    if not given or not given.strip():
+        return []
+    try:
+        found: Any = msgspec.json.decode(given)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Fault("invalid", f"observations_json is not valid JSON: {error}") from None
+    listed = cast("list[Any]", found if isinstance(found, list) else [found])
+    if not all(isinstance(text, str) for text in listed):
+        raise Fault("invalid", "observations_json must be a JSON array of strings")
+    return list(dict.fromkeys(text for text in listed if text.strip()))
+
+
+def _memory(tx: Tx, number: int | None) -> int | None:
+    if number is not None and tx.one("sessions.graph.memory", int, id=number) is None:
+        raise Fault("not_found", f"memory_id {number} does not exist")
+    return number
+
+
+def _search(tx: Tx, query: str, limit: int) -> list[Node]:
+    """The entities called so, then those nearest in meaning; where there is no meaning, those whose name has it."""
+    called = tx.all("sessions.graph.called", _node, name=query, limit=limit)
+    hits = index.search(
+        tx, query, within=[(ENTITIES, "")], limit=max(1, limit),
+        lexical=option(tx, "ENABLE_FTS"), semantic=option(tx, "ENABLE_VEC"),
+    )  # fmt: skip
+    scores = {int(hit.id): round(hit.distance or 0.0, _DIGITS) for hit in hits}
+    near = tx.all("sessions.graph.nodes", _node, ids=_json(list(scores)))
+    near.sort(key=lambda node: (scores[node.id], -node.id))
+    nodes = [msgspec.structs.replace(node, score=0.0) for node in called]
+    nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in near if node not in called]
+    if not nodes:
+        rows = tx.all("sessions.graph.containing", _node, part=query, limit=limit)
+        nodes = [msgspec.structs.replace(node, score=0.0) for node in rows]
+    return nodes[:limit]
+
+
+def _relations(tx: Tx, ids: Sequence[int]) -> list[Relation]:
+    return tx.all("sessions.graph.relations", Relation, ids=_json(ids), limit=_RELATIONS)
+
+
+def _node(number: int, name: str, kind: str, created_at: str) -> Node:
+    return Node(number, name, kind, created_at[:19].replace("T", " "))
+
+
+def _indexed(row: _Text) -> str:
+    return f"{row.name}\n{row.entity_type}\n{row.observations or ''}"[:_LONGEST_TEXT]
+
+
+def _json(value: Sequence[Any]) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,126 @@
+"""What `remember` fills in: tags from a few words, a summary from the first line or from a local GGUF model."""
+
+import atexit
+import re
+import threading
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kernel.errors import Fault
+
+LONGEST = 240
+_LIBRARY = "llama_cpp"
+_LOOKED_AT = 20_000
+_CUT = "..."
+_SPARE = 16  # tokens; pieces do not always come apart as they were put together
+_GENERAL = "general"
+# Each tag with the forms that stand for it, whole words only: "build" is no `ui`, "latest" no `test`.
+_TAGS = {
+    "bug": r"bugs?|buggy|bugfix(?:es)?",
+    "error": r"errors?|(?-i:[A-Z][^\W_]*Error)",
+    "fix": r"fix(?:e[sd]|ing)?|(?:bug|hot)fix(?:es)?",
+    "database": r"databases?",
+    "api": r"apis?",
+    "frontend": r"front-?ends?",
+    "backend": r"back-?ends?",
+    "ui": r"uis?",
+    "test": r"test(?:s|ed|er|ers|ing)?",
+    "deploy": r"deploy(?:s|ed|ing|ments?)?",
+}
+_TAG = {name: re.compile(rf"(?<![^\W_])(?:{forms})(?![^\W_])", re.I) for name, forms in _TAGS.items()}
+_PROMPT = (
+    "Summarise this note of a software developer in one to three plain sentences. Keep names, numbers and decisions. "
+    "Write nothing but the summary."
+)
+_one_at_a_time = threading.Lock()  # the library is not safe to share between threads
+
+
+class Model(NamedTuple):
+    """A GGUF model and how it is asked (the `CODE_MEMORY_SUMMARY_*` settings)."""
+
+    path: str
+    context: int
+    threads: int
+    max_tokens: int
+    temperature: float
+    top_p: float
+    repeat_penalty: float
+    gpu_layers: int
+    max_chars: int
+    prompt: str
+
+
+def tags_of(content: str) -> str:
+    """The tags whose words stand in a content, in a fixed order, separated by commas; `general` for none."""
+    start = content[:_LOOKED_AT]
+    return ",".join(name for name, words in _TAG.items() if words.search(start)) or _GENERAL
+
+
+def first_line(content: str) -> str:
+    """The first line with something to read in it, at most 240 characters."""
+    lines = [line.strip() for line in content.strip().splitlines()]
+    line = next((line for line in lines if any(letter.isalnum() for letter in line)), lines[0] if lines else "")
+    return line if len(line) <= LONGEST else line[: LONGEST - len(_CUT)].rstrip() + _CUT
+
+
+def has_library() -> bool:
+    """Whether llama-cpp-python is installed."""
+    return find_spec(_LIBRARY) is not None
+
+
+def model_of(settings: Mapping[str, Any]) -> Model | None:
+    """The configured model, or None where there is none or llama-cpp-python is not installed."""
+    if not settings["CODE_MEMORY_SUMMARY_MODEL"] or not has_library():
+        return None
+    return Model(
+        settings["CODE_MEMORY_SUMMARY_MODEL"],
+        *(settings[f"CODE_MEMORY_SUMMARY_{name}"] for name in (
+            "CTX", "THREADS", "MAX_TOKENS", "TEMPERATURE", "TOP_P", "REPEAT_PENALTY", "GPU_LAYERS", "MAX_CHARS",
+            "PROMPT",
+        )),
+    )  # fmt: skip
+
+
+def written_by(model: Model, content: str) -> str:
+    """A summary by the model, at most 240 characters; the first line where the model fails or has nothing to say."""
+    try:
+        with _one_at_a_time:
+            library = _load(model.path, model.context, model.threads, model.gpu_layers)
+            answer = library.create_completion(
+                _prompt(model, library, content),
+                max_tokens=model.max_tokens, temperature=model.temperature, top_p=model.top_p,
+                repeat_penalty=model.repeat_penalty, stop=["\n\n"],
+            )  # fmt: skip
+    except (OSError, ValueError, RuntimeError, Fault):
+        return first_line(content)
+    text = "".join(letter if letter.isprintable() else " " for letter in str(answer["choices"][0]["text"]))
+    return first_line(" ".join(text.split())[: model.max_chars]) or first_line(content)
+
+
+def _prompt(model: Model, library: Any, content: str) -> str:
+    """The instruction, and as much of the content as leaves room for the answer."""
+    before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
+    fixed = len(library.tokenize((before + after).encode()))
+    tokens = library.tokenize(content.encode(), add_bos=False)
+    room = max(0, model.context - model.max_tokens - fixed - _SPARE)
+    if len(tokens) > room:
+        content = library.detokenize(tokens[:room]).decode(errors="ignore")
+    return f"{before}{content}{after}"
+
+
+def _open(path: str, context: int, threads: int, gpu_layers: int) -> Any:
+    if not Path(path).is_file():
+        raise Fault("disabled", f"There is no model file {Path(path).name}.")
+    library: Any = import_module(_LIBRARY)
+    model = library.Llama(
+        model_path=path, n_ctx=context, n_threads=threads, n_gpu_layers=gpu_layers, verbose=False, seed=0
+    )
+    atexit.register(model.close)  # left to the interpreter's end it complains
+    return model
+
+
+_load = lru_cache(maxsize=1)(_open)

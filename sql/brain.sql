@@ -1,0 +1,28 @@
+-- name: memories
+-- What the index holds of every database.
+SELECT
+    db, id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
+    last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
+    metadata, created_at, updated_at
+FROM brain_memory
+WHERE status = 'active';
+
+-- name: entities
+SELECT
+    db, id, name, type, subtype, description, tags, aliases, status, mention_count, first_mentioned, last_mentioned,
+    has_embedding, embedding_model, metadata, created_at, updated_at
+FROM brain_entity
+WHERE status = 'active';
+
+-- name: notes
+SELECT
+    id, db, title, content, note_type, summary, key_points, tags, category, parent_note_id, version,
+    previous_version_id, project_id, entity_id, word_count, has_embedding, embedding_model, created_at, updated_at
+FROM brain_note;
+
+-- name: resources
+SELECT
+    id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status, quality_rating,
+    project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model
+FROM brain_resource
+WHERE status <> 'archived';

@@ -1,0 +1,19 @@
+-- name: set
+-- A description stays until another is given.
+INSERT INTO brain_config (key, value, description, updated_at)
+VALUES (:key, :value, :description, :now)
+ON CONFLICT (key) DO UPDATE SET
+    value = excluded.value,
+    description = coalesce(excluded.description, description),
+    updated_at = excluded.updated_at
+RETURNING key, value, description, updated_at;
+
+-- name: get
+SELECT key, value, description, updated_at FROM brain_config WHERE key = :key;
+
+-- name: page
+-- Every key that begins so, by name.
+SELECT key, value, description, updated_at
+FROM brain_config
+WHERE substr(key, 1, length(:prefix)) = :prefix
+ORDER BY key;

@@ -1,0 +1,31 @@
+-- name: memories_with
+-- The active memories that contain a text, in whatever case.
+SELECT
+    id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
+    last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
+    metadata, created_at, updated_at
+FROM brain_memory
+WHERE db = :db AND status = 'active' AND (content LIKE :pattern ESCAPE '\' OR tags LIKE :pattern ESCAPE '\')
+ORDER BY importance DESC, updated_at DESC, id
+LIMIT :limit;
+
+-- name: entities_with
+SELECT
+    id, name, type, subtype, description, tags, aliases, status, mention_count, first_mentioned, last_mentioned,
+    has_embedding, embedding_model, metadata, created_at, updated_at
+FROM brain_entity
+WHERE
+    db = :db
+    AND status = 'active'
+    AND (name LIKE :pattern ESCAPE '\' OR description LIKE :pattern ESCAPE '\' OR tags LIKE :pattern ESCAPE '\')
+ORDER BY updated_at DESC, id
+LIMIT :limit;
+
+-- name: entities
+-- The entities of the given ids, in that order.
+SELECT
+    e.id, e.name, e.type, e.subtype, e.description, e.tags, e.aliases, e.status, e.mention_count, e.first_mentioned,
+    e.last_mentioned, e.has_embedding, e.embedding_model, e.metadata, e.created_at, e.updated_at
+FROM json_each(:ids) AS i
+CROSS JOIN brain_entity AS e ON e.db = :db AND e.id = i.value
+ORDER BY i.key;

@@ -1,0 +1,139 @@
+-- name: memory
+SELECT id FROM sessions_memory WHERE id = :id;
+
+-- name: upsert
+-- A type that says no more than `entity` never replaces another.
+INSERT INTO sessions_entity (name, entity_type, stated, created_at)
+VALUES (:name, :entity_type, :stated, :now)
+ON CONFLICT (name) DO UPDATE SET
+    entity_type = CASE WHEN excluded.entity_type = 'entity' THEN entity_type ELSE excluded.entity_type END,
+    stated = max(stated, excluded.stated)
+RETURNING id;
+
+-- name: mention
+-- Rows are (name, entity_type); a type that is there stays, unless it is `entity`.
+INSERT INTO sessions_entity (name, entity_type, stated, created_at)
+SELECT value ->> 0, value ->> 1, 0, :now FROM json_each(:rows) WHERE true
+ON CONFLICT (name) DO UPDATE SET
+    entity_type = CASE WHEN entity_type = 'entity' THEN excluded.entity_type ELSE entity_type END
+RETURNING id;
+
+-- name: observe
+-- Rows are (entity, text); what one memory says of an entity is kept once.
+INSERT INTO sessions_observation (entity_id, content, memory_id, created_at)
+SELECT r.value ->> 0, r.value ->> 1, :memory_id, :now
+FROM json_each(:rows) AS r
+WHERE NOT EXISTS (
+    SELECT 1 FROM sessions_observation AS o
+    WHERE o.entity_id = r.value ->> 0 AND o.content = r.value ->> 1 AND o.memory_id IS :memory_id
+);
+
+-- name: relate
+INSERT INTO sessions_relation (source_id, target_id, relation_type, stated, created_at)
+VALUES (:source_id, :target_id, :relation_type, :stated, :now)
+ON CONFLICT (source_id, target_id, relation_type) DO UPDATE SET stated = max(stated, excluded.stated)
+RETURNING id;
+
+-- name: support
+INSERT INTO sessions_relation_memory (memory_id, relation_id) VALUES (:memory_id, :relation_id)
+ON CONFLICT (memory_id, relation_id) DO NOTHING;
+
+-- name: texts
+-- What the given entities are found by: name, type, and the newest 50 observations.
+SELECT e.id, e.name, e.entity_type, (
+    SELECT group_concat(n.content, char(10) ORDER BY n.id DESC)
+    FROM (
+        SELECT o.id, o.content FROM sessions_observation AS o
+        WHERE o.entity_id = e.id ORDER BY o.id DESC LIMIT 50
+    ) AS n
+)
+FROM json_each(:ids) AS i
+CROSS JOIN sessions_entity AS e ON e.id = i.value;
+
+-- name: ids
+SELECT id FROM sessions_entity ORDER BY id;
+
+-- name: named
+SELECT id, name, entity_type, created_at FROM sessions_entity WHERE name = :name;
+
+-- name: observations
+SELECT content, memory_id FROM sessions_observation WHERE entity_id = :entity_id ORDER BY id DESC LIMIT 50;
+
+-- name: relations
+-- The newest relations that touch one of the given entities.
+SELECT r.relation_type, s.name, t.name
+FROM sessions_relation AS r
+JOIN sessions_entity AS s ON s.id = r.source_id
+JOIN sessions_entity AS t ON t.id = r.target_id
+WHERE r.id IN (
+    SELECT id FROM sessions_relation WHERE source_id IN (SELECT value FROM json_each(:ids))
+    UNION
+    SELECT id FROM sessions_relation WHERE target_id IN (SELECT value FROM json_each(:ids))
+)
+ORDER BY r.id DESC
+LIMIT :limit;
+
+-- name: newest
+SELECT id, name, entity_type, created_at FROM sessions_entity ORDER BY id DESC LIMIT :limit;
+
+-- name: nodes
+SELECT e.id, e.name, e.entity_type, e.created_at
+FROM json_each(:ids) AS i
+CROSS JOIN sessions_entity AS e ON e.id = i.value;
+
+-- name: called
+-- Entities of this name, in any case.
+SELECT id, name, entity_type, created_at
+FROM sessions_entity
+WHERE name = :name COLLATE NOCASE
+ORDER BY id DESC
+LIMIT :limit;
+
+-- name: containing
+SELECT id, name, entity_type, created_at
+FROM sessions_entity
+WHERE instr(lower(name), lower(:part)) > 0
+ORDER BY id DESC
+LIMIT :limit;
+
+-- name: forget_observations
+-- Gives the entities back that lost one.
+DELETE FROM sessions_observation WHERE memory_id IN (SELECT value FROM json_each(:memories))
+RETURNING entity_id;
+
+-- name: forget_supports
+-- Gives the relations back that lost one.
+DELETE FROM sessions_relation_memory WHERE memory_id IN (SELECT value FROM json_each(:memories))
+RETURNING relation_id;
+
+-- name: forget_relations
+-- Those of the given relations that rest on nothing any more; gives their ends.
+DELETE FROM sessions_relation
+WHERE
+    id IN (SELECT value FROM json_each(:ids))
+    AND stated = 0
+    AND NOT EXISTS (SELECT 1 FROM sessions_relation_memory AS m WHERE m.relation_id = sessions_relation.id)
+RETURNING source_id, target_id;
+
+-- name: forget_entities
+-- Those of the given entities that rest on nothing any more.
+DELETE FROM sessions_entity
+WHERE
+    id IN (SELECT value FROM json_each(:ids))
+    AND stated = 0
+    AND NOT EXISTS (SELECT 1 FROM sessions_observation AS o WHERE o.entity_id = sessions_entity.id)
+    AND NOT EXISTS (SELECT 1 FROM sessions_relation AS r WHERE r.source_id = sessions_entity.id)
+    AND NOT EXISTS (SELECT 1 FROM sessions_relation AS r WHERE r.target_id = sessions_entity.id)
+RETURNING id;
+
+-- name: clear_observations
+DELETE FROM sessions_observation;
+
+-- name: clear_supports
+DELETE FROM sessions_relation_memory;
+
+-- name: clear_relations
+DELETE FROM sessions_relation;
+
+-- name: clear_entities
+DELETE FROM sessions_entity;

@@ -1,0 +1,42 @@
+-- name: add
+-- Gives an id only if the session holds no equal content newer than `since`.
+INSERT INTO sessions_memory (session_id, kind, content, summary, tags, priority, metadata, hash, created_at)
+SELECT :session_id, :kind, :content, :summary, :tags, :priority, :metadata, :hash, :now
+WHERE NOT EXISTS (
+    SELECT 1 FROM sessions_memory WHERE hash = :hash AND session_id = :session_id AND created_at > :since
+)
+RETURNING id;
+
+-- name: add_mentions
+-- Rows are (entity_type, name, source, path).
+INSERT INTO sessions_mention (memory_id, entity_type, name, source, path)
+SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:rows);
+
+-- name: mentions
+SELECT entity_type, name, source, path FROM sessions_mention WHERE memory_id = :memory_id ORDER BY id;
+
+-- name: found
+-- The given memories, and those whose content is the query; a null session is any.
+SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
+FROM sessions_memory
+WHERE id IN (
+    SELECT value FROM json_each(:ids)
+    UNION
+    SELECT id FROM sessions_memory WHERE hash = :hash AND (:session_id IS NULL OR session_id = :session_id)
+);
+
+-- name: recent_of
+SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
+FROM sessions_memory
+WHERE session_id = :session_id
+ORDER BY created_at DESC, id DESC
+LIMIT :limit;
+
+-- name: recent
+SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
+FROM sessions_memory
+ORDER BY created_at DESC, id DESC
+LIMIT :limit;
+
+-- name: everything
+SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at FROM sessions_memory;

@@ -1,0 +1,84 @@
+"""Lint finds what went wrong in files that people edit, and nothing where nothing did."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Call, Clock
+from tests.handlers.notes.conftest import Tell, put
+
+HEAD = "---\nmemory_type: {}\ncreated: 2026-01-01\nmodified: 2026-01-01\n---\n\n"
+SOUND = {"success": True, "summary": {"totalMemories": 0, "issuesFound": 0, "healthScore": 100}, "issues": []}
+
+
+def found(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(issue["severity"], issue["type"], issue["file"]) for issue in answer["issues"]]
+
+
+def test_no_memories_are_sound(tell: Tell) -> None:
+    assert tell("memory_lint") == SOUND
+
+
+def test_what_the_tools_write_is_sound(tell: Tell, clock: Clock) -> None:
+    for title in ("One", "日本語", 'Third: "quoted"'):
+        tell("memory_remember", title=title, content="x", memoryType="learning", tags=["a"])
+
+    assert tell("memory_lint") == SOUND | {"summary": {"totalMemories": 3, "issuesFound": 0, "healthScore": 100}}
+
+
+def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock, folder: Path) -> None:
+    clock.now = "2026-01-02T03:04:05.678Z"
+    texts = {
+        "learning/good.md": HEAD.format("learning") + "see [[Other Note]] and [[issue/linked|this]]\n",
+        "learning/other-note.md": HEAD.format("learning") + "`[[not a link]]`\n```\n[[ -f x ]]\n```\n",
+        "issue/linked.md": HEAD.format("issue") + "x\n",
+        "issue/lonely.md": HEAD.format("issue") + "x\n",
+        "issue/broken.md": HEAD.format("issue") + "[[nowhere]] [[nowhere#part]]\n",
+        "issue/empty.md": HEAD.format("issue") + " \n",
+        "issue/bare.md": "x [[good]]\n",
+        "issue/stale.md": HEAD.format("issue").replace("modified: 2026", "modified: 2024") + "[[good]]\n",
+        "strange/a.md": HEAD.format("strange") + "[[good]]\n",
+        "issue/a.md": HEAD.format("issue") + "[[good]]\n",
+        "issue/bytes.md": (HEAD.format("issue") + "[[good]] ").encode() + b"\xff\n",
+    }
+    for path, text in texts.items():
+        put(folder, path, text)
+    (folder / "issue" / "link.md").symlink_to("linked.md")
+    answer = tell("memory_lint")
+
+    assert found(answer) == [
+        ("error", "missing-frontmatter", "issue/bare.md"),
+        ("error", "unreadable", "issue/link.md"),
+        ("error", "invalid-type", "strange/a.md"),
+        ("warning", "duplicate-title", "issue/a.md"),
+        ("warning", "broken-wikilink", "issue/broken.md"),
+        ("warning", "invalid-text", "issue/bytes.md"),
+        ("warning", "empty-content", "issue/empty.md"),
+        ("warning", "stale", "issue/stale.md"),
+        ("warning", "duplicate-title", "strange/a.md"),
+        ("info", "orphan", "issue/empty.md"),
+        ("info", "orphan", "issue/lonely.md"),
+    ]
+    assert answer["success"] is False
+    assert answer["summary"] == {"totalMemories": 11, "issuesFound": 11, "healthScore": 27}
+    assert answer["issues"][0] == {
+        "type": "missing-frontmatter",
+        "severity": "error",
+        "file": "issue/bare.md",
+        "message": "Front matter lacks memory_type, created, modified",
+        "suggestion": "Add it, or update it",
+    }
+    assert all(issue["message"] and issue["suggestion"] for issue in answer["issues"])
+
+
+def test_lint_sees_what_was_changed_by_hand_and_changes_nothing(tell: Tell, unchanged: Call, folder: Path) -> None:
+    put(folder, "learning/a.md", "x")
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert unchanged("memory_lint").fault is None
+
+
+@pytest.mark.parametrize("piece", ["[[", "```\n", "`", "[[a", "~~~\n", "]]"])
+def test_awkward_text_is_read_in_no_time(tell: Tell, folder: Path, piece: str) -> None:
+    put(folder, "learning/a.md", piece * 100_000)
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1

@@ -1,0 +1,48 @@
+"""A kernel with settings of its own, and tools called by name whose answers come back as JSON."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+
+from handlers import sessions
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.schema import output_schema
+
+Ask = Callable[..., Any]
+TOOLS = {tool.name: tool for tool in sessions.DIALECT.tools}
+LISTS = {"search_memory", "list_recent", "list_entities"}
+GRAPH = {"CODE_MEMORY_ENABLE_GRAPH": "1"}
+
+
+@contextmanager
+def opened(folder: Path, **settings: str) -> Iterator[tuple[Kernel, Ask]]:
+    """A running kernel with these `CODE_MEMORY_` settings, and a way to ask it."""
+    environment = {f"CODE_MEMORY_{name}": value for name, value in settings.items()}
+    kernel = open_kernel(Config(data=folder, environment=environment))
+    with asyncio.Runner() as runner:
+        try:
+            yield kernel, asking(kernel, runner)
+        finally:
+            kernel.store.close()
+
+
+def asking(kernel: Kernel, runner: asyncio.Runner) -> Ask:
+    """`ask("remember", content="x", session_id="s")` is the answer, once it is certain that it keeps to its schema."""
+
+    def ask(name: str, /, **arguments: Any) -> Any:
+        raw = msgspec.json.encode(arguments)
+        reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, "tester"))
+        body = msgspec.json.decode(reply.body)  # type: ignore[union-attr]
+        if reply.fault is None:  # type: ignore[union-attr]
+            structured = msgspec.json.decode(reply.structured)  # type: ignore[union-attr,arg-type]
+            jsonschema.validate(structured, output_schema(TOOLS[name]) or {})
+            assert structured == ({"result": body} if name in LISTS else body)
+        return body
+
+    return ask
