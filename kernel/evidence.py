@@ -10,12 +10,13 @@ from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.sketch import Row, Sketches
 from kernel.store import Tx, model, tokenize, world
-from kernel.terms import Term, glued, grams, match, match_any, place_word, query_grams, query_words
+from kernel.terms import SMALL, Term, glued, grams, match, match_any, place_word, query_grams, query_words
 
 _SKETCH_CANDIDATES = 512
 _TRIES = 4
 _FREQUENCY_DRIFT = 1.125
 _WORDS = 2000
+_MOST_ROWS = 0.5
 
 
 class Hit(NamedTuple):
@@ -119,11 +120,15 @@ def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> lis
         return dict(tx.all("kernel.evidence.frequencies", _Count, stems=as_json(missing)))
 
     known = memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems)
-    query = match(terms, known, total, places)
-    found = _ranked(tx, query, limit)
+    # A word for every place is one more to count and to rank by; where most rows are wanted, it is cheaper to look.
+    held = sum(known.get(place_word(place), 0) for place in places or ())
+    wide = places if held > max(SMALL, total * _MOST_ROWS) else None
+    inside = None if wide else places
+    query = match(terms, known, total, inside)
+    found = _ranked(tx, query, wide, limit)
     if query and not found:
         # The rare words may have gone since they were counted, or stand in other places only.
-        found = _ranked(tx, match_any(terms, known, places), limit)
+        found = _ranked(tx, match_any(terms, known, inside), wide, limit)
     return found
 
 
@@ -151,8 +156,12 @@ def _begins(start: str, words: Iterable[str]) -> bool:
     return any(word.startswith(start) for word in words)
 
 
-def _ranked(tx: Tx, query: str, limit: int) -> list[_Ranked]:
-    return tx.all("kernel.evidence.lexical", _Ranked, query=query, limit=limit) if query else []
+def _ranked(tx: Tx, query: str, places: Sequence[int] | None, limit: int) -> list[_Ranked]:
+    if not query:
+        return []
+    if places is None:
+        return tx.all("kernel.evidence.lexical", _Ranked, query=query, limit=limit)
+    return tx.all("kernel.evidence.lexical_in", _Ranked, query=query, places=as_json(places), limit=limit)
 
 
 def by_meaning(

@@ -21,8 +21,11 @@ class Foreign:
         self._db = db
 
     def tables(self) -> list[str]:
-        """The names of the ordinary tables."""
-        found = self._db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+        """The names of the ordinary tables; virtual ones may need a module that is not here."""
+        found = self._db.values(
+            "SELECT name FROM sqlite_schema "
+            "WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL TABLE%'"
+        )
         return [name for (name,) in found]
 
     def rows(self, table: str) -> list[dict[str, Any]]:

@@ -44,6 +44,12 @@ def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:
     return tx.one("kernel.history.as_of", _text, space=space, key=key, at=at)
 
 
+def clear(tx: Tx, dialect: str) -> None:
+    """Forgets every event of a dialect: of the spaces that are its name, or begin with it before a colon."""
+    settle(tx)
+    tx.run("kernel.history.clear", dialect=dialect)
+
+
 def _text(value: str | None) -> str | None:
     return value
 

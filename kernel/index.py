@@ -20,12 +20,13 @@ from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
-    "CANDIDATES", "Document", "Hit", "Memory", "beside", "coverage", "documents", "drop", "drop_scope", "find", "fuse",
-    "has_model", "insert_vectors", "model_id", "places_of", "put", "search", "sift",
+    "CANDIDATES", "Document", "Hit", "Memory", "beside", "clear", "coverage", "documents", "drop", "drop_scope", "find",
+    "fuse", "has_model", "insert_vectors", "model_id", "places_of", "put", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100
 _WIDER = 8
+_EVERY = 2**31 - 1
 
 
 class _Put(NamedTuple):
@@ -63,6 +64,12 @@ def drop_scope(tx: Tx, space: str, scope: str) -> None:
     settle(tx)
     stale = tx.all("kernel.index.stale_scope", _Stale, space=space, scope=scope)
     _delete(tx, stale)
+
+
+def clear(tx: Tx, dialect: str) -> None:
+    """Makes everything of a dialect unfindable: the spaces that are its name, or begin with it before a colon."""
+    settle(tx)
+    _delete(tx, tx.all("kernel.index.stale_dialect", _Stale, dialect=dialect))
 
 
 class _Stale(NamedTuple):
@@ -161,18 +168,19 @@ def _places(tx: Tx, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
 def search(
     tx: Tx, text: str, *,
     within: Sequence[tuple[str, str | None]] | None = None,
-    limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True,
+    limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False,
 ) -> list[Hit]:  # fmt: skip
     """Evidence for the documents nearest to `text`: up to `limit` by words and up to `limit` by meaning, in one union.
 
-    `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything.
+    `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
+    `every`, all that words find is there, the similarity of those after the first `limit` left out.
     """
     settle(tx)
     places = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if places == [] or not text.strip():
         return []
-    ranks = dict(by_words(tx, text, places, limit)) if lexical else {}
-    found = by_meaning(tx, text, places, limit, list(ranks)) if semantic else {}
+    ranks = dict(by_words(tx, text, places, _EVERY if every else limit)) if lexical else {}
+    found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
     hits = [hit_of(row, ranks.get(row.doc)) for row in found.values()]
@@ -196,6 +204,12 @@ def sift(
         if len(kept) >= limit or len(hits) < width:
             return kept
         width *= _WIDER
+
+
+def count(tx: Tx, within: Sequence[tuple[str, str | None]]) -> int:
+    """How many documents these places hold."""
+    settle(tx)
+    return tx.one("kernel.index.count", int, pairs=as_json([*within])) or 0
 
 
 class Document(NamedTuple):

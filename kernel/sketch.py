@@ -110,12 +110,11 @@ class Sketches:
             return []
         query = np.frombuffer(self.sketcher.sketch([vector])[0], np.uint64)
         ids = ids[:count]
-        chosen = None
-        if places is not None:
-            chosen = np.flatnonzero(np.isin(held[:count], np.array(places, np.int64)))
-            ids = ids[chosen]
+        chosen = None if places is None else _members(held[:count], places)
+        if chosen is not None and 2 * len(chosen) > count:  # picking most of them costs more than to compare them all
+            return _smallest(ids[chosen], _hamming(words, query, count, None)[chosen], limit)
         distance = _hamming(words, query, count, chosen)
-        return _smallest(ids, distance, limit)
+        return _smallest(ids if chosen is None else ids[chosen], distance, limit)
 
     def _append(self, rows: Sequence[Row]) -> None:
         import numpy as np
@@ -171,6 +170,15 @@ def _grown(array: "NDArray[Any]", room: int) -> "NDArray[Any]":
     bigger = np.empty(room, array.dtype)
     bigger[: len(array)] = array
     return bigger
+
+
+def _members(held: "NDArray[np.int64]", places: Sequence[int]) -> "NDArray[np.int64]":
+    """Where `held` is one of `places`; place numbers are small, so that a table of them is."""
+    import numpy as np
+
+    wanted = np.zeros(int(held.max()) + 1, np.bool_)
+    wanted[[place for place in places if place < len(wanted)]] = True
+    return np.flatnonzero(wanted[held])
 
 
 def _hamming(

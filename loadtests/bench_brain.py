@@ -37,13 +37,6 @@ class Pair(NamedTuple):
     bare: float
 
 
-class Ranked(NamedTuple):
-    """What the full-text statement gives."""
-
-    doc: int
-    rank: float
-
-
 class Side(NamedTuple):
     """A tool, and what it is measured against."""
 
@@ -163,13 +156,13 @@ def _hits(text: str) -> Callable[[Tx], Any]:
 
 def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], Any]:
     """The full-text statement alone, with the expression that search itself makes of each question."""
-    expressions: dict[str, str] = {}
+    expressions: dict[str, tuple[str, Sequence[int] | None]] = {}
     ranked = evidence._ranked
 
     def note(text: str) -> Callable[..., Any]:
-        def noting(tx: Tx, query: str, limit: int) -> Any:
-            expressions[text] = query
-            return ranked(tx, query, limit)
+        def noting(tx: Tx, query: str, places: Sequence[int] | None, limit: int) -> Any:
+            expressions[text] = (query, places)
+            return ranked(tx, query, places, limit)
 
         return noting
 
@@ -177,7 +170,7 @@ def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], 
         evidence._ranked = note(text)
         reader.read(_who("search"), lambda tx, text=text: _search(["memory"])(tx, text))
     evidence._ranked = ranked
-    return lambda tx, text: tx.all("kernel.evidence.lexical", Ranked, query=expressions[text], limit=_LIMIT)
+    return lambda tx, text: ranked(tx, *expressions[text], _LIMIT)
 
 
 def _asked(reader: Connection, side: Side, asked: Sequence[str], count: int) -> list[Pair]:

@@ -4,10 +4,23 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import asks, conflicts, entries, faults, locks, places, relations, tags
+from handlers.scopes import (
+    agent_memory,
+    asks,
+    conflicts,
+    entries,
+    faults,
+    locks,
+    places,
+    query,
+    relations,
+    tags,
+    transfer,
+    upkeep,
+)
 from handlers.scopes.bundles import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
-from kernel.tools import Dialect, Hints, Reply, Tool, write
+from kernel.tools import Dialect, Hints, Reply, Tool, exclusive, read, write
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -34,7 +47,12 @@ TOOLS: tuple[Tool, ...] = (
     write(tags.memory_tag, Hints("Tags"), reads=tags.READS),
     write(relations.memory_relation, Hints("Relations", destructive=True), reads=relations.READS),
     write(locks.memory_file_lock, Hints("File locks", destructive=True), reads=locks.READS),
+    read(query.memory_query, Hints("Query")),
     write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
+    read(upkeep.memory_health, Hints("Health")),
+    exclusive(upkeep.memory_init, Hints("Initialization", destructive=True), reads=upkeep.READS),
+    read(transfer.memory_export, Hints("Export")),
+    exclusive(transfer.memory_import, Hints("Import", destructive=True)),
 )
 DIALECT = Dialect(
     name="scopes",
@@ -44,4 +62,5 @@ DIALECT = Dialect(
     fail=fail,
     misread=faults.misread,
     sources=entries.sources,
+    imports=(agent_memory.IMPORT, transfer.IMPORT),
 )

@@ -8,7 +8,7 @@ from kernel.store import Tx
 
 ScopeType = Literal["global", "org", "project", "session"]
 GLOBAL = "global"
-_LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "session": "Session"}
+LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "session": "Session"}
 
 
 class _Above(NamedTuple):
@@ -54,4 +54,4 @@ def scope_of(scope_type: ScopeType, scope_id: str | None) -> str | None:
 def check(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
     """Refuses a scope that does not exist; `field` is the argument that named it."""
     if scope_type != GLOBAL and not tx.one("scopes.chain.exists", int, type=scope_type, id=scope_id):
-        raise faults.not_found(_LABELS[scope_type], scope_id or "", field)
+        raise faults.not_found(LABELS[scope_type], scope_id or "", field)

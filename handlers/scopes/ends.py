@@ -7,7 +7,7 @@ from handlers.scopes import faults
 from kernel.store import Tx
 
 EndType = Literal["tool", "guideline", "knowledge", "project"]
-_LABELS: Mapping[str, str] = {
+LABELS: Mapping[str, str] = {
     "tool": "Tool",
     "guideline": "Guideline",
     "knowledge": "Knowledge entry",
@@ -18,4 +18,4 @@ _LABELS: Mapping[str, str] = {
 def check_end(tx: Tx, kind: EndType, identifier: str, field: str) -> None:
     """Refuses what does not exist; `field` is the argument that named it."""
     if not tx.one("scopes.ends.exists", int, kind=kind, id=identifier):
-        raise faults.not_found(_LABELS[kind], identifier, field)
+        raise faults.not_found(LABELS[kind], identifier, field)

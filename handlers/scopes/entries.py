@@ -50,6 +50,7 @@ def add(tx: Tx, kind: Kind, request: asks.Add) -> Pair:
     )  # fmt: skip
     if added is None:
         raise _taken(tx, kind, name, key(request.scope_type, scope_id))
+    tx.run("scopes.entries.share", id=entry_id, kind=kind.name, name=name)
     tx.run(
         "scopes.entries.add_version", id=version_id, entry_id=entry_id, version_num=1, now=tx.now, conflict_flag=0,
         created_by=request.created_by, change_reason="Initial version", **said,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from kernel.errors import Fault
 from kernel.tools import Misread
@@ -81,9 +81,11 @@ def _needed(found: Misread) -> set[str]:
 
 
 def _action(found: Misread) -> Fault:
-    given = re.fullmatch(r"Invalid value '(.*)'", found.message, re.DOTALL)
+    given = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", found.message, re.DOTALL)
     name = given[1] if given else "undefined"
-    actions = [arm.__struct_config__.tag for arm in get_args(found.tool.request)]
+    arms = get_args(found.tool.request)
+    only = () if arms else get_args(get_type_hints(found.tool.request)["action"])
+    actions = [*only, *(arm.__struct_config__.tag for arm in arms)]
     context = {"tool": found.tool.name, "field": "action", "action": name, "validActions": actions}
     return Fault("invalid", f"Unknown action for {found.tool.name}: {name}", UNKNOWN_ACTION, context)
 

@@ -37,6 +37,16 @@ def clean(request: Struct) -> None:
                 raise faults.invalid(wire, "must not hold NUL characters")
             if wire in {"name", "title", "tagName"} and config.tag != "list" and not value.strip():
                 raise faults.required(wire)
+        elif isinstance(value, Struct):
+            _clean_part(wire, value)
+
+
+def _clean_part(path: str, part: Struct) -> None:
+    for field, wire in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+        value: str | list[str] | bool | None = getattr(part, field)
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if any("\0" in text for text in texts):
+            raise faults.invalid(f"{path}.{wire}", "must not hold NUL characters")
 
 
 def moment(field: str, given: str | None) -> str | None:

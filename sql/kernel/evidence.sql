@@ -8,6 +8,15 @@ WHERE doc_fts MATCH :query
 ORDER BY score DESC
 LIMIT :limit;
 
+-- name: lexical_in
+-- The same in some places only, for places that hold most of what there is.
+SELECT f.rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+FROM doc_fts AS f
+CROSS JOIN doc AS d ON d.id = f.rowid
+WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
+ORDER BY score DESC
+LIMIT :limit;
+
 -- name: frequencies
 SELECT s.value, t.doc
 FROM json_each(:stems) AS s

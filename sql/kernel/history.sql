@@ -18,3 +18,7 @@ FROM history
 WHERE space = :space AND key = :key AND at <= :at
 ORDER BY id DESC
 LIMIT 1;
+
+-- name: clear
+-- A semicolon is what follows a colon.
+DELETE FROM history WHERE space = :dialect OR (space > :dialect || ':' AND space < :dialect || ';');

@@ -10,6 +10,12 @@ FROM doc_place AS p
 JOIN doc AS d ON d.place = p.id
 WHERE p.space = :space AND p.scope = :scope;
 
+-- name: stale_dialect
+SELECT d.id, d.space, d.key, d.created_at
+FROM doc_place AS p
+JOIN doc AS d ON d.place = p.id
+WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
+
 -- name: unindex
 -- FTS5 with external content must be told the old values before they go.
 INSERT INTO doc_fts (doc_fts, rowid, text, grams, place)
@@ -72,6 +78,13 @@ ON CONFLICT (space, scope) DO NOTHING;
 SELECT p.id
 FROM json_each(:pairs) AS w
 CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
+
+-- name: count
+SELECT count(*)
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+CROSS JOIN doc AS d ON d.place = p.id
 WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
 
 -- name: names

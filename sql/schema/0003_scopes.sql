@@ -39,7 +39,9 @@ CREATE TABLE scopes_session (
 
 CREATE INDEX scopes_session_by_project ON scopes_session (project_id);
 
--- Tools, guidelines and knowledge. scope is what a chain of scopes is made of: global, or type:id.
+-- Tools, guidelines and knowledge. scope is what a chain of scopes is made of: global, or type:id. shared is 1 where
+-- another entry has or had the name, so that only those need to be looked at for what shadows them. standing orders
+-- entries as their scores do while they are fresh, in days: a point of priority is worth .9 of them.
 CREATE TABLE scopes_entry (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -56,13 +58,19 @@ CREATE TABLE scopes_entry (
     deactivated_at TEXT,
     created_at TEXT NOT NULL,
     created_by TEXT,
-    twin INTEGER NOT NULL DEFAULT 0
+    twin INTEGER NOT NULL DEFAULT 0,
+    shared INTEGER NOT NULL DEFAULT 0,
+    standing REAL GENERATED ALWAYS AS (0.9 * coalesce(priority, 0) + julianday(created_at)) VIRTUAL
 ) STRICT;
 
 CREATE UNIQUE INDEX scopes_entry_active ON scopes_entry (kind, name, scope, twin) WHERE deactivated_at IS NULL;
 CREATE INDEX scopes_entry_by_name ON scopes_entry (kind, name, scope);
 CREATE INDEX scopes_entry_by_scope ON scopes_entry (kind, scope, priority DESC);
 CREATE INDEX scopes_entry_by_kind ON scopes_entry (kind, priority DESC);
+CREATE INDEX scopes_entry_by_standing ON scopes_entry (kind, scope, deactivated_at, standing DESC, created_at DESC);
+CREATE INDEX scopes_entry_by_priority ON scopes_entry (kind, scope, deactivated_at, priority DESC, created_at DESC)
+WHERE priority IS NOT NULL;
+CREATE INDEX scopes_entry_shared ON scopes_entry (kind, scope, deactivated_at, name) WHERE shared = 1;
 
 -- Append-only. A tool says description, parameters, examples, constraints; a guideline content, rationale, examples;
 -- knowledge content, source, confidence, valid_until.

@@ -7,6 +7,19 @@ VALUES (:id, :kind, :scope_type, :scope_id, :name, :category, :priority, :versio
 ON CONFLICT DO NOTHING
 RETURNING id;
 
+-- name: share
+-- Marks a new entry whose name another has or had, and that other. Where there are more, they are marked already.
+UPDATE scopes_entry
+SET shared = 1
+WHERE
+    shared = 0
+    AND EXISTS (SELECT 1 FROM scopes_entry WHERE kind = :kind AND name = :name AND id <> :id)
+    AND seq IN (
+        SELECT seq FROM scopes_entry WHERE id = :id
+        UNION ALL
+        SELECT seq FROM (SELECT seq FROM scopes_entry WHERE kind = :kind AND name = :name AND id <> :id LIMIT 1)
+    );
+
 -- name: holder
 -- Who has the name.
 SELECT id FROM scopes_entry

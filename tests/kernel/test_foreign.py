@@ -35,6 +35,15 @@ def test_tables_and_rows_are_read_by_name_and_the_files_stay_as_they_were(theirs
     assert {file.name: hashlib.sha256(file.read_bytes()).digest() for file in tmp_path.iterdir()} == before
 
 
+def test_virtual_tables_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute("CREATE TABLE plain (x); CREATE VIRTUAL TABLE words USING fts5 (x, content='')")
+    db.close()
+    with foreign(file) as opened:
+        assert [name for name in opened.tables() if not name.startswith("words_")] == ["plain"]
+
+
 def test_what_is_no_sound_database_is_refused_by_name(theirs: Path, tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("hello", encoding="utf-8")
     torn = tmp_path / "torn.db"

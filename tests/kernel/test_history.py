@@ -90,3 +90,17 @@ def test_any_text_comes_back_as_it_was(db: Connection, text: str) -> None:
     write(db, lambda tx: history.append(tx, "notes", text, "created", before=text, after=text, reason=text))
     (event,) = db.read(WRITER, lambda tx: history.read(tx, "notes", text))
     assert (event.before, event.after, event.reason) == (text, text, text)
+
+
+def test_a_dialect_is_forgotten_whole_and_alone(db: Connection) -> None:
+    spaces = ["notes", "notes:core", "notes:x", "notebook", "notes2:a", "note", "brain:notes"]
+
+    def fill(tx: Tx) -> None:
+        for space in spaces:
+            history.append(tx, space, "a", "created", after=space)
+
+    write(db, fill)
+    write(db, lambda tx: history.clear(tx, "notes"))
+
+    left = [space for space in spaces if db.read(WRITER, lambda tx, here=space: history.read(tx, here, "a"))]
+    assert left == ["notebook", "notes2:a", "note", "brain:notes"]

@@ -187,6 +187,15 @@ def test_dropping_a_scope_leaves_the_others(shelf: Shelf) -> None:
     assert {(hit.space, hit.id) for hit in shelf.search("cat")} == {("shelf", "1"), ("other", "0")}
 
 
+def test_clearing_a_dialect_leaves_the_others(shelf: Shelf) -> None:
+    for number, space in enumerate(["brain", "brain:core", "brain:dnd", "brainy", "notes:brain"]):
+        shelf.put([f"cat {space}"], space, scope="a", first=number)
+
+    shelf.write(steps(put("9", "cat nine", "brain:core"), lambda tx: index.clear(tx, "brain")))
+
+    assert {hit.space for hit in shelf.search("cat")} == {"brainy", "notes:brain"}
+
+
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
@@ -662,6 +671,51 @@ def test_further_words_find_a_document_and_mean_nothing(shelf: Shelf) -> None:
 )  # fmt: skip
 def test_coverage_is_the_part_of_the_words_that_a_text_holds(shelf: Shelf, query: str, text: str, share: float) -> None:
     assert shelf.reader.read(SOMEBODY, lambda tx: index.coverage(tx, query, [text, ""])) == [share, 0.0]
+
+
+@pytest.mark.parametrize("size", [30, 3000])
+def test_places_that_hold_most_of_the_index_are_searched_like_the_others(shelf: Shelf, size: int) -> None:
+    """Above a size words are looked up everywhere and the places of what is found compared."""
+    texts = [f"cords number {number % 50}" for number in range(size)]
+    shelf.put(texts, scope="wide")
+    shelf.put([f"{text} elsewhere" for text in texts[:5]], space="other")
+
+    hits = shelf.search("cords number 7", within=[("shelf", "wide")], limit=size)
+    words = shelf.search("cords number 7", within=[("shelf", "wide")], limit=size, semantic=False)
+
+    assert {hit.space for hit in hits} == {"shelf"}
+    assert {int(hit.id) for hit in words} >= set(range(7, size, 50))
+    assert {hit.id for hit in shelf.search("elsewhere", within=[("shelf", "wide")], semantic=False)} == set()
+
+
+def test_a_small_place_that_is_the_whole_index_is_searched_by_its_common_words_too(wordy: Shelf) -> None:
+    wordy.put(["the new words", "the new words", "somebody else"], scope="all")
+
+    assert {hit.id for hit in wordy.search("words somebody", within=[("shelf", "all")])} == {"0", "1", "2"}
+
+
+def test_every_document_by_words_is_found_where_all_are_asked_for(shelf: Shelf) -> None:
+    shelf.put([f"knotted cords {'again ' * (number % 5)}" for number in range(40)])
+
+    hits = shelf.search("cords", limit=10, every=True)
+
+    assert len(hits) == 40
+    assert all(hit.text_rank for hit in hits)
+    assert sum(hit.similarity is not None for hit in hits) >= 10
+    assert len(shelf.search("cords", limit=10, semantic=False)) == 10
+
+
+def test_documents_are_counted_by_place(shelf: Shelf) -> None:
+    shelf.put(["one", "two"], scope="a")
+    shelf.put(["three"], space="other", scope="b")
+
+    def count(*within: tuple[str, str | None]) -> int:
+        return shelf.reader.read(SOMEBODY, lambda tx: index.count(tx, within))
+
+    assert count(("shelf", "a")) == count(("shelf", None)) == 2
+    assert count(("shelf", "a"), ("other", None)) == 3
+    assert count(("shelf", "b")) == count() == 0
+    assert shelf.write(steps(drop("0"), lambda tx: index.count(tx, [("shelf", None)]))) == 1
 
 
 @pytest.mark.parametrize("text", ["\u202e\u200b", "\u0301", "\0", " ", ""])

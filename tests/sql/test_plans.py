@@ -224,6 +224,109 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH scopes_version USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)"],
         ),
         (
+            "scopes.query.foremost",
+            [
+                "SCAN k VIRTUAL TABLE",
+                "SCAN s VIRTUAL TABLE",
+                "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH i USING INDEX scopes_entry_by_standing (kind=? AND scope=? AND deactivated_at=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+                "SCAN n VIRTUAL TABLE",
+                "SEARCH o USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)",
+                "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=? AND entry_id=?",
+            ],
+        ),
+        (
+            "scopes.query.urgent",
+            [
+                "SCAN s VIRTUAL TABLE",
+                "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH i USING INDEX scopes_entry_by_priority (kind=? AND scope=? AND deactivated_at=? ",
+                "SCAN n VIRTUAL TABLE",
+                "SEARCH o USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)",
+                "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=? AND entry_id=?",
+            ],
+        ),
+        (
+            "scopes.query.hidden",
+            [
+                "SCAN k VIRTUAL TABLE",
+                "SCAN s VIRTUAL TABLE",
+                "SEARCH e USING INDEX scopes_entry_shared (kind=? AND scope=? AND deactivated_at=?)",
+                "SCAN n",
+            ],
+        ),
+        (
+            "scopes.query.rows",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
+                "SCAN s VIRTUAL TABLE",
+                "SCAN n VIRTUAL TABLE",
+                "SEARCH o USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.query.rows_at",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
+                "SCAN s VIRTUAL TABLE",
+                "SCAN n VIRTUAL TABLE",
+                "SEARCH o USING INDEX scopes_entry_by_name (kind=? AND name=? AND scope=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+                "SEARCH p USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)",
+            ],
+        ),
+        (
+            "scopes.query.tagged",
+            ["SCAN g VIRTUAL TABLE", "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=?)"],
+        ),
+        (
+            "scopes.query.marks",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=? AND entry_id=?",
+            ],
+        ),
+        (
+            "scopes.query.related",
+            [
+                "SEARCH scopes_relation USING INDEX scopes_relation_by_target (target_id=? AND target_type=?)",
+                "SEARCH scopes_relation USING COVERING INDEX sqlite_autoindex_scopes_relation_2 "
+                "(source_id=? AND source_type=?)",
+            ],
+        ),
+        (
+            "scopes.query.page",
+            [
+                "SCAN p VIRTUAL TABLE",
+                "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
+                "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+            ],
+        ),
+        (
+            "scopes.query.tags",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH t USING COVERING INDEX sqlite_autoindex_scopes_entry_tag_2 (entry_id=?)",
+                "SEARCH g USING INDEX sqlite_autoindex_scopes_tag_1 (id=?)",
+            ],
+        ),
+        (
+            "kernel.evidence.lexical_in",
+            ["SCAN f VIRTUAL TABLE INDEX 0:M3", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"],
+        ),
+        (
+            "kernel.index.count",
+            [
+                "SCAN w VIRTUAL TABLE",
+                "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=?)",
+                "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
+            ],
+        ),
+        (
             "scopes.chain.above_session",
             [
                 "SEARCH s USING INDEX sqlite_autoindex_scopes_session_1 (id=?)",

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,28 @@ TOLD = {
         "['src/app.py', 'MEM-12', 'MODEL_DIR', 'parse_config']",
         "{'status': 'ok', 'deleted': 1}",
     ],
-    "scopes": ["One for each ticket", "True", "['One for each change', 'One for each ticket']", "1"],
+    "scopes": [
+        "One for each ticket",
+        "True",
+        "['One for each change', 'One for each ticket']",
+        "['commits']",
+        "3",
+        "1",
+        "True",
+    ],
 }
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     with serving(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Server]:
+    """A second server, which an export goes to."""
+    with serving(tmp_path / "elsewhere") as running:
         yield running
 
 
@@ -40,10 +56,50 @@ def script(dialect: str) -> str:
 
 
 @pytest.mark.parametrize("dialect", sorted(TOLD))
-def test_the_program_of_a_dialect_says_what_the_readme_says(server: Server, dialect: str) -> None:
+def test_the_program_of_a_dialect_says_what_the_readme_says(server: Server, elsewhere: Server, dialect: str) -> None:
     program = script(dialect).replace("127.0.0.1:7847", f"127.0.0.1:{server.port}")
+    program = program.replace("127.0.0.1:7848", f"127.0.0.1:{elsewhere.port}")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout.splitlines(), done.stderr) == (TOLD[dialect], "")
+
+
+def test_a_store_of_scopes_goes_elsewhere_as_json(server: Server, elsewhere: Server) -> None:
+    here, there = Client(server.port), Client(elsewhere.port)
+
+    def call(tool: str, action: str, **more: Any) -> Any:
+        status, said = here.call(tool, action=action, **more)
+        assert status == 200, said
+        return said
+
+    org = call("memory_org", "create", name="Acme")["organization"]["id"]
+    project = call("memory_project", "create", name="Shop", orgId=org)["project"]["id"]
+    session = call("memory_session", "start", projectId=project)["session"]["id"]
+    tool = call("memory_tool", "add", scopeType="global", name="deploy", description="Ship it")["tool"]["id"]
+    rule = call("memory_guideline", "add", scopeType="project", scopeId=project, name="tests", content="Run them")
+    call("memory_knowledge", "add", scopeType="session", scopeId=session, title="state", content="Half done")
+    call("memory_tool", "update", id=tool, description="Ship it on Fridays")
+    call("memory_tag", "attach", entryType="tool", entryId=tool, tagName="release")
+    call("memory_relation", "create", sourceType="guideline", sourceId=rule["guideline"]["id"], targetType="tool",
+         targetId=tool, relationType="depends_on")  # fmt: skip
+    call("memory_file_lock", "checkout", file_path="/shop/a", agent_id="ada", session_id=session)
+    asked = {"action": "search", "scope": {"type": "session", "id": session}, "search": "ship"}
+    whole = {"action": "export", "includeVersions": True, "includeInactive": True}
+
+    for shape in ("json", "yaml"):
+        content = here.call("memory_export", **whole, format=shape)[1]["content"]
+        said = there.call("memory_import", action="import", content=content, format=shape)[1]
+        assert (said["success"], said["errors"]) == (True, [])
+    mine, theirs = (client.call("memory_export", **whole)[1] for client in (here, there))
+    assert mine["content"].replace(mine["metadata"]["exportedAt"], "") == theirs["content"].replace(
+        theirs["metadata"]["exportedAt"], ""
+    )
+    found = [[hit["id"] for hit in client.call("memory_query", **asked)[1]["results"]] for client in (here, there)]
+    assert found[0] == found[1]
+    assert found[0][0] == tool
+    assert here.call("memory_health")[1]["tables"] == {**there.call("memory_health")[1]["tables"], "fileLocks": 1,
+                                                       "conflicts": 1}  # fmt: skip
+    for client in (here, there):
+        client.close()
 
 
 def test_the_calls_of_scopes_are_the_same_as_json(server: Server) -> None:

@@ -2,17 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 
-from kernel.app import Kernel
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
 from kernel.tools import Reply
 from tests.conftest import Call
 
 Do = Callable[..., Any]
+KINDS = ("tool", "guideline", "knowledge")
+MANY = {"tool": "tools", "guideline": "guidelines", "knowledge": "knowledge"}
+NOW = "2026-01-02T03:04:05.678Z"
 Storm = Callable[[Sequence[tuple[str, dict[str, Any]]]], list[Reply]]
 
 
@@ -60,6 +66,31 @@ def places(do: Do) -> Places:
     return Places(org, project, do("memory_session", "start", projectId=project)["session"]["id"])
 
 
+class Store(NamedTuple):
+    """A store of its own: its kernel, calls to it, and calls that succeed."""
+
+    kernel: Kernel
+    call: Call
+    do: Do
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
+    """An empty second store."""
+    running = open_kernel(Config(data=tmp_path / "elsewhere"))
+    call = caller(running.dispatch)
+    yield Store(running, call, lambda tool, action, **given: told(call(tool, action=action, **given)))
+    running.store.close()
+
+
+def exported(do: Do, **given: Any) -> dict[str, Any]:
+    """The document of an export of everything there is, less its time."""
+    whole: dict[str, Any] = {"includeVersions": True, "includeInactive": True}
+    document = json.loads(do("memory_export", "export", **(whole | given))["content"])
+    del document["exportedAt"]
+    return document
+
+
 @pytest.fixture
 def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
     """Many calls at once; their replies in the order of the calls."""
@@ -71,3 +102,71 @@ def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
         )
 
     return lambda calls: runner.run(all_at_once(calls))
+
+
+class Add(NamedTuple):
+    """A way to add an entry."""
+
+    do: Do
+
+    def __call__(self, kind: str, name: str, says: str = "", **more: Any) -> str:
+        """Its id."""
+        heading = {"title" if kind == "knowledge" else "name": name}
+        said = {"description": says} if kind == "tool" else {"content": says or name}
+        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **said, **more})[kind]["id"]
+
+
+@pytest.fixture
+def add(do: Do) -> Add:
+    """Adds an entry of a kind by its name."""
+    return Add(do)
+
+
+@pytest.fixture
+def search(do: Do) -> Callable[..., Any]:
+    """The answer of a search."""
+    return lambda **given: do("memory_query", "search", **given)
+
+
+@pytest.fixture
+def found(search: Callable[..., Any]) -> Callable[..., list[str]]:
+    """The names a search gives, best first; its totals hold together."""
+
+    def names(**given: Any) -> list[str]:
+        said = search(**given)
+        results = [heading(result) for result in said["results"]]
+        assert said["meta"]["returnedCount"] == len(results)
+        assert said["meta"]["hasMore"] == (said["meta"]["totalCount"] > len(results))
+        return results
+
+    return names
+
+
+def heading(result: dict[str, Any]) -> str:
+    """The name or the title of a result."""
+    inside = result[result["type"]]
+    return inside["title"] if result["type"] == "knowledge" else inside["name"]
+
+
+def inside(scope: str, scope_id: str | None = None, **more: Any) -> dict[str, Any]:
+    """The argument that names a scope."""
+    return {"scope": {"type": scope, "id": scope_id, **more}}
+
+
+def scopes(places: Places) -> list[tuple[str, str | None]]:
+    """The chain of a session, nearest first."""
+    return [("session", places.session), ("project", places.project), ("org", places.org), ("global", None)]
+
+
+def tag(do: Do, kind: str, entry_id: str, *names: str) -> None:
+    """Marks an entry with tags."""
+    for name in names:
+        do("memory_tag", "attach", entryType=kind, entryId=entry_id, tagName=name)
+
+
+def relate(do: Do, source: tuple[str, str], target: tuple[str, str], relation: str) -> None:
+    """Links two things, each given as (type, id)."""
+    do(
+        "memory_relation", "create",
+        sourceType=source[0], sourceId=source[1], targetType=target[0], targetId=target[1], relationType=relation,
+    )  # fmt: skip

@@ -83,12 +83,17 @@ STORY: list[tuple[str, str, dict[str, Any]]] = [
     ("memory_file_lock", "force_unlock", {"file_path": "/a/b", "agent_id": "b", "reason": "r"}),
     ("memory_conflict", "list", {"entryType": "guideline", "resolved": False, "limit": 5, "offset": 0}),
     ("memory_conflict", "resolve", {"id": "{conflict}", "resolution": "r", "resolvedBy": "a"}),
+    ("memory_query", "search", {"search": "c", "limit": 5, "includeVersions": True, "includeInactive": False,
+                                "includeShadowed": False, "compact": True, "semanticSearch": True,
+                                "semanticThreshold": 0.5, "asOf": "2100-01-01T00:00:00Z"}),
+    ("memory_query", "context", {"scopeType": "session", "scopeId": "{session}", "inherit": True, "compact": False,
+                                 "limit": 5, "includeShadowed": True, "asOf": "2100-01-01T00:00:00Z"}),
     ("memory_session", "end", {"id": "{session}", "status": "discarded"}),
     ("memory_tool", "deactivate", {"id": "{tool}"}),
     ("memory_guideline", "deactivate", {"id": "{guideline}"}),
     ("memory_knowledge", "deactivate", {"id": "{knowledge}"}),
 ]  # fmt: skip
-# Ids that have to be of something; those of a list or a deletion need not be.
+# Ids that have to be of something; those of a list, a context or a deletion need not be.
 IDS = {"id", "scopeId", "orgId", "projectId", "entryId", "sourceId", "targetId", "tagId", "session_id", "project_id"}
 ENUMS = {"scopeType", "status", "entryType", "sourceType", "targetType", "relationType"}
 LONG = 1_048_577
@@ -120,7 +125,7 @@ def wrong_values(name: str, value: Any) -> Iterator[Any]:
         yield from ("1", -1, 2**63, 2**70, 1e308, True)
         yield from (101,) if name == "priority" else (1.01,) if name == "confidence" else ()
         yield from (86_401,) if name == "expires_in" else (0,) if name == "expectedVersion" else ()
-        yield from (0.5,) if name not in {"confidence", "expires_in"} else ()
+        yield from (0.5,) if name not in {"confidence", "expires_in", "semanticThreshold"} else ()
 
 
 def required(tool: str, action: str) -> list[str]:
@@ -165,7 +170,11 @@ def test_bad_arguments_name_their_field_and_change_nothing(kernel: Kernel, call:
         for wrong in wrong_values(name, value):
             bad = call(tool, action=action, **{**valid, name: wrong})
             assert refusal(bad, name), (name, wrong)
-        if name in IDS and action not in {"list", "detach", "delete"} and not (action == "get" and name != "id"):
+        if (
+            name in IDS
+            and action not in {"list", "detach", "delete", "context"}
+            and not (action == "get" and name != "id")
+        ):
             ghost = call(tool, action=action, **{**valid, name: "ghost"})
             assert "ghost" in refusal(ghost, name)
     assert refusal(call(tool, action=action, **valid, unheard=1), "unheard")

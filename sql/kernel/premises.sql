@@ -1,0 +1,2 @@
+-- name: migrations
+SELECT name FROM migration ORDER BY name;

@@ -1,0 +1,4 @@
+-- name: known
+SELECT e.id, e.current_version_id
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value;

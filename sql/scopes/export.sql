@@ -1,0 +1,76 @@
+-- name: entries
+-- Entries of a kind with their current versions, in the order they came; tags are names without case.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
+    e.deactivated_at IS NULL, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag,
+    e.deactivated_at
+FROM scopes_entry AS e
+JOIN scopes_version AS v ON v.id = e.current_version_id
+WHERE
+    e.kind = :kind
+    AND (:scope_type IS NULL OR e.scope_type = :scope_type)
+    AND (:scope_id IS NULL OR e.scope_id = :scope_id)
+    AND (:inactive OR e.deactivated_at IS NULL)
+    AND (
+        :tags IS NULL
+        OR e.id IN (
+            SELECT m.entry_id
+            FROM json_each(:tags) AS w
+            CROSS JOIN scopes_tag AS t ON t.fold = w.value
+            CROSS JOIN scopes_entry_tag AS m ON m.tag_id = t.id
+            WHERE m.entry_type = :kind
+        )
+    )
+ORDER BY e.seq;
+
+-- name: versions
+-- Every version of the entries, oldest first.
+SELECT
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_version AS v ON v.entry_id = i.value
+ORDER BY i.key, v.version_num;
+
+-- name: tags
+SELECT m.entry_id, t.name
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry_tag AS m ON m.entry_id = i.value AND m.entry_type = :kind
+CROSS JOIN scopes_tag AS t ON t.id = m.tag_id
+ORDER BY m.seq;
+
+-- name: relations
+-- Those that go out from the entries.
+SELECT r.source_id, r.target_type, r.target_id, r.relation_type, r.id, r.created_at, r.created_by
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_relation AS r ON r.source_id = i.value AND r.source_type = :kind
+ORDER BY r.seq;
+
+-- name: orgs
+SELECT id, name, created_at, metadata
+FROM scopes_org
+WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
+ORDER BY seq;
+
+-- name: projects
+SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
+FROM scopes_project
+WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
+ORDER BY seq;
+
+-- name: sessions
+SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
+FROM scopes_session
+WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
+ORDER BY seq;
+
+-- name: definitions
+-- The tags that a new store does not have.
+SELECT id, name, category, is_predefined, description, created_at
+FROM scopes_tag
+WHERE
+    name NOT IN (SELECT name FROM scopes_predefined_tag)
+    AND (:names IS NULL OR name IN (SELECT value FROM json_each(:names)))
+ORDER BY name;

@@ -1,0 +1,221 @@
+-- name: hidden
+-- How many active entries of a chain of scopes are shadowed: of each name all but one.
+SELECT coalesce(sum(n.held - 1), 0)
+FROM (
+    SELECT count(*) AS held
+    FROM json_each(:kinds) AS k
+    CROSS JOIN json_each(:scopes) AS s
+    CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
+    WHERE e.shared = 1 AND e.deactivated_at IS NULL
+    GROUP BY e.kind, e.name
+) AS n;
+
+-- name: foremost
+-- The active entries of each kind and scope that score highest while they are fresh; expired ones or the others.
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, :expired, 1
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e
+WHERE e.seq IN (
+    SELECT i.seq
+    FROM scopes_entry AS i
+    WHERE
+        i.kind = k.value AND i.scope = s.value AND i.deactivated_at IS NULL
+        AND :expired = EXISTS (
+            SELECT 1
+            FROM scopes_version AS v
+            WHERE i.kind = 'knowledge' AND v.id = i.current_version_id AND v.valid_until <= :now
+        )
+        AND (
+            :shadowed
+            OR i.shared = 0
+            OR NOT EXISTS (
+                SELECT 1
+                FROM json_each(:scopes) AS n
+                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+                WHERE o.deactivated_at IS NULL AND (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+            )
+        )
+        AND (
+            :excluded IS NULL
+            OR NOT EXISTS (
+                SELECT 1
+                FROM scopes_entry_tag AS t
+                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
+            )
+        )
+    ORDER BY i.standing DESC, i.created_at DESC
+    LIMIT :limit
+);
+
+-- name: urgent
+-- The active guidelines of each scope that score highest once age counts for nothing.
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, 0, 1
+FROM json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e
+WHERE e.seq IN (
+    SELECT i.seq
+    FROM scopes_entry AS i
+    WHERE
+        i.kind = 'guideline' AND i.scope = s.value AND i.deactivated_at IS NULL AND i.priority IS NOT NULL
+        AND (
+            :shadowed
+            OR i.shared = 0
+            OR NOT EXISTS (
+                SELECT 1
+                FROM json_each(:scopes) AS n
+                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+                WHERE o.deactivated_at IS NULL AND (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+            )
+        )
+        AND (
+            :excluded IS NULL
+            OR NOT EXISTS (
+                SELECT 1
+                FROM scopes_entry_tag AS t
+                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
+            )
+        )
+    ORDER BY i.priority DESC, i.created_at DESC
+    LIMIT :limit
+);
+
+-- name: rows
+-- The entries of these ids, whether each is expired, and whether it is what the index holds. Without what a nearer
+-- active entry of the same name shadows.
+SELECT
+    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id,
+    e.kind = 'knowledge' AND EXISTS (
+        SELECT 1 FROM scopes_version AS v WHERE v.id = e.current_version_id AND v.valid_until <= :now
+    ),
+    e.deactivated_at IS NULL
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value
+WHERE
+    (:inactive OR e.deactivated_at IS NULL)
+    AND (
+        :shadowed
+        OR e.shared = 0
+        OR NOT EXISTS (
+            SELECT 1
+            FROM json_each(:scopes) AS s
+            CROSS JOIN json_each(:scopes) AS n
+            CROSS JOIN scopes_entry AS o ON o.kind = e.kind AND o.name = e.name AND o.scope = n.value
+            WHERE
+                s.value = e.scope AND (n.key < s.key OR (n.key = s.key AND o.twin < e.twin))
+                AND o.deactivated_at IS NULL
+        )
+    );
+
+-- name: rows_at
+-- The same at a time, with the version of then.
+SELECT
+    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id,
+    v.valid_until IS NOT NULL AND v.valid_until <= :at,
+    e.deactivated_at IS NULL AND v.id = e.current_version_id
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value
+CROSS JOIN scopes_version AS v ON v.id = (
+    SELECT p.id FROM scopes_version AS p WHERE p.entry_id = e.id AND p.created_at <= :at
+    ORDER BY p.version_num DESC
+    LIMIT 1
+)
+WHERE
+    e.created_at <= :at
+    AND (:inactive OR e.deactivated_at IS NULL OR e.deactivated_at > :at)
+    AND (
+        :shadowed
+        OR e.shared = 0
+        OR NOT EXISTS (
+            SELECT 1
+            FROM json_each(:scopes) AS s
+            CROSS JOIN json_each(:scopes) AS n
+            CROSS JOIN scopes_entry AS o ON o.kind = e.kind AND o.name = e.name AND o.scope = n.value
+            WHERE
+                s.value = e.scope AND (n.key < s.key OR (n.key = s.key AND o.twin < e.twin))
+                AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
+        )
+    );
+
+-- name: members
+-- Every entry a chain of scopes has, active or not.
+SELECT e.id
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
+
+-- name: unindexed
+-- What the index does not hold as it is asked for: inactive entries, those that say something else since a time, or all.
+SELECT
+    e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
+    v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
+    v.conflict_flag
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
+CROSS JOIN scopes_version AS v ON v.id = CASE
+    WHEN :at IS NULL THEN e.current_version_id
+    ELSE (
+        SELECT p.id
+        FROM scopes_version AS p
+        WHERE p.entry_id = e.id AND p.created_at <= :at
+        ORDER BY p.version_num DESC
+        LIMIT 1
+    )
+END
+WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
+
+-- name: tag_ids
+SELECT id, fold FROM scopes_tag WHERE fold IN (SELECT value FROM json_each(:folds));
+
+-- name: tagged
+-- The entries that have any of these tags.
+SELECT DISTINCT t.entry_id
+FROM json_each(:tags) AS g
+CROSS JOIN scopes_entry_tag AS t ON t.tag_id = g.value;
+
+-- name: marks
+-- Which of these tags each of these entries has.
+SELECT t.entry_id, t.tag_id
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry_tag AS t ON t.entry_id = i.value
+WHERE t.tag_id IN (SELECT value FROM json_each(:tags));
+
+-- name: related
+-- What has a relation with one thing, whichever end it is, and that thing itself.
+SELECT source_id FROM scopes_relation
+WHERE target_id = :id AND target_type = :type AND (:relation IS NULL OR relation_type = :relation)
+UNION
+SELECT target_id FROM scopes_relation
+WHERE source_id = :id AND source_type = :type AND (:relation IS NULL OR relation_type = :relation)
+UNION
+SELECT :id;
+
+-- name: page
+-- Entries with the versions wanted of them, as (entry, version) pairs name them.
+SELECT
+    e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
+    e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM json_each(:pairs) AS p
+CROSS JOIN scopes_entry AS e ON e.id = p.value ->> 0
+CROSS JOIN scopes_version AS v ON v.id = p.value ->> 1;
+
+-- name: tags
+-- The tags of these entries, in the order they were put on.
+SELECT t.entry_id, g.id, g.name, g.category, g.is_predefined, g.description, g.created_at
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry_tag AS t ON t.entry_id = i.value
+CROSS JOIN scopes_tag AS g ON g.id = t.tag_id
+ORDER BY t.seq;
+
+-- name: versions
+-- Every version of these entries, or those there were at a time, newest first.
+SELECT
+    v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
+    v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_version AS v ON v.entry_id = i.value
+WHERE :at IS NULL OR v.created_at <= :at
+ORDER BY v.entry_id, v.version_num DESC;
