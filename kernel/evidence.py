@@ -10,7 +10,7 @@ from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.sketch import Row, Sketches
 from kernel.store import Tx, model, tokenize, world
-from kernel.terms import Term, glued, grams, match, match_any, place_word, query_grams, query_words
+from kernel.terms import SMALL, Term, glued, grams, match, match_any, place_word, query_grams, query_words
 
 _SKETCH_CANDIDATES = 512
 _TRIES = 4
@@ -121,7 +121,8 @@ def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> lis
 
     known = memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems)
     # A word for every place is one more to count and to rank by; where most rows are wanted, it is cheaper to look.
-    wide = places if sum(known.get(place_word(place), 0) for place in places or ()) > total * _MOST_ROWS else None
+    held = sum(known.get(place_word(place), 0) for place in places or ())
+    wide = places if held > max(SMALL, total * _MOST_ROWS) else None
     inside = None if wide else places
     query = match(terms, known, total, inside)
     found = _ranked(tx, query, wide, limit)

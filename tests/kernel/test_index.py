@@ -686,6 +686,12 @@ def test_places_that_hold_most_of_the_index_are_searched_like_the_others(shelf: 
     assert {hit.id for hit in shelf.search("elsewhere", within=[("shelf", "wide")], semantic=False)} == set()
 
 
+def test_a_small_place_that_is_the_whole_index_is_searched_by_its_common_words_too(wordy: Shelf) -> None:
+    wordy.put(["the new words", "the new words", "somebody else", "garden"], scope="all")
+
+    assert {hit.id for hit in wordy.search("words somebody", within=[("shelf", "all")])} == {"0", "1", "2"}
+
+
 def test_every_document_by_words_is_found_where_all_are_asked_for(shelf: Shelf) -> None:
     shelf.put([f"knotted cords {'again ' * (number % 5)}" for number in range(40)])
 
