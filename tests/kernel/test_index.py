@@ -689,7 +689,7 @@ def test_places_that_hold_most_of_the_index_are_searched_like_the_others(shelf: 
 
 
 def test_a_small_place_that_is_the_whole_index_is_searched_by_its_common_words_too(wordy: Shelf) -> None:
-    wordy.put(["the new words", "the new words", "somebody else"], scope="all")
+    wordy.put(["the new words", "the new words", "somebody else", "garden"], scope="all")
 
     assert {hit.id for hit in wordy.search("words somebody", within=[("shelf", "all")])} == {"0", "1", "2"}
 
