@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kernel import app
 from kernel.app import Kernel
@@ -20,6 +21,10 @@ from kernel.dispatch import Dispatch
 from kernel.embed import Embedder
 from kernel.store import Connection
 from kernel.tools import Reply, Turn
+
+# No test fails because a machine is slow.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 Call = Callable[..., Reply]
 Rows = dict[str, list[tuple[Any, ...]]]
