@@ -257,7 +257,7 @@ def misread(tool: Tool, error: Exception) -> Misread:
 
 def _unfit(bound: Bound, error: Exception) -> Fault:
     put = bound.dialect.misread
-    return Fault("invalid", argument_message(error)) if put is None else put(misread(bound.tool, error))
+    return Fault("invalid", argument_message(error)) if put is None else guard(put, misread(bound.tool, error))
 
 
 def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Reply | Ask]:

@@ -160,7 +160,8 @@ _TOKENS = (
     _token("monitoring token", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
     _token("monitoring token", "sntr", r"sntr[yu]s?_[\w=+/]{40,}"),
     _token("chat bot token", ":AA", r"\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
-    _token("web token", "eyJ", r"eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}\.[\w-]*|[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+)"),
+    # A run of letters and hyphens is looked at once, from its start.
+    _token("web token", "eyJ", r"(?<![\w-])eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}\.[\w-]*|[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+)"),
     _token("private key", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
     _token("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-\d"),
     _token("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),

@@ -341,6 +341,17 @@ def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
     assert call("who_short", size=1) == sorry("invalid", "who_short wants size")
 
 
+def test_a_bug_in_a_dialect_s_own_words_is_an_internal_error(
+    store: Store, caller: Callable[[Dispatch], Call], caplog: pytest.LogCaptureFixture
+) -> None:
+    def own(found: Misread) -> Fault:
+        raise KeyError(found.field)
+
+    call = caller(Dispatch(store, (THINGS._replace(misread=own),)))
+    assert call("put", name=1) == sorry("internal", "Internal error.")
+    assert "KeyError" in caplog.text
+
+
 class Add(msgspec.Struct, tag="add", tag_field="action"):
     name: str
 

@@ -73,7 +73,7 @@ def test_any_text_has_an_answer(text: str) -> None:
 
 
 PIECES = [
-    "key=", "token: ", "://", "a:", "password", "eyJ", "eyJaaaaaaaa.", "-----BEGIN ", "curl -u ", "--token ", "bearer ",
+    "key=", "token: ", "eyJ-", "eyJaaaaaaaa-", "://", "a:", "password", "eyJ", "eyJaaaaaaaa.", "-----BEGIN ", "curl -u ", "--token ", "bearer ",
     "secret ", ".aaaaaa.", "sk-", "login x password ", "xoxb-", "a.", "://a:", "passphrase = \"", "is ", "=", "[", "\n",
     "authorization: basic ", "hooks.slack.com/services/", "0:AA",
 ]  # fmt: skip
