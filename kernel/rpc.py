@@ -155,12 +155,11 @@ class Service:
 def profiles(make: Callable[[Tools], Service]) -> Callable[[bytes], Service]:
     """The profile a query string asks for, each made when first asked for: `tools=read`, or everything."""
     made = cache(make)
-    everything = made("all")
 
     def choose(query: bytes) -> Service:
         if not query:
-            return everything
-        return made("read") if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else everything
+            return made("all")
+        return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all")
 
     return choose
 

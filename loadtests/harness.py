@@ -109,8 +109,11 @@ def quipu(data: Path, **settings: str) -> Generator[Server]:
 
 
 def clean_environ() -> dict[str, str]:
-    """Our environment without settings of ours, so that what a bench measures depends on the bench alone."""
-    ours = ("HOST", "PORT", "PYTHONPATH")
+    """Our environment without settings of ours, so that what a bench measures depends on the bench alone.
+
+    Bytecode may be kept, as it is where people install programs.
+    """
+    ours = ("HOST", "PORT", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_") and name not in ours}
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 _NAME = re.compile(
@@ -35,7 +36,7 @@ class Rule(NamedTuple):
 
     name: str
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     fold: bool = False
     check: Callable[[re.Match[str]], bool] | None = None
 
@@ -54,9 +55,16 @@ def sensitive(texts: Sequence[str]) -> str:
 
 
 def _breaks(rule: Rule, text: str) -> bool:
+    pattern = _compiled(rule.pattern, rule.fold)
     if rule.check is None:
-        return rule.pattern.search(text) is not None
-    return any(rule.check(match) for match in rule.pattern.finditer(text))
+        return pattern.search(text) is not None
+    return any(rule.check(match) for match in pattern.finditer(text))
+
+
+@cache
+def _compiled(pattern: str, fold: bool) -> re.Pattern[str]:
+    """Compiled at first use: most servers never meet most kinds of secrets, and every start would pay for all."""
+    return re.compile(pattern, re.I if fold else 0)
 
 
 def _random(value: str) -> bool:
@@ -96,12 +104,12 @@ def _plain(match: re.Match[str]) -> bool:
 
 def _token(name: str, hints: str, body: str) -> Rule:
     """A token that its prefix gives away; it must not stand within a longer word."""
-    return Rule(name, tuple(hints.split()), re.compile(rf"(?<![A-Za-z0-9])(?:{body})"))
+    return Rule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
 
 
 def _named(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> Rule:
     """A secret that the words beside it give away, in any case."""
-    return Rule(name, tuple(hints.split()), re.compile(body, re.I), True, check)
+    return Rule(name, tuple(hints.split()), body, True, check)
 
 
 _CONTRACT = (
@@ -170,7 +178,7 @@ _TOKENS = (
 _NAMED = (
     Rule(
         "chat bot token", (".",),
-        re.compile(r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])"), check=_drawn,
+        r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])", check=_drawn,
     ),
     _named(
         "credentials in a URL", "://",
