@@ -12,6 +12,7 @@ from handlers.brain.shapes import Entity, Link, Memory, Note, Resource
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]
+LONGEST_QUERY = 10_000
 _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": "fts", "search_all": "fts"}
 
 
@@ -80,7 +81,7 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
     source = word(row, "query_source", "fts")
     took = row.get("execution_time_ms")
     return (
-        word(row, "id"), db, redacted(word(row, "query_text")), _SOURCES.get(source, source),
+        word(row, "id"), db, redacted(word(row, "query_text")[:LONGEST_QUERY]), _SOURCES.get(source, source),
         whole(row, "result_count", 0), text(row, "result_ids"), float(took) if isinstance(took, int | float) else 0.0,
         text(row, "session_id"), when(row, "created_at") or now,
     )  # fmt: skip

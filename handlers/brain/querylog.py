@@ -26,7 +26,7 @@ _SECRETS = re.compile(
     | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
     | \bAIza[\w-]{30,}
     | \bya29\.[\w-]{10,}
-    | \beyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?
+    | (?<![\w-])eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?
     | (?<=://)[^\s/@:]+:[^\s/@]+(?=@)
     | (?i:(?<=\bbearer\s)|(?<=\bbasic\s))[\w.~+/=-]{8,}
     | \b[0-9A-Fa-f]{32,}\b
@@ -35,7 +35,7 @@ _SECRETS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAMED = re.compile(
-    r"""(?ix) (\b[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credential|api[_ -]?key|access[_ -]?key)s?\b
+    r"""(?ix) ((?<![\w-])[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credential|api[_ -]?key|access[_ -]?key)s?\b
         ["']? \s* (?:[:=]+|\b(?:is|was)\b) \s*)
     ( "[^"]*" | '[^']*' | \S+ )"""
 )

@@ -83,6 +83,20 @@ def test_keys_tokens_and_passwords_are_not_kept(query: str, kept: str) -> None:
     assert redacted(query) == kept
 
 
+@pytest.mark.parametrize(
+    "unit",
+    ["a-", "-", "a", "A1", "eyJabcdefghij-", "-eyJ", "password-", "password ", "password: ", "password is ", 'pwd "',
+     "my password ", "api key", "://", "://a:", "@", "://a:b@", "-u ", "-u a", "=", "->", "-----BEGIN ",
+     "-----BEGIN A PRIVATE KEY-----", "sk-", "bearer ", " ", "\n", "0", "ya29."],
+)  # fmt: skip
+def test_what_repeats_itself_at_length_is_read_in_one_go(unit: str) -> None:
+    text = unit * (20_000 // len(unit))
+
+    for tail in ("", " ", "!", ":", '"'):
+        assert len(redacted(f"password is {text}{tail}")) <= LONGEST
+        assert len(redacted(text + tail)) <= LONGEST
+
+
 @given(st.text(max_size=40), st.sampled_from(sorted(KEYS.values())), st.text(max_size=40))
 def test_a_known_key_among_other_words_never_stays(before: str, key: str, after: str) -> None:
     assert key not in redacted(f"{before} {key} {after}")
