@@ -30,6 +30,7 @@ TABLES: tuple[str, ...] = (
     "config",
     "query_log",
 )
+TAGGED = ("memories", "entities", "notes", "resources")
 _DERIVED = ("_fts", "vec_")
 S = TypeVar("S", Memory, Entity, Link, Note, Resource)
 
@@ -190,7 +191,17 @@ def _told(source: Foreign, counts: dict[str, int]) -> list[str]:
             remarks.append(f"{count - counts[table]} of {count} rows of {table} were there already or have no id")
         elif table not in counts and count:
             remarks.append(f"{count} rows of {table} were left out, as nothing here holds them")
-    return remarks
+    return _retagged(source) + remarks
+
+
+def _retagged(source: Foreign) -> list[str]:
+    """A line for each table with tags that are no JSON list."""
+    odd = {table: sum(project_rows.odd_tags(row) for row in source.rows(table) if word(row, "id")) for table in TAGGED}
+    return [
+        f"{count} rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
+        for table, count in odd.items()
+        if count
+    ]
 
 
 def _dangling(tx: Tx, links: Sequence[_Link]) -> list[str]:

@@ -15,7 +15,7 @@ WHERE
     AND (
         :tags IS NULL
         OR EXISTS (
-            SELECT 1 FROM json_each(brain_memory.tags) AS t
+            SELECT 1 FROM json_each(iif(json_valid(brain_memory.tags), brain_memory.tags, '[]')) AS t
             JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
         )
     )

@@ -247,6 +247,39 @@ def test_columns_of_odd_types_are_mended_and_columns_that_are_missing_have_their
     assert opened("get_memories", db="core") == [row("m", "7", importance=5, tags="[]")]
 
 
+def test_tags_that_are_no_json_are_words_and_can_be_looked_for(
+    bring: Bring, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = original.plain(tmp_path / "theirs")
+    db = apsw.Connection(str(folder / "core.db"))
+    for table in ("memories", "entities", "notes"):
+        db.execute(f"UPDATE {table} SET tags = 'infra, eu west' WHERE id LIKE '%_a'")
+    db.close()
+
+    said = bring(folder)
+
+    for table in ("memories", "entities", "notes"):
+        line = f"core: 1 rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
+        assert line in said
+    for name, key in (("get_memories", "mem_a"), ("get_entities", "ent_a"), ("get_notes", "note_a")):
+        assert [(one["id"], one["tags"]) for one in opened(name, db="core", tags=["EU West"])] == [
+            (key, '["infra","eu west"]')
+        ]
+
+
+def test_tags_that_an_earlier_import_left_as_they_were_hinder_no_search(
+    bring: Bring, opened: Callable[..., Any], config: Config, tmp_path: Path
+) -> None:
+    bring(original.plain(tmp_path / "theirs"))
+    db = apsw.Connection(str(config.file))
+    for table in ("brain_memory", "brain_entity", "brain_note", "brain_resource"):
+        db.execute(f"UPDATE {table} SET tags = 'infra, eu west'")
+    db.close()
+
+    for name in ("get_memories", "get_entities", "get_notes", "get_resources"):
+        assert opened(name, db="core", tags=["infra"]) == []
+
+
 def _memories(config: Config) -> int:
     kernel = open_kernel(config)
     count = len(everything(kernel)["brain_memory"])

@@ -75,3 +75,22 @@ def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() ->
 
     assert kept[2] == "password: [redacted]"
     assert project_rows.query({"query_text": "a " * 10_000 + "b"}, "core", NOW)[2] == "a " * 499 + "a…"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ('["a", 1]', '["a", 1]'),
+        ("infra, staging server,", '["infra","staging server"]'),
+        ("infra", '["infra"]'),
+        ('{"a": 1}', '["{\\"a\\": 1}"]'),
+        ("[a, b", '["[a","b"]'),
+        ("7", '["7"]'),
+        (7, '["7"]'),
+        (" , ", None),
+        ("", None),
+    ],
+)
+def test_tags_become_a_json_list(value: Any, expected: str | None) -> None:
+    assert project_rows.tags({"tags": value}) == expected
