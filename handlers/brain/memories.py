@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from handlers.brain import access, keep
 from handlers.brain.ground import as_rows, column, embedding, moment, nothing_to_update, space
@@ -170,12 +171,14 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()
-    embedded, model = embedding(tx) if request.content else (None, None)
+    after = replace(before, **{name: changes[name] for name in named})
+    changed = (after.status, memory_source(here, after)) != (before.status, memory_source(here, before))
+    embedded, model = embedding(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     row = tx.one("brain.memories.update", Memory, db=request.db, id=request.id, **changes, **more) or before
     reason = f"Changed {', '.join(named)}"
     history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
-    if (row.status, memory_source(here, row)) != (before.status, memory_source(here, before)):
+    if changed:
         show(tx, memory_source(here, row), found=row.status == ACTIVE)
     return row
 
