@@ -4,8 +4,8 @@ Older files lack columns that were added later (notes on seed 003, section 6); e
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,19 @@ from kernel.text import utc_time
 
 Row = Mapping[str, Any]
 LONGEST_QUERY = 10_000
+IMPORTED = "Imported"
 _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": "fts", "search_all": "fts"}
+
+
+class Event(NamedTuple):
+    """One thing that happened to a memory: `before` and `after` are what it said, None where it said nothing."""
+
+    key: str
+    operation: str
+    before: str | None
+    after: str | None
+    reason: str | None
+    at: str
 
 
 def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
@@ -88,6 +100,28 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
         whole(row, "result_count", 0), text(row, "result_ids"), float(took) if isinstance(took, int | float) else 0.0,
         text(row, "session_id"), when(row, "created_at") or now,
     )  # fmt: skip
+
+
+def event(row: Row, now: str) -> Event:
+    """One thing that happened to a memory."""
+    return Event(
+        word(row, "memory_id"), word(row, "operation"), text(row, "content_before"), text(row, "content_after"),
+        text(row, "reason"), when(row, "changed_at") or now,
+    )  # fmt: skip
+
+
+def whole_history(row: Memory, events: Sequence[Event]) -> list[Event]:
+    """The events of a memory, in order, from its creation to what it says now: not every tool there noted its own."""
+    told = list(events)
+    if not told or told[0].operation != "created":
+        first = told[0].before if told else None
+        at = min([row.created_at, *(event.at for event in told)])
+        told.insert(0, Event(row.id, "created", None, row.content if first is None else first, IMPORTED, at))
+    last = told[-1]
+    if row.status == "active" and last.after != row.content:
+        at = max(row.updated_at, last.at)
+        told.append(Event(row.id, "updated", last.after, row.content, IMPORTED, at))
+    return told
 
 
 def tags(row: Row) -> str | None:

@@ -136,6 +136,40 @@ def test_history_keeps_its_times_and_what_has_none_begins_with_the_memory(
     assert as_of["content"] == "It is in Dublin"
 
 
+def test_a_history_with_gaps_tells_what_a_memory_said_at_any_time_all_the_same(
+    bring: Bring, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = original.plain(tmp_path / "theirs")
+    db = apsw.Connection(str(folder / "core.db"))
+    db.execute("DELETE FROM memory_history WHERE id = 'mhist_1'")
+    db.execute(
+        "UPDATE memories SET content = 'It is in Paris', updated_at = '2025-03-04 10:00:00' WHERE id = 'mem_a'"
+    )
+    db.execute(
+        "INSERT INTO memory_history VALUES ('mhist_4', 'core', 'mem_c', 'superseded', 'The staging server is in Dublin',"
+        " NULL, 'moved', '2025-03-02 10:00:00')"
+    )
+    db.close()
+
+    said = bring(folder)
+
+    assert "memory_history: 3" in said
+    events = opened("get_memory_history", memory_id="mem_a")["history"]
+    assert [(event["operation"], event["content_before"], event["content_after"], event["changed_at"])
+            for event in events] == [
+        ("created", None, "It is in Dublin", OLD),
+        ("corrected", "It is in Dublin", "The staging server is in Frankfurt", "2025-03-02T10:00:00.000Z"),
+        ("updated", "The staging server is in Frankfurt", "It is in Paris", "2025-03-04T10:00:00.000Z"),
+    ]  # fmt: skip
+    stood = {(key, day): opened("get_memory_history", memory_id=key, as_of=f"2025-03-0{day}T12:00:00")["content"]
+             for key in ("mem_a", "mem_c") for day in (1, 3, 5)}  # fmt: skip
+    assert stood == {
+        ("mem_a", 1): "It is in Dublin", ("mem_a", 3): "The staging server is in Frankfurt",
+        ("mem_a", 5): "It is in Paris", ("mem_c", 1): "The staging server is in Dublin", ("mem_c", 3): None,
+        ("mem_c", 5): None,
+    }  # fmt: skip
+
+
 def test_the_query_log_comes_without_its_secrets(
     config: Config, bring: Bring, opened: Callable[..., Any], tmp_path: Path, clock: Clock
 ) -> None:
