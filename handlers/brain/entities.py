@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
 from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.links import unlink
 from handlers.brain.shapes import (
     Database,
     Entity,
@@ -155,7 +156,7 @@ def delete_entity(tx: Tx, request: DeleteEntity) -> str:
     """Delete an entity and the links that begin or end at it; memories of it stay."""
     here = space(tx, request.db)
     row = _get(tx, request.db, request.id)
-    tx.run("brain.entities.unlink", db=request.db, id=row.id)
+    unlink(tx, request.db, "entity", row.id)
     tx.run("brain.entities.delete", db=request.db, id=row.id)
     source = entity_source(here, row)
     history.append(tx, here, row.id, "deleted", before=source.text)

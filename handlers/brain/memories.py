@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from handlers.brain import access, keep
 from handlers.brain.ground import as_rows, column, embedding, moment, nothing_to_update, space
-from handlers.brain.guard import protect
+from handlers.brain.guard import protect, unreplaced
 from handlers.brain.keep import Draft, Successor
+from handlers.brain.links import unlink
 from handlers.brain.shapes import (
     Category,
     Database,
@@ -190,6 +191,7 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     space(tx, request.db)
     old = keep.get(tx, request.db, request.old_id)
     protect(old, "supersede")
+    unreplaced(old)
     reason = request.reason or None
     new = keep.fresh(
         tx, request.new_content, old.category, subcategory=old.subcategory, tags=old.tags, project_id=old.project_id,
@@ -207,7 +209,7 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     here = space(tx, request.db)
     row = keep.get(tx, request.db, request.id)
     protect(row, "delete")
-    tx.run("brain.memories.unlink", db=request.db, id=row.id)
+    unlink(tx, request.db, "memory", row.id)
     tx.run("brain.memories.delete", db=request.db, id=row.id)
     history.append(tx, here, row.id, "deleted", before=row.content)
     show(tx, memory_source(here, row), found=False)

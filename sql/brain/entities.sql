@@ -96,14 +96,5 @@ CROSS JOIN brain_entity AS e ON e.db = :db AND e.id = r.id
 WHERE e.status = 'active' AND e.id <> :id
 ORDER BY e.updated_at DESC, e.id, r.relationship;
 
--- name: unlink
--- The links that begin or end at an entity.
-DELETE FROM brain_link
-WHERE rowid IN (
-    SELECT rowid FROM brain_link WHERE db = :db AND source_id = :id AND source_type = 'entity'
-    UNION ALL
-    SELECT rowid FROM brain_link WHERE db = :db AND target_id = :id AND target_type = 'entity'
-);
-
 -- name: delete
 DELETE FROM brain_entity WHERE db = :db AND id = :id;

@@ -43,12 +43,3 @@ RETURNING
 
 -- name: delete
 DELETE FROM brain_memory WHERE db = :db AND id = :id;
-
--- name: unlink
--- The links that begin or end at a memory.
-DELETE FROM brain_link
-WHERE rowid IN (
-    SELECT rowid FROM brain_link WHERE db = :db AND source_id = :id AND source_type = 'memory'
-    UNION ALL
-    SELECT rowid FROM brain_link WHERE db = :db AND target_id = :id AND target_type = 'memory'
-);
