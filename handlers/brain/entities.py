@@ -3,9 +3,10 @@
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.links import unlink
 from handlers.brain.shapes import (
     Database,
     Entity,
@@ -128,13 +129,14 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()
-    renewed = request.name is not None or request.description is not None
-    embedded, model = embedding(tx) if renewed else (None, None)
+    after = replace(before, **{name: changes[name] for name in named})
+    old, new = entity_source(here, before), entity_source(here, after)
+    changed = (after.status, new) != (before.status, old)
+    embedded, model = embedding(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     row = tx.one("brain.entities.update", Entity, db=request.db, id=request.id, **changes, **more) or before
-    old, new = entity_source(here, before), entity_source(here, row)
     history.append(tx, here, row.id, "updated", before=old.text, after=new.text, reason=f"Changed {', '.join(named)}")
-    if (row.status, new) != (before.status, old):
+    if changed:
         show(tx, new, found=row.status == ACTIVE)
     return row
 
@@ -154,7 +156,7 @@ def delete_entity(tx: Tx, request: DeleteEntity) -> str:
     """Delete an entity and the links that begin or end at it; memories of it stay."""
     here = space(tx, request.db)
     row = _get(tx, request.db, request.id)
-    tx.run("brain.entities.unlink", db=request.db, id=row.id)
+    unlink(tx, request.db, "entity", row.id)
     tx.run("brain.entities.delete", db=request.db, id=row.id)
     source = entity_source(here, row)
     history.append(tx, here, row.id, "deleted", before=source.text)

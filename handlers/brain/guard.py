@@ -1,4 +1,4 @@
-"""Which memories nobody may change (seed 003, update_memory), and the refusal."""
+"""Which memories nobody may change (seed 003, update_memory) or replace once more, and the refusals."""
 
 from typing import Any
 
@@ -40,3 +40,9 @@ def protect(row: Memory, verb: str) -> None:
         "blocked",
         f"Cannot {verb} immutable memory '{row.id}'. Founding values and hard constraints are permanent.",
     )
+
+
+def unreplaced(row: Memory) -> None:
+    """Raises Fault("conflict") for a memory that another has taken the place of, which its row names."""
+    if row.status != "active" and row.superseded_by:
+        raise Fault("conflict", f"Memory '{row.id}' is already superseded by '{row.superseded_by}'")

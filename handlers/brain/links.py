@@ -93,6 +93,15 @@ def delete_link(tx: Tx, request: DeleteLink) -> str:
     return f"Deleted link '{gone.id}'"
 
 
+def unlink(tx: Tx, db: str, kind: Kind, key: str) -> None:
+    """Deletes the links that begin or end at a row: those of its database, and those of every other unless one of these
+    holds a row of that id too, which they may mean.
+    """
+    others = [name for name in databases(tx) if name != db]
+    alone = tx.all("brain.links.absent", _End, ends=as_rows([(kind, key)]), databases=as_rows(others))
+    tx.run("brain.links.unlink", databases=as_rows([db, *(others if alone else [])]), type=kind, id=key)
+
+
 def _said(row: Link) -> str:
     return f"{row.source_id} {row.relationship} {row.target_id}"
 

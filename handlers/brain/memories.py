@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from handlers.brain import access, keep
 from handlers.brain.ground import as_rows, column, embedding, moment, nothing_to_update, space
-from handlers.brain.guard import protect
+from handlers.brain.guard import protect, unreplaced
 from handlers.brain.keep import Draft, Successor
+from handlers.brain.links import unlink
 from handlers.brain.shapes import (
     Category,
     Database,
@@ -170,12 +172,14 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()
-    embedded, model = embedding(tx) if request.content else (None, None)
+    after = replace(before, **{name: changes[name] for name in named})
+    changed = (after.status, memory_source(here, after)) != (before.status, memory_source(here, before))
+    embedded, model = embedding(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     row = tx.one("brain.memories.update", Memory, db=request.db, id=request.id, **changes, **more) or before
     reason = f"Changed {', '.join(named)}"
     history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
-    if (row.status, memory_source(here, row)) != (before.status, memory_source(here, before)):
+    if changed:
         show(tx, memory_source(here, row), found=row.status == ACTIVE)
     return row
 
@@ -187,6 +191,7 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     space(tx, request.db)
     old = keep.get(tx, request.db, request.old_id)
     protect(old, "supersede")
+    unreplaced(old)
     reason = request.reason or None
     new = keep.fresh(
         tx, request.new_content, old.category, subcategory=old.subcategory, tags=old.tags, project_id=old.project_id,
@@ -204,7 +209,7 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     here = space(tx, request.db)
     row = keep.get(tx, request.db, request.id)
     protect(row, "delete")
-    tx.run("brain.memories.unlink", db=request.db, id=row.id)
+    unlink(tx, request.db, "memory", row.id)
     tx.run("brain.memories.delete", db=request.db, id=row.id)
     history.append(tx, here, row.id, "deleted", before=row.content)
     show(tx, memory_source(here, row), found=False)

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from handlers.brain import project_rows
 from handlers.brain.ground import as_rows, databases, embedding, space
-from handlers.brain.project_rows import Row, text, when, word
+from handlers.brain.project_rows import Event, text, when, word
 from handlers.brain.sealed import sealed, unseal
 from handlers.brain.shapes import Entity, Link, Memory, Note, Resource
 from handlers.brain.texts import ACTIVE, ARCHIVED, entity_source, memory_source, note_source, resource_source, show
@@ -30,6 +30,7 @@ TABLES: tuple[str, ...] = (
     "config",
     "query_log",
 )
+TAGGED = ("memories", "entities", "notes", "resources")
 _DERIVED = ("_fts", "vec_")
 S = TypeVar("S", Memory, Entity, Link, Note, Resource)
 
@@ -103,26 +104,29 @@ def _memories(tx: Tx, db: str, source: Foreign) -> tuple[int, int]:
     new = _insert(found, lambda rows: tx.all("brain.project_brain.memories", str, db=db, rows=rows))
     here = space(tx, db)
     events = _events(tx, here, source, {row.id for row in new})
-    for row in events:
-        history.append(
-            tx, here, word(row, "memory_id"), word(row, "operation"), before=text(row, "content_before"),
-            after=text(row, "content_after"), reason=text(row, "reason"), at=when(row, "changed_at"),
-        )  # fmt: skip
-    told = {word(row, "memory_id") for row in events}
-    for row in new:
-        if row.id not in told:
-            history.append(tx, here, row.id, "created", after=row.content, reason="Imported", at=row.created_at)
+    _tell(tx, here, new, events)
     _show(tx, [memory_source(here, row) for row in new if row.status == ACTIVE])
     return len(new), len(events)
 
 
-def _events(tx: Tx, here: str, source: Foreign, new: set[str]) -> list[Row]:
+def _events(tx: Tx, here: str, source: Foreign, new: set[str]) -> list[Event]:
     """What happened there, in order, to memories that are new, or that nothing is known of here."""
-    rows = [row for row in source.rows("memory_history") if word(row, "memory_id")]
-    others = {word(row, "memory_id") for row in rows} - new
+    events = [project_rows.event(row, tx.now) for row in source.rows("memory_history") if word(row, "memory_id")]
+    others = {event.key for event in events} - new
     unknown = {key for key in others if not history.read(tx, here, key)}
-    mine = [row for row in rows if word(row, "memory_id") in new | unknown]
-    return sorted(mine, key=lambda row: when(row, "changed_at") or tx.now)
+    mine = [event for event in events if event.key in new | unknown]
+    return sorted(mine, key=lambda event: (event.at, event.operation != "created"))
+
+
+def _tell(tx: Tx, here: str, new: Sequence[Memory], events: Sequence[Event]) -> None:
+    """Records what happened there; the history of each new memory is made whole, so that it tells what is said now."""
+    told: dict[str, list[Event]] = {row.id: [] for row in new}
+    for event in events:
+        told.setdefault(event.key, []).append(event)
+    for row in new:
+        told[row.id] = project_rows.whole_history(row, told[row.id])
+    for key, operation, before, after, reason, at in (event for own in told.values() for event in own):
+        history.append(tx, here, key, operation, before=before, after=after, reason=reason, at=at)
 
 
 def _entities(tx: Tx, db: str, source: Foreign) -> int:
@@ -190,7 +194,17 @@ def _told(source: Foreign, counts: dict[str, int]) -> list[str]:
             remarks.append(f"{count - counts[table]} of {count} rows of {table} were there already or have no id")
         elif table not in counts and count:
             remarks.append(f"{count} rows of {table} were left out, as nothing here holds them")
-    return remarks
+    return _retagged(source) + remarks
+
+
+def _retagged(source: Foreign) -> list[str]:
+    """A line for each table with tags that are no JSON list."""
+    odd = {table: sum(project_rows.odd_tags(row) for row in source.rows(table) if word(row, "id")) for table in TAGGED}
+    return [
+        f"{count} rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
+        for table, count in odd.items()
+        if count
+    ]
 
 
 def _dangling(tx: Tx, links: Sequence[_Link]) -> list[str]:

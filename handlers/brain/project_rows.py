@@ -4,15 +4,31 @@ Older files lack columns that were added later (notes on seed 003, section 6); e
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import msgspec
+
+from handlers.brain.ground import column
 from handlers.brain.querylog import redacted
 from handlers.brain.shapes import Entity, Link, Memory, Note, Resource
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]
+LONGEST_QUERY = 10_000
+IMPORTED = "Imported"
 _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": "fts", "search_all": "fts"}
+
+
+class Event(NamedTuple):
+    """One thing that happened to a memory: `before` and `after` are what it said, None where it said nothing."""
+
+    key: str
+    operation: str
+    before: str | None
+    after: str | None
+    reason: str | None
+    at: str
 
 
 def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
@@ -21,7 +37,7 @@ def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
     has, model = embedded if word(row, "status", "active") == "active" else (0, None)
     return Memory(
         word(row, "id"), word(row, "content"), word(row, "category", "fact"), text(row, "subcategory"),
-        text(row, "tags"), word(row, "source", "claude_code"), word(row, "status", "active"),
+        tags(row), word(row, "source", "claude_code"), word(row, "status", "active"),
         text(row, "superseded_by"), text(row, "project_id"), whole(row, "importance", 3, 1, 5),
         word(row, "memory_type", "permanent"), when(row, "last_accessed_at"), whole(row, "access_count", 0),
         when(row, "valid_from"), when(row, "valid_until"), share(row, "decay_score"), share(row, "confidence"),
@@ -35,7 +51,7 @@ def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
     has, model = embedded if word(row, "status", "active") == "active" else (0, None)
     return Entity(
         word(row, "id"), word(row, "name"), word(row, "type", "concept"), text(row, "subtype"),
-        text(row, "description"), text(row, "tags"), text(row, "aliases"), word(row, "status", "active"),
+        text(row, "description"), tags(row), text(row, "aliases"), word(row, "status", "active"),
         whole(row, "mention_count", 0), when(row, "first_mentioned"), when(row, "last_mentioned"), has, model,
         text(row, "metadata"), created, when(row, "updated_at") or created,
     )  # fmt: skip
@@ -55,7 +71,7 @@ def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
     created, content = when(row, "created_at") or now, word(row, "content")
     return Note(
         word(row, "id"), db, word(row, "title"), content, word(row, "note_type", "note"), text(row, "summary"),
-        text(row, "key_points"), text(row, "tags"), text(row, "category"), text(row, "parent_note_id"),
+        text(row, "key_points"), tags(row), text(row, "category"), text(row, "parent_note_id"),
         whole(row, "version", 1, 1), text(row, "previous_version_id"), text(row, "project_id"), text(row, "entity_id"),
         whole(row, "word_count", len(content.split())), *embedded, created, when(row, "updated_at") or created,
     )  # fmt: skip
@@ -67,7 +83,7 @@ def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> R
     rating = row.get("quality_rating")
     return Resource(
         word(row, "id"), db, word(row, "title"), text(row, "url"), text(row, "resource_type"),
-        text(row, "description"), text(row, "notes"), text(row, "key_takeaways"), text(row, "tags"),
+        text(row, "description"), text(row, "notes"), text(row, "key_takeaways"), tags(row),
         text(row, "category"), word(row, "status", "captured"),
         None if rating is None else whole(row, "quality_rating", 0), text(row, "project_id"),
         text(row, "source_memory_id"), text(row, "domain"), when(row, "created_at") or now, when(row, "accessed_at"),
@@ -80,10 +96,50 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
     source = word(row, "query_source", "fts")
     took = row.get("execution_time_ms")
     return (
-        word(row, "id"), db, redacted(word(row, "query_text")), _SOURCES.get(source, source),
+        word(row, "id"), db, redacted(word(row, "query_text")[:LONGEST_QUERY]), _SOURCES.get(source, source),
         whole(row, "result_count", 0), text(row, "result_ids"), float(took) if isinstance(took, int | float) else 0.0,
         text(row, "session_id"), when(row, "created_at") or now,
     )  # fmt: skip
+
+
+def event(row: Row, now: str) -> Event:
+    """One thing that happened to a memory."""
+    return Event(
+        word(row, "memory_id"), word(row, "operation"), text(row, "content_before"), text(row, "content_after"),
+        text(row, "reason"), when(row, "changed_at") or now,
+    )  # fmt: skip
+
+
+def whole_history(row: Memory, events: Sequence[Event]) -> list[Event]:
+    """The events of a memory, in order, from its creation to what it says now: not every tool there noted its own."""
+    told = list(events)
+    if not told or told[0].operation != "created":
+        first = told[0].before if told else None
+        at = min([row.created_at, *(event.at for event in told)])
+        told.insert(0, Event(row.id, "created", None, row.content if first is None else first, IMPORTED, at))
+    last = told[-1]
+    if row.status == "active" and last.after != row.content:
+        at = max(row.updated_at, last.at)
+        told.append(Event(row.id, "updated", last.after, row.content, IMPORTED, at))
+    return told
+
+
+def tags(row: Row) -> str | None:
+    """The tags as a JSON list; of what is no such list the words between commas, and None for none."""
+    value = text(row, "tags")
+    if value is None or not odd_tags(row):
+        return value
+    words = [word.strip() for word in value.split(",")]
+    return column([word for word in words if word]) if any(words) else None
+
+
+def odd_tags(row: Row) -> bool:
+    """Whether the tags are something else than a JSON list."""
+    value = text(row, "tags")
+    try:
+        return value is not None and not isinstance(msgspec.json.decode(value), list)
+    except (msgspec.DecodeError, RecursionError):
+        return True
 
 
 def text(row: Row, name: str) -> str | None:

@@ -26,17 +26,22 @@ _SECRETS = re.compile(
     | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
     | \bAIza[\w-]{30,}
     | \bya29\.[\w-]{10,}
-    | \beyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?
-    | (?<=://)[^\s/@:]+:[^\s/@]+(?=@)
+    | (?<![\w-])eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?
+    | (?<=://)[^\s/@:]*:[^\s/]+(?=@)
     | (?i:(?<=\bbearer\s)|(?<=\bbasic\s))[\w.~+/=-]{8,}
-    | \b[0-9A-Fa-f]{32,}\b
+    | (?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}
     | (?<![\w+/-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{32,}={0,2}
     """,
     re.VERBOSE | re.DOTALL,
 )
 _NAMED = re.compile(
-    r"""(?ix) (\b[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|credential|api[_ -]?key|access[_ -]?key)s?\b
-        ["']? \s* (?:[:=]+|\b(?:is|was)\b) \s*)
+    r"""(?ix) (
+        (?<![\w-])[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)
+            s?\b ["']? \s* (?:[:=]+>? | -{1,2}> | → | \b(?:is|was)\b (?:\s*[:=]+)?) \s*
+        | (?<![\w-])(?:[\w-]*[_-])?(?:pass|passcode|auth)\b ["']? \s* (?:[:=]+>? | -{1,2}> | →) \s*
+        | \bmy\s+(?:passw(?:or)?d|passphrase|pwd|passcode)\s+ (?=["']?[^\s"'\d]*\d)
+        | (?<!\S)(?:-u|--user)\s+[^\s:]+:
+    )
     ( "[^"]*" | '[^']*' | \S+ )"""
 )
 

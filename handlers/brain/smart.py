@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from handlers.brain import keep
 from handlers.brain.ground import column, databases, moment, space
-from handlers.brain.guard import protect
+from handlers.brain.guard import protect, unreplaced
 from handlers.brain.keep import Draft, Successor
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.shapes import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
@@ -144,6 +144,7 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     wrong = _wrong(tx, request)
     if wrong is not None:
         protect(wrong, "correct")
+        unreplaced(wrong)
     tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = keep.fresh(
         tx, request.correct_content, request.category or "correction", importance=5, tags=tags,

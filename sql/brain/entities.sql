@@ -29,7 +29,7 @@ WHERE
     AND (
         :tags IS NULL
         OR EXISTS (
-            SELECT 1 FROM json_each(brain_entity.tags) AS t
+            SELECT 1 FROM json_each(iif(json_valid(brain_entity.tags), brain_entity.tags, '[]')) AS t
             JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
         )
     )
@@ -95,15 +95,6 @@ FROM (
 CROSS JOIN brain_entity AS e ON e.db = :db AND e.id = r.id
 WHERE e.status = 'active' AND e.id <> :id
 ORDER BY e.updated_at DESC, e.id, r.relationship;
-
--- name: unlink
--- The links that begin or end at an entity.
-DELETE FROM brain_link
-WHERE rowid IN (
-    SELECT rowid FROM brain_link WHERE db = :db AND source_id = :id AND source_type = 'entity'
-    UNION ALL
-    SELECT rowid FROM brain_link WHERE db = :db AND target_id = :id AND target_type = 'entity'
-);
 
 -- name: delete
 DELETE FROM brain_entity WHERE db = :db AND id = :id;

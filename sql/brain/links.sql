@@ -62,3 +62,14 @@ DELETE FROM brain_link WHERE db = :db AND id = :id
 RETURNING
     id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at;
+
+-- name: unlink
+-- The links of the given databases that begin or end at a memory or entity.
+DELETE FROM brain_link
+WHERE rowid IN (
+    SELECT l.rowid FROM json_each(:databases) AS d
+    CROSS JOIN brain_link AS l ON l.db = d.value AND l.source_id = :id AND l.source_type = :type
+    UNION ALL
+    SELECT l.rowid FROM json_each(:databases) AS d
+    CROSS JOIN brain_link AS l ON l.db = d.value AND l.target_id = :id AND l.target_type = :type
+);

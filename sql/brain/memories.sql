@@ -15,7 +15,7 @@ WHERE
     AND (
         :tags IS NULL
         OR EXISTS (
-            SELECT 1 FROM json_each(brain_memory.tags) AS t
+            SELECT 1 FROM json_each(iif(json_valid(brain_memory.tags), brain_memory.tags, '[]')) AS t
             JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
         )
     )
@@ -43,12 +43,3 @@ RETURNING
 
 -- name: delete
 DELETE FROM brain_memory WHERE db = :db AND id = :id;
-
--- name: unlink
--- The links that begin or end at a memory.
-DELETE FROM brain_link
-WHERE rowid IN (
-    SELECT rowid FROM brain_link WHERE db = :db AND source_id = :id AND source_type = 'memory'
-    UNION ALL
-    SELECT rowid FROM brain_link WHERE db = :db AND target_id = :id AND target_type = 'memory'
-);

@@ -34,7 +34,7 @@ WHERE
     AND (
         :tags IS NULL
         OR EXISTS (
-            SELECT 1 FROM json_each(brain_note.tags) AS t
+            SELECT 1 FROM json_each(iif(json_valid(brain_note.tags), brain_note.tags, '[]')) AS t
             JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
         )
     )

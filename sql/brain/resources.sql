@@ -28,7 +28,7 @@ WHERE
     AND (
         :tags IS NULL
         OR EXISTS (
-            SELECT 1 FROM json_each(brain_resource.tags) AS t
+            SELECT 1 FROM json_each(iif(json_valid(brain_resource.tags), brain_resource.tags, '[]')) AS t
             JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
         )
     )

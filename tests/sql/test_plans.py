@@ -76,11 +76,13 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],
         ),
         (
-            "brain.memories.unlink",
+            "brain.links.unlink",
             [
                 "SEARCH brain_link USING INTEGER PRIMARY KEY (rowid=?)",
-                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
-                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
+                "SCAN d VIRTUAL TABLE",
+                "SEARCH l USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SCAN d VIRTUAL TABLE",
+                "SEARCH l USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
             ],
         ),
         (

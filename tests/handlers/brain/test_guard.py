@@ -13,7 +13,7 @@ from handlers.brain.guard import marked
 from handlers.brain.shapes import Memory
 from kernel.app import Kernel
 from kernel.world import Origin
-from tests.conftest import Call, everything
+from tests.conftest import Call, Clock, everything
 from tests.handlers.brain.conftest import Told, read
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -154,3 +154,24 @@ def test_a_mark_is_the_value_true_and_nothing_else(metadata: dict[str, Any]) -> 
 @given(st.text())
 def test_what_is_no_json_marks_nothing(text: str) -> None:
     assert marked(text) is False
+
+
+def test_what_was_replaced_cannot_be_replaced_again_until_it_is_active(
+    told: Told, refused: Told, clock: Clock
+) -> None:
+    for number in (1, 2):
+        told("save_memory", db="core", content=f"Port {number}", category="fact")
+    told("supersede_memory", db="core", old_id="mem_1", new_content="Port 443")
+    told("handle_correction", db="core", wrong_memory_id="mem_2", correct_content="Port 444")
+    successors = {row["id"]: row["superseded_by"] for status in ("superseded", "archived")
+                  for row in told("get_memories", db="core", status=status)}  # fmt: skip
+    assert list(successors) == ["mem_1", "mem_2"]
+
+    for key, successor in successors.items():
+        said = ("conflict", f"Error: Memory '{key}' is already superseded by '{successor}'")
+        assert refused("supersede_memory", db="core", old_id=key, new_content="Port 80") == said
+        assert refused("handle_correction", db="core", wrong_memory_id=key, correct_content="Port 80") == said
+
+    told("update_memory", db="core", id="mem_1", status="active")
+    said = told("supersede_memory", db="core", old_id="mem_1", new_content="Port 80")
+    assert said["old_memory"]["superseded_by"] == said["new_memory"]["id"]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import apsw
 import pytest
 
 from kernel.app import Kernel
@@ -112,3 +113,38 @@ def test_delete_takes_the_link_and_nothing_else(told: Told, kernel: Kernel, ends
     assert len(told("get_memories", db="core")) == 2
     assert events(kernel, "lnk_5")[-1] == ("deleted", "mem_1 relates_to mem_2", None, None)
     assert refused("delete_link", db="core", id="lnk_5") == ("not_found", "Error: Link 'lnk_5' not found")
+
+
+def test_a_link_of_another_database_goes_with_what_it_leads_to(told: Told, ends: None) -> None:
+    told("create_link", **{**given(target="mem_4"), "db": "therapy"})
+    told("create_link", **{**given(target="ent_3"), "db": "therapy"})
+    told("create_link", **{**given("mem_2", "mem_4"), "db": "therapy"})
+
+    told("delete_memory", db="dnd", id="mem_4")
+    told("delete_entity", db="core", id="ent_3")
+
+    assert told("get_links", db="therapy") == []
+
+
+@pytest.mark.parametrize(("kind", "table"), [("memory", "brain_memory"), ("entity", "brain_entity")])
+def test_a_link_of_another_database_stays_while_another_row_has_that_id(
+    told: Told, kernel: Kernel, ends: None, kind: str, table: str
+) -> None:
+    key = {"memory": "mem_1", "entity": "ent_3"}[kind]
+    told("create_link", **given(key, "mem_2"))
+    told("create_link", **{**given(key, "mem_4"), "db": "dnd"})
+    _copy(kernel, table, key)
+
+    told(f"delete_{kind}", db="core", id=key)
+
+    assert told("get_links", db="core") == []
+    assert [link["source_id"] for link in told("get_links", db="dnd")] == [key]
+
+
+def _copy(kernel: Kernel, table: str, key: str) -> None:
+    """The row in `therapy` too, as two files that are brought in may hold one id."""
+    db = apsw.Connection(str(kernel.config.file))
+    db.execute(f"CREATE TEMP TABLE copy AS SELECT * FROM {table} WHERE id = ?", (key,))
+    db.execute("UPDATE copy SET db = 'therapy'")
+    db.execute(f"INSERT INTO {table} SELECT * FROM copy")
+    db.close()

@@ -136,6 +136,40 @@ def test_history_keeps_its_times_and_what_has_none_begins_with_the_memory(
     assert as_of["content"] == "It is in Dublin"
 
 
+def test_a_history_with_gaps_tells_what_a_memory_said_at_any_time_all_the_same(
+    bring: Bring, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = original.plain(tmp_path / "theirs")
+    db = apsw.Connection(str(folder / "core.db"))
+    db.execute("DELETE FROM memory_history WHERE id = 'mhist_1'")
+    db.execute(
+        "UPDATE memories SET content = 'It is in Paris', updated_at = '2025-03-04 10:00:00' WHERE id = 'mem_a'"
+    )
+    db.execute(
+        "INSERT INTO memory_history VALUES ('mhist_4', 'core', 'mem_c', 'superseded', 'The staging server is in Dublin',"
+        " NULL, 'moved', '2025-03-02 10:00:00')"
+    )
+    db.close()
+
+    said = bring(folder)
+
+    assert "memory_history: 3" in said
+    events = opened("get_memory_history", memory_id="mem_a")["history"]
+    assert [(event["operation"], event["content_before"], event["content_after"], event["changed_at"])
+            for event in events] == [
+        ("created", None, "It is in Dublin", OLD),
+        ("corrected", "It is in Dublin", "The staging server is in Frankfurt", "2025-03-02T10:00:00.000Z"),
+        ("updated", "The staging server is in Frankfurt", "It is in Paris", "2025-03-04T10:00:00.000Z"),
+    ]  # fmt: skip
+    stood = {(key, day): opened("get_memory_history", memory_id=key, as_of=f"2025-03-0{day}T12:00:00")["content"]
+             for key in ("mem_a", "mem_c") for day in (1, 3, 5)}  # fmt: skip
+    assert stood == {
+        ("mem_a", 1): "It is in Dublin", ("mem_a", 3): "The staging server is in Frankfurt",
+        ("mem_a", 5): "It is in Paris", ("mem_c", 1): "The staging server is in Dublin", ("mem_c", 3): None,
+        ("mem_c", 5): None,
+    }  # fmt: skip
+
+
 def test_the_query_log_comes_without_its_secrets(
     config: Config, bring: Bring, opened: Callable[..., Any], tmp_path: Path, clock: Clock
 ) -> None:
@@ -245,6 +279,39 @@ def test_columns_of_odd_types_are_mended_and_columns_that_are_missing_have_their
 
     assert bring(folder)[-1] == "core: 1 of 2 rows of memories were there already or have no id"
     assert opened("get_memories", db="core") == [row("m", "7", importance=5, tags="[]")]
+
+
+def test_tags_that_are_no_json_are_words_and_can_be_looked_for(
+    bring: Bring, opened: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = original.plain(tmp_path / "theirs")
+    db = apsw.Connection(str(folder / "core.db"))
+    for table in ("memories", "entities", "notes"):
+        db.execute(f"UPDATE {table} SET tags = 'infra, eu west' WHERE id LIKE '%_a'")
+    db.close()
+
+    said = bring(folder)
+
+    for table in ("memories", "entities", "notes"):
+        line = f"core: 1 rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
+        assert line in said
+    for name, key in (("get_memories", "mem_a"), ("get_entities", "ent_a"), ("get_notes", "note_a")):
+        assert [(one["id"], one["tags"]) for one in opened(name, db="core", tags=["EU West"])] == [
+            (key, '["infra","eu west"]')
+        ]
+
+
+def test_tags_that_an_earlier_import_left_as_they_were_hinder_no_search(
+    bring: Bring, opened: Callable[..., Any], config: Config, tmp_path: Path
+) -> None:
+    bring(original.plain(tmp_path / "theirs"))
+    db = apsw.Connection(str(config.file))
+    for table in ("brain_memory", "brain_entity", "brain_note", "brain_resource"):
+        db.execute(f"UPDATE {table} SET tags = 'infra, eu west'")
+    db.close()
+
+    for name in ("get_memories", "get_entities", "get_notes", "get_resources"):
+        assert opened(name, db="core", tags=["infra"]) == []
 
 
 def _memories(config: Config) -> int:

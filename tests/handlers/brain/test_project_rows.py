@@ -68,3 +68,29 @@ def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> 
 )
 def test_a_time_is_told_in_our_form(value: Any, expected: str | None) -> None:
     assert project_rows.when({"created_at": value}, "created_at") == expected
+
+
+def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() -> None:
+    kept = project_rows.query({"query_text": "password: " + "x" * 20_000}, "core", NOW)
+
+    assert kept[2] == "password: [redacted]"
+    assert project_rows.query({"query_text": "a " * 10_000 + "b"}, "core", NOW)[2] == "a " * 499 + "a…"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ('["a", 1]', '["a", 1]'),
+        ("infra, staging server,", '["infra","staging server"]'),
+        ("infra", '["infra"]'),
+        ('{"a": 1}', '["{\\"a\\": 1}"]'),
+        ("[a, b", '["[a","b"]'),
+        ("7", '["7"]'),
+        (7, '["7"]'),
+        (" , ", None),
+        ("", None),
+    ],
+)
+def test_tags_become_a_json_list(value: Any, expected: str | None) -> None:
+    assert project_rows.tags({"tags": value}) == expected

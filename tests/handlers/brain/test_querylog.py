@@ -75,12 +75,50 @@ def test_a_search_is_noted_with_what_it_found(told: Told, kernel: Kernel, settle
         ("Authorization: Bearer abcdefghijk", "Authorization: Bearer [redacted]"),
         ("postgres://bob:s3cret@db/x", "postgres://[redacted]@db/x"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- of bob", "[redacted] of bob"),
+        ("password is: hunter2", "password is: [redacted]"),
+        ("the password was = hunter2 once", "the password was = [redacted] once"),
+        ("client_secret is = abc", "client_secret is = [redacted]"),
+        ("SECRET_KEY=abc", "SECRET_KEY=[redacted]"),
+        ("secret key: abc", "secret key: [redacted]"),
+        ("private_key: abc", "private_key: [redacted]"),
+        ("DB_PASS=abc passcode: 1234", "DB_PASS=[redacted] passcode: [redacted]"),
+        ("pass: abc", "pass: [redacted]"),
+        ("auth: abc", "auth: [redacted]"),
+        ("token -> abc", "token -> [redacted]"),
+        ("token => abc", "token => [redacted]"),
+        ("token → abc", "token → [redacted]"),
+        ("redis://:pw@host", "redis://[redacted]@host"),
+        ("postgres://u:p@ss@host/x", "postgres://[redacted]@host/x"),
+        ("dop_v1_" + "0123456789abcdef" * 4, "dop_v1_[redacted]"),
+        ("curl -u admin:Secret https://x", "curl -u admin:[redacted] https://x"),
+        ("curl --user admin:Secret", "curl --user admin:[redacted]"),
+        ("my password hunter2", "my password [redacted]"),
+        ("my password policy", "my password policy"),
+        ("bypass: how", "bypass: how"),
+        ("the pass is closed", "the pass is closed"),
+        ("how does auth work", "how does auth work"),
+        ("git push -u origin main", "git push -u origin main"),
+        ("who keeps the secret keys", "who keeps the secret keys"),
         *((f"who uses {key}?", "who uses [redacted]?") for key in KEYS.values()),
         ("x" * (LONGEST + 1), "x" * (LONGEST - 1) + "…"),
     ],
 )
 def test_keys_tokens_and_passwords_are_not_kept(query: str, kept: str) -> None:
     assert redacted(query) == kept
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a-", "-", "a", "A1", "eyJabcdefghij-", "-eyJ", "password-", "password ", "password: ", "password is ", 'pwd "',
+     "my password ", "my ", "my password a", "pass_", "pass-", "pass: ", "secret key ", "password -", "→", "api key", "://", "://a:", "@", "://a:b@", "-u ", "-u a", "=", "->", "-----BEGIN ",
+     "-----BEGIN A PRIVATE KEY-----", "sk-", "bearer ", " ", "\n", "0", "ya29."],
+)  # fmt: skip
+def test_what_repeats_itself_at_length_is_read_in_one_go(unit: str) -> None:
+    text = unit * (20_000 // len(unit))
+
+    for tail in ("", " ", "!", ":", '"'):
+        assert len(redacted(f"password is {text}{tail}")) <= LONGEST
+        assert len(redacted(text + tail)) <= LONGEST
 
 
 @given(st.text(max_size=40), st.sampled_from(sorted(KEYS.values())), st.text(max_size=40))

@@ -116,6 +116,42 @@ def test_without_a_model_every_row_that_lacks_one_is_an_error_and_nothing_change
     kernel.store.close()
 
 
+def test_what_was_changed_while_there_was_no_model_is_embedded_on_request(tmp_path: Path, caller: Any) -> None:
+    config = Config(data=tmp_path / "data")
+    kernel = open_kernel(config)
+    call = caller(kernel.dispatch)
+    memory = read(call("save_memory", db="core", content="The database is PostgreSQL", category="fact"))["id"]
+    entity = read(call("create_entity", db="core", name="Falcon", type="project", description="A database"))["id"]
+    kernel.store.close()
+    kernel = open_kernel(config._replace(model=None))
+    call = caller(kernel.dispatch)
+    changed = [
+        read(call("update_memory", db="core", id=memory, tags=["infra"])),
+        read(call("update_entity", db="core", id=entity, tags=["infra"])),
+    ]
+    kernel.store.close()
+    assert [(row["has_embedding"], row["embedding_model"]) for row in changed] == [(0, None), (0, None)]
+    kernel = open_kernel(config)
+    call = caller(kernel.dispatch)
+
+    said = read(call("batch_embed", db="core", types=["memory", "entity"]))
+
+    assert said == {"memory": {"embedded": 1, "errors": 0}, "entity": {"embedded": 1, "errors": 0}}
+    found = read(call("semantic_search", db="core", query="where is data stored"))["results"]
+    assert sorted(result["id"] for result in found) == sorted([entity, memory])
+    kernel.store.close()
+
+
+@pytest.mark.parametrize("status", ["archived", "active"])
+def test_a_memory_that_was_away_is_marked_as_embedded_once_it_is_back(opened: Kernel, caller: Any, status: str) -> None:
+    call = caller(opened.dispatch)
+    away = read(call("get_memories", db="core", status="archived"))[0]
+
+    said = read(call("update_memory", db="core", id=away["id"], status=status))
+
+    assert said["has_embedding"] == (1 if status == "active" else 0)
+
+
 def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
     kernel = open_kernel(wordless)
     caller(kernel.dispatch)("batch_embed", db="core")
