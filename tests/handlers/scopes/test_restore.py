@@ -453,7 +453,7 @@ def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
     }
 
     assert bring(do, document)["errors"] == [
-        {"entry": "deep", "error": "nested deeper than 64 levels"},
+        {"entry": "deep", "error": "Validation error: parameters - must not be nested deeper than 64 levels"},
         {"entry": "organizations[0]", "error": "Validation error: entry - object missing required field name"},
         {"entry": "sessions[1]", "error": "Validation error: startedAt - is not an ISO 8601 time"},
         {"entry": "project P", "error": "Organization not found: none"},
