@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.agent_memory_marks import conflicts, locks, marks
+from handlers.scopes.chain import GLOBAL, key
 from handlers.scopes.export import as_json
 from handlers.scopes.foreign_rows import Row, json, moment, real, text, time, whole
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
@@ -17,6 +18,7 @@ from kernel.foreign import Foreign, foreign
 from kernel.store import Tx
 from kernel.tools import Import, Imported
 
+_MOST_NAMED = 10
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _JSON = {"parameters", "examples"}
 _READ = {
@@ -52,10 +54,26 @@ def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
             "conflicts": conflicts(tx, source),
             "locks": locks(tx, source, remarks),
         }
+        remarks += _ghosts(tx, source)
         left = sorted(name for name in there if _unread(name) and source.rows(name))
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
+
+
+def _ghosts(tx: Tx, source: Foreign) -> list[str]:
+    """What there is to say of entries whose scopes are not here."""
+    stand = [
+        (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.many)
+    ]
+    gone = [
+        key(name, number)
+        for name, number in stand
+        if name != GLOBAL and not tx.one("scopes.chain.exists", int, type=name, id=number)
+    ]
+    scopes = ", ".join(sorted(set(gone))[:_MOST_NAMED])
+    few = f"{len(gone)} entries stand in scopes that are not in the file ({scopes})"
+    return [f"{few}: they are kept, and an import of their export leaves them out."] if gone else []
 
 
 def _unread(table: str) -> bool:

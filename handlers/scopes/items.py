@@ -7,10 +7,8 @@ from typing import Annotated, Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.scopes.ends import EndType
 from handlers.scopes.fields import Id, Label, Name, Text, nested
 from handlers.scopes.kinds import KNOWLEDGE, TOOL, Kind
-from handlers.scopes.relations import RelationType
 from kernel.text import utc_time
 
 # What a field may hold, and with it an entry that has it in one of its versions.
@@ -21,11 +19,11 @@ _Number = Annotated[int, Meta(ge=1, le=_FAR)]
 
 
 class Link(Struct, rename="camel"):
-    """A relation that goes out from an entry."""
+    """A relation that goes out from an entry; its type may be one that cannot be made here."""
 
-    target_type: EndType
+    target_type: Label
     target_id: Id
-    relation_type: RelationType
+    relation_type: Label
     id: Id | None = None
     created_at: str | None = None
     created_by: Label | None = None
@@ -209,7 +207,7 @@ def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
         msgspec.structs.replace(
             one,
             version_num=next(later) if one.version_num is None else one.version_num,
-            valid_until=moment("validUntil", one.valid_until),
+            valid_until=one.valid_until and (utc_time(one.valid_until) or one.valid_until),
             created_at=moment("createdAt", one.created_at),
             content=one.content if kind is TOOL else one.content or "",
         )

@@ -270,7 +270,9 @@ DEEP = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "field", "given", "levels"), DEEP, ids=[f"{tool}-{field}" for tool, field, *_ in DEEP])
+@pytest.mark.parametrize(
+    ("tool", "field", "given", "levels"), DEEP, ids=[f"{tool}-{field}" for tool, field, *_ in DEEP]
+)
 def test_what_is_nested_too_deep_to_be_exported_is_refused(
     kernel: Kernel, call: Call, do: Do, elsewhere: Store, tool: str, field: str, given: dict[str, Any], levels: int
 ) -> None:

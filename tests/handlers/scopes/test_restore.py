@@ -414,7 +414,6 @@ BAD: list[tuple[str, Any, str, str]] = [
     ("tools", {"name": "t", "versions": [{"versionNum": 0}]}, "t", "Validation error: versions[0].versionNum - ex"),
     ("tools", {"name": "t", "versions": [{"id": "a", "versionNum": 1}, {"id": "b", "versionNum": 1}]}, "t",
      "Validation error: versions - two have the same versionNum"),
-    ("knowledge", {"title": "k", "content": "c", "validUntil": "never"}, "k", "Validation error: validUntil - is not"),
     ("knowledge", {"title": "k", "content": "c", "confidence": 1e300}, "k", "Validation error: confidence - expected"),
     ("guidelines", {"name": "g", "content": "c", "priority": 2**40}, "g", "Validation error: priority - expected int"),
     ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected str of"),
@@ -435,6 +434,21 @@ def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
     assert left["entry"] == entry
     assert left["error"].startswith(error)
     assert names(exported(do)) == ["good"]
+
+
+def test_a_relation_of_an_unknown_type_is_kept_and_one_to_an_unknown_type_is_left_out_alone(do: Do) -> None:
+    links = [
+        {"targetType": "galaxy", "targetId": "x", "relationType": "depends_on"},
+        {"targetType": "tool", "targetId": "b", "relationType": "supersedes"},
+    ]
+    document = {"entries": {"tools": [{"id": "a", "name": "a", "relations": links}, {"id": "b", "name": "b"}]}}
+
+    said = bring(do, document)
+
+    unknown = "relations.targetType - galaxy is not one of tool, guideline, knowledge, project"
+    assert said["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
+    (link,) = do("memory_relation", "list")["relations"]
+    assert (said["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
 
 
 def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
