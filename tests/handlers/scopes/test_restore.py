@@ -451,6 +451,32 @@ def test_a_relation_of_an_unknown_type_is_kept_and_one_to_an_unknown_type_is_lef
     assert (said["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
 
 
+@pytest.mark.parametrize(("strategy", "tags"), [("skip", []), ("error", []), ("update", ["x"]), ("replace", ["x"])])
+def test_a_project_that_is_here_keeps_its_tags_where_what_is_here_is_to_stay(
+    do: Do, places: Places, strategy: str, tags: list[str]
+) -> None:
+    link = {"targetType": "project", "targetId": places.project, "relationType": "related_to"}
+    known = {"id": places.project, "name": "Project", "orgId": places.org, "tags": ["x"], "relations": [link]}
+    made = {"id": "fresh", "name": "Fresh", "tags": ["x"]}
+
+    bring(do, {"entries": {}, "scopes": {"projects": [known, made]}}, conflictStrategy=strategy)
+
+    for project, borne in ((places.project, tags), ("fresh", ["x"])):
+        found = do("memory_tag", "for_entry", entryType="project", entryId=project)["tags"]
+        assert [tag["name"] for tag in found] == borne
+    assert len(do("memory_relation", "list")["relations"]) == len(tags)
+
+
+def test_an_author_without_a_name_stays_without_one(do: Do, elsewhere: Store) -> None:
+    add(do, "tool", "t", createdBy="")
+    document = exported(do)
+
+    bring(elsewhere.do, document, importedBy="importer")
+
+    assert exported(elsewhere.do) == document
+    assert document["entries"]["tools"][0]["createdBy"] == ""
+
+
 def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
     deep: Any = "x"
     for _ in range(70):
