@@ -37,7 +37,8 @@ class _Known(NamedTuple):
 def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
     """Everything in the file that is not here yet, under its own ids; what is here stays as it is.
 
-    An entry that has not been changed here since it was brought in takes on the versions it has got there. Raises
+    An entry that has not been changed here since it was brought in takes on the versions it has got there, and is put
+    away if it was there. Raises
     Fault("invalid") for a file that is none of that program's.
     """
     remarks: list[str] = []
@@ -148,23 +149,26 @@ def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
 
 
 def _forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
-    """Adds versions an entry has got there and moves on to the current one; false where it has got others here."""
+    """Takes on what an entry has got there, and whether it was put away; false where it was changed here instead."""
     number = text(row, "id") or ""
     here = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
+    there = {text(version, "id") for version in versions}
     later = [version for version in versions if text(version, "id") not in here]
-    if not later:
-        return True
-    if here - {text(version, "id") for version in versions}:
-        return False
+    gone = not whole(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
+    # One that had no version there was given one here.
+    if here - there if there else len(here) > 1:
+        return not later and not gone
     for version in later:
         _version(tx, kind, number, version, tx.now)
-    moved = _current(row, versions)
+    moved = _current(row, versions) if later else current
     if moved != current:
         tx.run(
             "scopes.entries.point", id=number, version_id=moved, category=text(row, "category"),
             priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
         )  # fmt: skip
         _remember(tx, kind, number)
+    if gone:
+        entries.deactivate(tx, kind, number)
     return True
 
 

@@ -39,7 +39,7 @@ def clean(request: Struct) -> None:
         if isinstance(value, str):
             if "\0" in value:
                 raise faults.invalid(wire, "must not hold NUL characters")
-            if wire in {"name", "title", "tagName"} and config.tag != "list" and not value.strip():
+            if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not value.strip():
                 raise faults.required(wire)
         elif isinstance(value, Struct):
             _clean_part(wire, value)

@@ -316,6 +316,38 @@ def test_a_name_that_twins_had_is_taken_until_the_last_of_them_is_put_away(
     assert do("memory_tool", "add", scopeType="global", name="t")["tool"]["name"] == "t"
 
 
+def test_a_lock_that_nobody_could_release_is_left_out(
+    make: Make, bring: Bring, do: Do, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    rows = [["l1", path, holder, None, None, ISO, None, None]
+            for path, holder in (("src/a.ts", "ada"), ("/a/../b", "ada"), ("/c", " "), ("/d", None))]  # fmt: skip
+    monkeypatch.setitem(globals(), "HELD", rows)
+
+    counts, remarks = bring(make())
+
+    assert (counts["locks"], do("memory_file_lock", "list")["locks"]) == (0, [])
+    assert "4 file locks were left out: nobody could release them by their path and holder." in remarks
+
+
+def test_what_was_put_away_there_is_put_away_here_unless_it_was_changed_here(
+    make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
+) -> None:
+    bring(make())
+    clock.move(minutes=1)
+    do("memory_guideline", "update", id="g1", content="changed here")
+    rows = json.loads(json.dumps(ROWS))
+    rows["tools"][1][6] = rows["tools"][3][6] = rows["guidelines"][0][7] = rows["knowledge"][0][6] = 0
+    rows["knowledge_versions"].append(["k1v3", "k1", 3, "last words", None, 1, None, ISO, None, None, 0])
+
+    remarks = bring(make(rows=rows, name="memory-later.db"))[1]
+
+    assert remarks[0] == "Guideline rule (g1) was changed here, and is left so."
+    active = {name: do(f"memory_{kind}", "get", id=name)[kind]["isActive"]
+              for kind, name in (("tool", "t2"), ("tool", "t4"), ("knowledge", "k1"), ("guideline", "g1"))}  # fmt: skip
+    assert active == {"t2": False, "t4": False, "k1": False, "g1": True}
+    assert upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+
+
 def test_what_happened_there_since_is_added_unless_it_was_changed_here(
     make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
 ) -> None:
