@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.agent_memory_marks import conflicts, locks, marks
+from handlers.scopes.chain import GLOBAL, key
 from handlers.scopes.export import as_json
 from handlers.scopes.foreign_rows import Row, json, moment, real, text, time, whole
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
@@ -17,6 +18,7 @@ from kernel.foreign import Foreign, foreign
 from kernel.store import Tx
 from kernel.tools import Import, Imported
 
+_MOST_NAMED = 10
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _JSON = {"parameters", "examples"}
 _READ = {
@@ -35,7 +37,8 @@ class _Known(NamedTuple):
 def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
     """Everything in the file that is not here yet, under its own ids; what is here stays as it is.
 
-    An entry that has not been changed here since it was brought in takes on the versions it has got there. Raises
+    An entry that has not been changed here since it was brought in takes on the versions it has got there, and is put
+    away if it was there. Raises
     Fault("invalid") for a file that is none of that program's.
     """
     remarks: list[str] = []
@@ -52,10 +55,26 @@ def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
             "conflicts": conflicts(tx, source),
             "locks": locks(tx, source, remarks),
         }
+        remarks += _ghosts(tx, source)
         left = sorted(name for name in there if _unread(name) and source.rows(name))
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
+
+
+def _ghosts(tx: Tx, source: Foreign) -> list[str]:
+    """What there is to say of entries whose scopes are not here."""
+    stand = [
+        (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.many)
+    ]
+    gone = [
+        key(name, number)
+        for name, number in stand
+        if name != GLOBAL and not tx.one("scopes.chain.exists", int, type=name, id=number)
+    ]
+    scopes = ", ".join(sorted(set(gone))[:_MOST_NAMED])
+    few = f"{len(gone)} entries stand in scopes that are not in the file ({scopes})"
+    return [f"{few}: they are kept, and an import of their export leaves them out."] if gone else []
 
 
 def _unread(table: str) -> bool:
@@ -130,23 +149,26 @@ def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
 
 
 def _forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
-    """Adds versions an entry has got there and moves on to the current one; false where it has got others here."""
+    """Takes on what an entry has got there, and whether it was put away; false where it was changed here instead."""
     number = text(row, "id") or ""
     here = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
+    there = {text(version, "id") for version in versions}
     later = [version for version in versions if text(version, "id") not in here]
-    if not later:
-        return True
-    if here - {text(version, "id") for version in versions}:
-        return False
+    gone = not whole(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
+    # One that had no version there was given one here.
+    if here - there if there else len(here) > 1:
+        return not later and not gone
     for version in later:
         _version(tx, kind, number, version, tx.now)
-    moved = _current(row, versions)
+    moved = _current(row, versions) if later else current
     if moved != current:
         tx.run(
             "scopes.entries.point", id=number, version_id=moved, category=text(row, "category"),
             priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
         )  # fmt: skip
         _remember(tx, kind, number)
+    if gone:
+        entries.deactivate(tx, kind, number)
     return True
 
 

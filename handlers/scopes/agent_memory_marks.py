@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from handlers.scopes.export import as_json
 from handlers.scopes.foreign_rows import Row, json, moment, text, time, whole
+from handlers.scopes.locks import takes
 from kernel.foreign import Foreign
 from kernel.store import Tx
 
@@ -92,12 +93,15 @@ def locks(tx: Tx, source: Foreign, remarks: list[str]) -> int:
     """
     tx.run("scopes.locks.note_expired", now=tx.now)
     tx.run("scopes.locks.purge", now=tx.now)
-    new = expired = 0
+    new = expired = odd = 0
     for row in source.rows("file_locks"):
         end = moment(row, "expires_at")
         holder, path, since = text(row, "checked_out_by"), text(row, "file_path"), time(tx, row, "checked_out_at")
         if end is not None and end <= tx.now:
             expired += 1
+            continue
+        if not takes(path or "", holder or ""):
+            odd += 1
             continue
         event = tx.one("scopes.agent_memory_marks.take_over", int, path=path, holder=holder, now=since, reason=IMPORTED)
         if event is not None:
@@ -107,6 +111,8 @@ def locks(tx: Tx, source: Foreign, remarks: list[str]) -> int:
                 project_id=text(row, "project_id"), now=since, expires_at=end, metadata=json(row, "metadata"),
                 fence=event,
             )  # fmt: skip
+    if odd:
+        remarks.append(f"{odd} file locks were left out: nobody could release them by their path and holder.")
     if expired:
         remarks.append(f"{expired} file locks were left out: their time is over.")
     return new

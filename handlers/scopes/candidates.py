@@ -116,11 +116,15 @@ def gather(tx: Tx, ask: Ask) -> Pool:
     """The candidates of a query; without a text or a filter only those that can come first, counted all the same."""
     if ask.text:
         return _by_text(tx, ask)
-    plain = ask.related is None and ask.tagging.include is None and not ask.tagging.require
-    if plain and ask.at is None and not ask.inactive:
+    if _plain(ask) and ask.at is None and not ask.inactive:
         return _foremost(tx, ask)
     found, marks = _select(tx, ask, _driven(tx, ask))
     return Pool(found, len(found), marks)
+
+
+def _plain(ask: Ask) -> bool:
+    """Whether no filter asks for something that an entry must have."""
+    return ask.related is None and ask.tagging.include is None and not ask.tagging.require
 
 
 def _foremost(tx: Tx, ask: Ask) -> Pool:
@@ -200,6 +204,9 @@ def _fits(tagging: Tagging, held: Collection[str]) -> bool:
 def _by_text(tx: Tx, ask: Ask) -> Pool:
     """What holds the words, and what is near in meaning: the nearest hundred, or more where filters leave too few."""
     within, width = _places(ask), max(index.CANDIDATES, ask.limit)
+    narrow = None if _plain(ask) else [item.id for item in _select(tx, ask, _driven(tx, ask))[0]]
+    if narrow == []:
+        return Pool([], 0)
     first = index.search(tx, ask.text, within=within, limit=width, semantic=ask.threshold is not None, every=True)
     hits = {hit.id: hit for hit in first}
     while True:
@@ -212,7 +219,8 @@ def _by_text(tx: Tx, ask: Ask) -> Pool:
         width *= _WIDER
         hits |= {hit.id: hit for hit in index.search(tx, ask.text, within=within, limit=width, lexical=False)} | hits
     relevance = {hit.id: score for score, hit in index.fuse([*hits.values()], _WORDS_WEIGHT, _MEANING_WEIGHT)}
-    return _completed(tx, ask, Pool(found, len(found), marks, relevance, cut))
+    worded = any(hit.text_rank is not None for hit in hits.values())
+    return _completed(tx, ask, Pool(found, len(found), marks, relevance, cut), narrow, worded=worded)
 
 
 def _places(ask: Ask) -> list[tuple[str, str | None]]:
@@ -226,15 +234,15 @@ def _near(hits: Iterable[index.Hit], threshold: float | None) -> set[str]:
     return {hit.id for hit in hits if hit.similarity is not None and hit.similarity >= least}
 
 
-def _completed(tx: Tx, ask: Ask, pool: Pool) -> Pool:
-    """The pool with what only rows can tell: what the index does not hold, or parts of words where all else fails."""
-    nothing = not pool.candidates
+def _completed(tx: Tx, ask: Ask, pool: Pool, narrow: Sequence[str] | None, *, worded: bool) -> Pool:
+    """The pool with what only rows can tell: what the index does not hold, or parts of words where all else fails.
+
+    Of the entries `narrow` alone, unless it is None; parts of words are not looked for where the index has the words.
+    """
+    nothing = not pool.candidates and not worded
     if not nothing and ask.at is None and not ask.inactive:
         return pool
-    rows = tx.all(
-        "scopes.query.unindexed", _words,
-        kinds=as_json(ask.kinds), scopes=as_json(ask.scopes), at=ask.at, all=nothing,
-    )  # fmt: skip
+    rows = _unindexed(tx, ask, narrow, everything=nothing)
     words = ask.text.casefold().split()
     ids = [row.id for row in rows if _holds(row, words)]
     more, marks = _select(tx, ask, ids)
@@ -242,6 +250,13 @@ def _completed(tx: Tx, ask: Ask, pool: Pool) -> Pool:
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
     relevance = {item.id: _WORDS_WEIGHT for item in more} | dict(pool.relevance)
     return Pool(found, len(found), {**pool.marks, **marks}, relevance, pool.cut)
+
+
+def _unindexed(tx: Tx, ask: Ask, narrow: Sequence[str] | None, *, everything: bool) -> list[_Words]:
+    if narrow is not None:
+        return tx.all("scopes.query.unindexed_of", _words, ids=as_json(narrow), at=ask.at, all=everything)
+    kinds, scopes = as_json(ask.kinds), as_json(ask.scopes)
+    return tx.all("scopes.query.unindexed", _words, kinds=kinds, scopes=scopes, at=ask.at, all=everything)
 
 
 def _holds(row: _Words, words: Sequence[str]) -> bool:

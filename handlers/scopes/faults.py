@@ -60,7 +60,7 @@ def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
 
 def misread(found: Misread) -> Fault:
     """Arguments that do not fit, in the contract's words."""
-    if found.field == "action":
+    if found.field == "action" and found.problem != "unknown":
         return _action(found)
     if not found.field:
         return Fault("invalid", f"Validation error: arguments - {found.message}", MISSING, {"field": "arguments"})

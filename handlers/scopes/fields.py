@@ -1,6 +1,7 @@
 """The arguments that several tools of `scopes` take, with their bounds."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct
 
@@ -9,6 +10,7 @@ from kernel.text import utc_time
 
 MAX_TEXT = 1_048_576
 CAP = 100
+DEEPEST = 32
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Name = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -28,17 +30,21 @@ AsOf = Annotated[Time | None, Meta(description="Read as it stood at this ISO 860
 
 
 def clean(request: Struct) -> None:
-    """Refuses what no bound of a type can: NUL characters in any argument, and names of nothing but blanks."""
+    """Refuses what no bound of a type can: NUL characters in any argument, names of nothing but blanks, and
+    objects and lists that are nested deeper than an export can carry.
+    """
     config = request.__struct_config__
     for field, wire in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True):
         value = getattr(request, field)
         if isinstance(value, str):
             if "\0" in value:
                 raise faults.invalid(wire, "must not hold NUL characters")
-            if wire in {"name", "title", "tagName"} and config.tag != "list" and not value.strip():
+            if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not value.strip():
                 raise faults.required(wire)
         elif isinstance(value, Struct):
             _clean_part(wire, value)
+        elif nested(value, DEEPEST):
+            raise faults.invalid(wire, f"must not be nested deeper than {DEEPEST} levels")
 
 
 def _clean_part(path: str, part: Struct) -> None:
@@ -47,6 +53,22 @@ def _clean_part(path: str, part: Struct) -> None:
         texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         if any("\0" in text for text in texts):
             raise faults.invalid(f"{path}.{wire}", "must not hold NUL characters")
+
+
+def nested(value: Any, most: int) -> bool:
+    """Whether objects and lists stand in one another more than `most` levels deep."""
+    level = [value]
+    for _ in range(most):
+        level = [part for one in level for part in _parts(one) if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def moment(field: str, given: str | None) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from handlers.scopes.fields import DEEPEST, nested
 from handlers.scopes.shapes import dumps
 from kernel.store import Tx
 from kernel.text import utc_time
@@ -33,14 +34,17 @@ def real(row: Row, column: str, usual: float) -> float:
 
 
 def json(row: Row, column: str) -> str | None:
-    """A JSON column as our columns have it; text that is no JSON becomes a JSON string, so that nothing is lost."""
+    """A JSON column as our columns have it; text that is no JSON, or nested too deep to be exported, becomes a JSON
+    string, so that nothing is lost.
+    """
     value = text(row, column)
     if value is None:
         return None
     try:
-        return dumps(msgspec.json.decode(value))
+        found = msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
         return dumps(value)
+    return dumps(value if nested(found, DEEPEST) else found)
 
 
 def moment(row: Row, column: str) -> str | None:

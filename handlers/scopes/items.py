@@ -7,23 +7,23 @@ from typing import Annotated, Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.scopes.ends import EndType
-from handlers.scopes.fields import Id, Label, Name, Object, Text
+from handlers.scopes.fields import Id, Label, Name, Text, nested
 from handlers.scopes.kinds import KNOWLEDGE, TOOL, Kind
-from handlers.scopes.relations import RelationType
 from kernel.text import utc_time
 
-_DEEPEST = 64
+# What a field may hold, and with it an entry that has it in one of its versions.
+_DEEPEST_FIELD = 64
+_DEEPEST = 80
 _FAR = 2**53
 _Number = Annotated[int, Meta(ge=1, le=_FAR)]
 
 
 class Link(Struct, rename="camel"):
-    """A relation that goes out from an entry."""
+    """A relation that goes out from an entry; its type may be one that cannot be made here."""
 
-    target_type: EndType
+    target_type: Label
     target_id: Id
-    relation_type: RelationType
+    relation_type: Label
     id: Id | None = None
     created_at: str | None = None
     created_by: Label | None = None
@@ -98,7 +98,7 @@ class Org(Struct, rename="camel"):
     id: Id
     name: Name
     created_at: str | None = None
-    metadata: Object | None = None
+    metadata: Any = None
 
 
 class Project(Struct, rename="camel"):
@@ -111,7 +111,7 @@ class Project(Struct, rename="camel"):
     root_path: Text | None = None
     created_at: str | None = None
     updated_at: str | None = None
-    metadata: Object | None = None
+    metadata: Any = None
     tags: list[Name] | None = None
     relations: list[Link] | None = None
 
@@ -127,7 +127,7 @@ class Session(Struct, rename="camel"):
     status: Label = "active"
     started_at: str | None = None
     ended_at: str | None = None
-    metadata: Object | None = None
+    metadata: Any = None
 
 
 def entry(kind: Kind, raw: Any, to: Mapping[str, tuple[str, str | None]]) -> Entry:
@@ -157,7 +157,7 @@ def label(kind: Kind, raw: Any, number: int) -> str:
 
 def converted(raw: Any, shape: Any) -> Any:
     """Data as a shape; raises ValueError naming the field that does not fit."""
-    if _deep(raw):
+    if nested(raw, _DEEPEST):
         raise ValueError(f"nested deeper than {_DEEPEST} levels")
     try:
         found = msgspec.convert(raw, shape)
@@ -196,6 +196,9 @@ def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
     place = next((at for at, one in enumerate(given) if _same(one, current)), len(given))
     if place == len(given):
         given.append(current)
+    for field in ("parameters", "examples"):
+        if any(nested(getattr(one, field), _DEEPEST_FIELD) for one in given):
+            raise ValueError(f"Validation error: {field} - must not be nested deeper than {_DEEPEST_FIELD} levels")
     known = [one.version_num for one in given if one.version_num is not None]
     if len(set(known)) < len(known):
         raise ValueError("Validation error: versions - two have the same versionNum")
@@ -204,7 +207,7 @@ def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
         msgspec.structs.replace(
             one,
             version_num=next(later) if one.version_num is None else one.version_num,
-            valid_until=moment("validUntil", one.valid_until),
+            valid_until=one.valid_until and (utc_time(one.valid_until) or one.valid_until),
             created_at=moment("createdAt", one.created_at),
             content=one.content if kind is TOOL else one.content or "",
         )
@@ -240,13 +243,3 @@ def _texts(value: Any) -> Iterator[str]:
     else:
         for one in listed(value):
             yield from _texts(one)
-
-
-def _deep(raw: Any) -> bool:
-    """Whether data is nested deeper than anything an agent could send."""
-    level: list[Any] = [raw]
-    for _ in range(_DEEPEST):
-        level = [part for value in level for part in (*mapping(value).values(), *listed(value))]
-        if not level:
-            return False
-    return True

@@ -16,11 +16,15 @@ from kernel.text import utc_time
 
 USUAL_SECONDS = 3600
 MOST_SECONDS = 86_400
+# A shorter time than times can tell would be over at once.
+_LEAST_SECONDS = 0.001
+_LONGEST_PATH = 4096
+_LONGEST_AGENT = 1024
 AUDIT = 10
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 _STEP_UP = re.compile(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
-FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=4096)]
-AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=1024)]
+FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=_LONGEST_PATH)]
+AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=_LONGEST_AGENT)]
 SessionId = Annotated[Id | None, Meta(description="Session reference")]
 ProjectId = Annotated[Id | None, Meta(description="Project reference")]
 
@@ -231,8 +235,15 @@ def _note(
 
 def _end(now: str, seconds: float | None) -> str | None:
     wanted = USUAL_SECONDS if seconds is None else seconds
-    end = datetime.fromisoformat(now) + timedelta(seconds=wanted)
+    end = datetime.fromisoformat(now) + timedelta(seconds=max(wanted, _LEAST_SECONDS))
     return utc_time(end.isoformat()) if wanted else None
+
+
+def takes(path: str, agent: str) -> bool:
+    """Whether a lock of this file and holder could be released with these tools."""
+    fits = len(path) <= _LONGEST_PATH and len(agent) <= _LONGEST_AGENT and bool(agent.strip())
+    plain = not any(letter in path for letter in "\0\r\n") and "\0" not in agent
+    return fits and plain and bool(_ABSOLUTE.match(path)) and not _STEP_UP.search(path)
 
 
 def _check_path(path: str) -> None:

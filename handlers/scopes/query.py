@@ -72,15 +72,16 @@ def _context(tx: Tx, request: Context) -> Whole:
 def _asked(tx: Tx, request: Search) -> Ask | None:
     """The request as an `Ask`, or None where no entry can fit since a tag that is required does not exist."""
     at = moment("asOf", request.as_of)
+    scopes, related = _scopes(tx, request.scope), _related(tx, request.related_to)
     tagging = _tagging(tx, request.tags)
     if tagging is None:
         return None
     kinds = [name for name, kind in KINDS.items() if not request.types or kind.many in request.types]
     threshold = THRESHOLD if request.semantic_threshold is None else request.semantic_threshold
     return Ask(
-        kinds, _scopes(tx, request.scope), at or tx.now, request.limit or USUAL, at,
+        kinds, scopes, at or tx.now, request.limit or USUAL, at,
         inactive=bool(request.include_inactive), shadowed=bool(request.include_shadowed),
-        tagging=tagging, related=_related(tx, request.related_to), text=(request.search or "").strip(),
+        tagging=tagging, related=related, text=(request.search or "").strip(),
         threshold=None if request.semantic_search is False else threshold,
     )  # fmt: skip
 

@@ -45,17 +45,23 @@ def restore(tx: Tx, document: Mapping[str, Any], how: How) -> State:
     scopes = scopes_of(document.get("scopes"))
     wanted = {key(one.entry.scope_type, one.entry.scope_id) for one in found} if how.to else None
     state = _begin(tx, found, how)
+    here = {project.id for project in scopes.projects if _there(tx, project.id)}
     state.problems += [*problems, *put_back(tx, scopes, wanted)]
     for one in found:
         _bring(tx, state, one)
     for project in scopes.projects:
         chosen = wanted is None or key("project", project.id) in wanted
-        if chosen and tx.one("scopes.chain.exists", int, type="project", id=project.id):
+        stays = project.id in here and how.strategy in {"skip", "error"}
+        if chosen and not stays and _there(tx, project.id):
             state.marked.append(
                 Marked("project", project.id, f"project {project.name}", project.tags, project.relations, False)
             )
     state.problems += mark(tx, document.get("tags"), state.marked, state.ids)
     return state
+
+
+def _there(tx: Tx, project_id: str) -> bool:
+    return bool(tx.one("scopes.chain.exists", int, type="project", id=project_id))
 
 
 def _read(raw: Mapping[str, Any], to: Mapping[str, Where]) -> tuple[list[Named], list[Problem]]:

@@ -72,14 +72,14 @@ def create(tx: Tx, state: State, one: Entry) -> str:
     current = ""
     for said in one.versions:
         columns = _columns(kind, said)
-        added = _add(tx, state, one, number, said, columns, said.created_at or born, said.created_by or state.importer)
+        added = _add(tx, state, one, number, said, columns, said.created_at or born, _author(state, said))
         current = added if said is one.current else current
     gone = None if item.is_active is not False else one.deactivated_at or tx.now
     tx.run(
         "scopes.restored_entries.add",
         id=number, kind=kind.name, scope_type=one.scope_type, scope_id=one.scope_id, name=one.name,
         category=item.category, priority=_priority(kind, item.priority), version_id=current, gone=gone, now=born,
-        created_by=item.created_by or state.importer,
+        created_by=_author(state, item),
     )  # fmt: skip
     tx.run("scopes.entries.share", id=number, kind=kind.name, name=one.name)
     state.known[number] = Known(number, kind.name, key(one.scope_type, one.scope_id), one.name, gone is None, born)
@@ -128,6 +128,10 @@ def _forward(tx: Tx, state: State, one: Entry, number: str) -> str | None:
             added = _add(tx, state, one, number, said, columns, said.created_at or tx.now, said.created_by)
             current = added if said is one.current else current
     return current
+
+
+def _author(state: State, said: Said) -> str | None:
+    return state.importer if said.created_by is None else said.created_by
 
 
 def _latest(tx: Tx, number: str) -> _Latest:

@@ -94,6 +94,10 @@ def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[s
     problems: list[Problem] = []
     kept: list[str] = []
     for link in one.relations or ():
+        if link.target_type not in LABELS:
+            unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(LABELS)}"
+            problems.append(Problem(one.label, f"Relation {link.relation_type} left out: {unknown}"))
+            continue
         target = ids.get((link.target_type, link.target_id), link.target_id)
         try:
             created = moment("relations.createdAt", link.created_at) or tx.now

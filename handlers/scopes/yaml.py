@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-_DEEPEST = 64
+_DEEPEST = 96
 _LONGEST_NUMBER = 1000
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _COLON = re.compile(r":(?= |$)")

@@ -1,9 +1,18 @@
 -- name: add
--- Gives the id back only if the name was free in its scope.
+-- Gives the id back only if the name was free in its scope; one that came along beside a namesake holds it too.
 INSERT INTO scopes_entry (
     id, kind, scope_type, scope_id, name, category, priority, current_version_id, created_at, created_by
 )
-VALUES (:id, :kind, :scope_type, :scope_id, :name, :category, :priority, :version_id, :now, :created_by)
+SELECT :id, :kind, :scope_type, :scope_id, :name, :category, :priority, :version_id, :now, :created_by
+WHERE
+    NOT EXISTS (
+        SELECT 1
+        FROM scopes_entry
+        WHERE
+            kind = :kind AND name = :name
+            AND scope = CASE WHEN :scope_id IS NULL THEN :scope_type ELSE :scope_type || ':' || :scope_id END
+            AND deactivated_at IS NULL
+    )
 ON CONFLICT DO NOTHING
 RETURNING id;
 

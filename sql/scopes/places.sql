@@ -7,7 +7,11 @@ SELECT id, name, created_at, metadata FROM scopes_org ORDER BY seq LIMIT :limit 
 -- name: add_project
 -- Gives the row back only if no project of the organization had the name.
 INSERT INTO scopes_project (id, org_id, name, fold, description, root_path, created_at, updated_at, metadata)
-VALUES (:id, :org_id, :name, :fold, :description, :root_path, :now, :now, :metadata)
+SELECT :id, :org_id, :name, :fold, :description, :root_path, :now, :now, :metadata
+WHERE
+    NOT EXISTS (
+        SELECT 1 FROM scopes_project WHERE fold = :fold AND coalesce(org_id, '') = coalesce(:org_id, '')
+    )
 ON CONFLICT DO NOTHING
 RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
 
@@ -46,7 +50,17 @@ SET name = coalesce(:name, name),
     root_path = coalesce(:root_path, root_path),
     metadata = coalesce(:metadata, metadata),
     updated_at = :now
-WHERE id = :id
+WHERE
+    id = :id
+    AND (
+        :fold IS NULL
+        OR fold = :fold
+        OR NOT EXISTS (
+            SELECT 1
+            FROM scopes_project AS o
+            WHERE o.fold = :fold AND coalesce(o.org_id, '') = coalesce(scopes_project.org_id, '')
+        )
+    )
 RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
 
 -- name: add_session

@@ -165,6 +165,26 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
 END
 WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
+-- name: unindexed_of
+-- The same of these entries alone.
+SELECT
+    e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
+    v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
+    v.conflict_flag
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value
+CROSS JOIN scopes_version AS v ON v.id = CASE
+    WHEN :at IS NULL THEN e.current_version_id
+    ELSE (
+        SELECT p.id
+        FROM scopes_version AS p
+        WHERE p.entry_id = e.id AND p.created_at <= :at
+        ORDER BY p.version_num DESC
+        LIMIT 1
+    )
+END
+WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
+
 -- name: tag_ids
 SELECT id, fold FROM scopes_tag WHERE fold IN (SELECT value FROM json_each(:folds));
 

@@ -13,8 +13,8 @@ from kernel import commands, index, upkeep
 from kernel.__main__ import parser
 from kernel.app import Kernel
 from kernel.errors import Fault
-from tests.conftest import Clock, everything
-from tests.handlers.scopes.conftest import Do, exported
+from tests.conftest import Call, Clock, everything
+from tests.handlers.scopes.conftest import Do, exported, refused
 
 NOW = "2026-01-02T03:04:05.678Z"
 OLD = "2024-12-10 10:00:00"
@@ -153,15 +153,19 @@ COUNTS = {
 }  # fmt: skip
 NO_TAG = "1 marks were left out: their tags are not in the file."
 OVER = "1 file locks were left out: their time is over."
+GHOST = (
+    "1 entries stand in scopes that are not in the file (galaxy:x): "
+    "they are kept, and an import of their export leaves them out."
+)
 LEFT = "Left out, since there is nothing like them here: permissions."
 
 
 @pytest.mark.parametrize(
     ("release", "counts", "remarks"),
     [
-        ("0.2", COUNTS | {"locks": 0}, [NO_TAG]),
-        ("0.3", COUNTS, [NO_TAG, OVER]),
-        ("0.9", COUNTS, [NO_TAG, OVER, LEFT]),
+        ("0.2", COUNTS | {"locks": 0}, [NO_TAG, GHOST]),
+        ("0.3", COUNTS, [NO_TAG, OVER, GHOST]),
+        ("0.9", COUNTS, [NO_TAG, OVER, GHOST, LEFT]),
     ],
 )
 def test_a_database_comes_over_once(
@@ -293,6 +297,57 @@ def test_what_is_here_stays_and_a_released_lock_is_not_taken_again(
     assert len(do("memory_tool", "list", scopeType="global")["tools"]) == 3
 
 
+def test_a_name_that_twins_had_is_taken_until_the_last_of_them_is_put_away(
+    make: Make, bring: Bring, do: Do, unchanged: Call
+) -> None:
+    bring(make())
+    do("memory_tool", "deactivate", id="t1")
+    project = do("memory_project", "update", id="p2", name="Other")["project"]
+
+    code = refused(unchanged("memory_tool", action="add", scopeType="global", name="t"))
+    assert (code[1], code[3]["id"]) == ("E2001", "t2")
+    for given in ({"action": "create", "name": "SHOP"}, {"action": "update", "id": project["id"], "name": "SHOP"}):
+        code = refused(unchanged("memory_project", **given))
+        assert (code[1], code[3]["id"]) == ("E2001", "p3")
+    assert do("memory_project", "update", id="p3", name="SHOP")["project"]["name"] == "SHOP"
+    do("memory_project", "update", id="p3", name="Third")
+    assert do("memory_project", "update", id="p2", name="Shop")["project"]["id"] == "p2"
+    do("memory_tool", "deactivate", id="t2")
+    assert do("memory_tool", "add", scopeType="global", name="t")["tool"]["name"] == "t"
+
+
+def test_a_lock_that_nobody_could_release_is_left_out(
+    make: Make, bring: Bring, do: Do, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    rows = [["l1", path, holder, None, None, ISO, None, None]
+            for path, holder in (("src/a.ts", "ada"), ("/a/../b", "ada"), ("/c", " "), ("/d", None))]  # fmt: skip
+    monkeypatch.setitem(globals(), "HELD", rows)
+
+    counts, remarks = bring(make())
+
+    assert (counts["locks"], do("memory_file_lock", "list")["locks"]) == (0, [])
+    assert "4 file locks were left out: nobody could release them by their path and holder." in remarks
+
+
+def test_what_was_put_away_there_is_put_away_here_unless_it_was_changed_here(
+    make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
+) -> None:
+    bring(make())
+    clock.move(minutes=1)
+    do("memory_guideline", "update", id="g1", content="changed here")
+    rows = json.loads(json.dumps(ROWS))
+    rows["tools"][1][6] = rows["tools"][3][6] = rows["guidelines"][0][7] = rows["knowledge"][0][6] = 0
+    rows["knowledge_versions"].append(["k1v3", "k1", 3, "last words", None, 1, None, ISO, None, None, 0])
+
+    remarks = bring(make(rows=rows, name="memory-later.db"))[1]
+
+    assert remarks[0] == "Guideline rule (g1) was changed here, and is left so."
+    active = {name: do(f"memory_{kind}", "get", id=name)[kind]["isActive"]
+              for kind, name in (("tool", "t2"), ("tool", "t4"), ("knowledge", "k1"), ("guideline", "g1"))}  # fmt: skip
+    assert active == {"t2": False, "t4": False, "k1": False, "g1": True}
+    assert upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+
+
 def test_what_happened_there_since_is_added_unless_it_was_changed_here(
     make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
 ) -> None:
@@ -325,6 +380,33 @@ def test_what_came_over_can_be_exported_and_brought_elsewhere(
 
     assert (said["errors"], said["created"]) == ([], 5)
     assert exported(elsewhere.do) == document
+
+
+def test_what_no_tool_would_take_comes_over_and_is_brought_elsewhere_whole(
+    make: Make, bring: Bring, do: Do, elsewhere: Any, clock: Clock
+) -> None:
+    deep = "[" * 40 + "1" + "]" * 40
+    rows = {
+        **ROWS,
+        "organizations": [["o1", "Org", OLD, "no json"]],
+        "projects": ROWS["projects"][:1],
+        "tools": ROWS["tools"][:3],
+        "tool_versions": [*ROWS["tool_versions"], ["t2v2", "t2", 2, "d", deep, None, None, ISO, None, None, 0]],
+        "knowledge_versions": [["k1v1", "k1", 1, "words", None, 1, "when it rains", OLD, None, None, 0]],
+        "entry_relations": [["r1", "guideline", "g1", "tool", "t1", "supersedes", ISO, "ada"]],
+    }  # fmt: skip
+    bring(make(rows=rows))
+    document = exported(do)
+
+    for shape in ("json", "yaml"):
+        content = do("memory_export", "export", includeVersions=True, includeInactive=True, format=shape)["content"]
+        assert elsewhere.do("memory_import", "import", content=content, format=shape)["errors"] == []
+        assert exported(elsewhere.do) == document
+
+    fact, rule = document["entries"]["knowledge"][0], document["entries"]["guidelines"][0]
+    assert fact["currentVersion"]["validUntil"] == "when it rains"
+    assert [link["relationType"] for link in rule["relations"]] == ["supersedes"]
+    assert do("memory_tool", "history", id="t2")["versions"][0]["parameters"] == deep
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kernel.app import Kernel
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.tools import Reply
 from tests.conftest import Call, everything
-from tests.handlers.scopes.conftest import Do, told
+from tests.handlers.scopes.conftest import Do, Store, exported, told
 
 TOOLS = {tool.name: tool for tool in scopes.DIALECT.tools}
 # Calls that succeed one after the other in a store of its own; a word in braces is an id that an earlier one gave.
@@ -249,3 +249,44 @@ def test_a_reply_is_indented_as_its_users_know_it() -> None:
     reply = scopes.reply(TOOLS["memory_org"], value)
     assert reply.body.decode() == json.dumps(value, indent=2, ensure_ascii=False)
     assert reply.structured == msgspec.json.encode(value)
+
+
+def nest(levels: int) -> dict[str, Any]:
+    """An object in an object, so many of them."""
+    deep: dict[str, Any] = {"x": 1}
+    for _ in range(levels - 1):
+        deep = {"x": deep}
+    return deep
+
+
+DEEP = [
+    ("memory_org", "metadata", {"action": "create", "name": "o"}, 32),
+    ("memory_project", "metadata", {"action": "create", "name": "p"}, 32),
+    ("memory_session", "metadata", {"action": "start"}, 32),
+    ("memory_file_lock", "metadata", {"action": "checkout", "file_path": "/a", "agent_id": "a"}, 32),
+    ("memory_tool", "parameters", {"action": "add", "name": "t", "scopeType": "global"}, 32),
+    ("memory_tool", "examples", {"action": "add", "name": "t", "scopeType": "global"}, 31),
+    ("memory_guideline", "examples", {"action": "add", "name": "g", "scopeType": "global", "content": "c"}, 32),
+]
+
+
+@pytest.mark.parametrize(
+    ("tool", "field", "given", "levels"), DEEP, ids=[f"{tool}-{field}" for tool, field, *_ in DEEP]
+)
+def test_what_is_nested_too_deep_to_be_exported_is_refused(
+    kernel: Kernel, call: Call, do: Do, elsewhere: Store, tool: str, field: str, given: dict[str, Any], levels: int
+) -> None:
+    before = everything(kernel)
+    for more in (levels + 1, 60, 900):
+        deep = [nest(more)] if (tool, field) == ("memory_tool", "examples") else nest(more)
+        said = refusal(call(tool, **given, **{field: deep}), field)
+        assert said == f"Validation error: {field} - must not be nested deeper than 32 levels"
+    assert everything(kernel) == before
+
+    deepest = [nest(levels)] if (tool, field) == ("memory_tool", "examples") else nest(levels)
+    told(call(tool, **given, **{field: deepest}))
+    for shape in ("json", "yaml"):
+        content = do("memory_export", "export", includeVersions=True, format=shape)["content"]
+        brought = elsewhere.do("memory_import", "import", content=content, format=shape)
+        assert brought["errors"] == []
+    assert exported(elsewhere.do) == exported(do)

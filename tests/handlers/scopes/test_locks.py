@@ -259,3 +259,17 @@ def test_whatever_happens_a_file_has_one_holder_and_numbers_only_grow(
         assert (status["isLocked"], (status["lock"] or {}).get("checkedOutBy")) == (active, holder if active else None)
     if holder is not None:
         call("memory_file_lock", action="force_unlock", file_path="/model", agent_id="ada")
+
+
+@pytest.mark.parametrize("seconds", [5e-324, 1e-9, 0.0004, 0.001])
+def test_a_lock_of_less_than_a_millisecond_lasts_one(do: Do, clock: Clock, seconds: float) -> None:
+    held = do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=seconds)["lock"]
+    assert held["expiresAt"] == "2026-01-02T03:04:05.679Z"
+    assert do("memory_file_lock", "checkin", **FILE, agent_id="ada")["success"]
+
+
+@pytest.mark.parametrize("action", ["checkout", "checkin", "force_unlock"])
+def test_an_agent_of_nothing_but_blanks_is_refused(unchanged: Call, action: str) -> None:
+    assert refused(unchanged("memory_file_lock", action=action, **FILE, agent_id=" \t")) == (
+        "invalid", "E1000", "agent_id is required", {"field": "agent_id"},
+    )  # fmt: skip

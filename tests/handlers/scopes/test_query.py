@@ -17,6 +17,7 @@ from tests.handlers.scopes.conftest import (
     heading,
     inside,
     refused,
+    relate,
     scopes,
     tag,
 )
@@ -349,3 +350,39 @@ def test_null_stands_for_what_is_left_out(add: Add, search: Callable[..., Any]) 
     )  # fmt: skip
 
     assert search(search="cords", **dict.fromkeys(names)) == search(search="cords")
+
+
+def test_parts_of_words_are_looked_for_among_what_the_filters_leave_and_only_where_no_entry_has_the_words(
+    do: Do, add: Add, found: Callable[..., list[str]]
+) -> None:
+    anchor, part = add("tool", "anchor"), add("tool", "part", "the barfoos xquuxx")
+    for name in ("whole", "other barfoos"):
+        add("tool", name, "a quux" if name == "whole" else name)
+    add("guideline", "part of quux", "xquuxx")
+    tag(do, "tool", part, "python")
+    tag(do, "tool", anchor, "rust")
+    relate(do, ("tool", anchor), ("tool", part), "related_to")
+    words: dict[str, Any] = {"semanticSearch": False}
+
+    for filters in ({"tags": {"require": ["python"]}}, {"tags": {"include": ["python"]}},
+                    {"relatedTo": {"type": "tool", "id": anchor}}):  # fmt: skip
+        assert found(search="arfoo", **filters, **words) == ["part"]
+        assert found(search="quux", **filters, **words) == []
+    for filters in ({"tags": {"require": ["rust"]}}, {"tags": {"include": ["sql"]}},
+                    {"relatedTo": {"type": "tool", "id": "ghost"}}):  # fmt: skip
+        assert found(search="arfoo", **filters, **words) == []
+    do("memory_tool", "deactivate", id=part)
+    assert found(search="arfoo", tags={"require": ["python"]}, **words) == []
+    assert found(search="barfoos", tags={"require": ["python"]}, includeInactive=True, **words) == ["part"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"scope": {"type": "project"}}, "scope.id"), ({"relatedTo": {"id": "x"}}, "relatedTo.type"),
+     ({"relatedTo": {"type": "tool"}}, "relatedTo.id")],
+)  # fmt: skip
+def test_what_is_wrong_is_told_though_a_tag_that_is_required_does_not_exist(
+    call: Call, wrong: dict[str, Any], field: str
+) -> None:
+    said = refused(call("memory_query", action="search", tags={"require": ["no such tag"]}, **wrong))
+    assert (said[0], said[3]["field"]) == ("invalid", field)

@@ -414,7 +414,6 @@ BAD: list[tuple[str, Any, str, str]] = [
     ("tools", {"name": "t", "versions": [{"versionNum": 0}]}, "t", "Validation error: versions[0].versionNum - ex"),
     ("tools", {"name": "t", "versions": [{"id": "a", "versionNum": 1}, {"id": "b", "versionNum": 1}]}, "t",
      "Validation error: versions - two have the same versionNum"),
-    ("knowledge", {"title": "k", "content": "c", "validUntil": "never"}, "k", "Validation error: validUntil - is not"),
     ("knowledge", {"title": "k", "content": "c", "confidence": 1e300}, "k", "Validation error: confidence - expected"),
     ("guidelines", {"name": "g", "content": "c", "priority": 2**40}, "g", "Validation error: priority - expected int"),
     ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected str of"),
@@ -437,6 +436,47 @@ def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
     assert names(exported(do)) == ["good"]
 
 
+def test_a_relation_of_an_unknown_type_is_kept_and_one_to_an_unknown_type_is_left_out_alone(do: Do) -> None:
+    links = [
+        {"targetType": "galaxy", "targetId": "x", "relationType": "depends_on"},
+        {"targetType": "tool", "targetId": "b", "relationType": "supersedes"},
+    ]
+    document = {"entries": {"tools": [{"id": "a", "name": "a", "relations": links}, {"id": "b", "name": "b"}]}}
+
+    said = bring(do, document)
+
+    unknown = "relations.targetType - galaxy is not one of tool, guideline, knowledge, project"
+    assert said["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
+    (link,) = do("memory_relation", "list")["relations"]
+    assert (said["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
+
+
+@pytest.mark.parametrize(("strategy", "tags"), [("skip", []), ("error", []), ("update", ["x"]), ("replace", ["x"])])
+def test_a_project_that_is_here_keeps_its_tags_where_what_is_here_is_to_stay(
+    do: Do, places: Places, strategy: str, tags: list[str]
+) -> None:
+    link = {"targetType": "project", "targetId": places.project, "relationType": "related_to"}
+    known = {"id": places.project, "name": "Project", "orgId": places.org, "tags": ["x"], "relations": [link]}
+    made = {"id": "fresh", "name": "Fresh", "tags": ["x"]}
+
+    bring(do, {"entries": {}, "scopes": {"projects": [known, made]}}, conflictStrategy=strategy)
+
+    for project, borne in ((places.project, tags), ("fresh", ["x"])):
+        found = do("memory_tag", "for_entry", entryType="project", entryId=project)["tags"]
+        assert [tag["name"] for tag in found] == borne
+    assert len(do("memory_relation", "list")["relations"]) == len(tags)
+
+
+def test_an_author_without_a_name_stays_without_one(do: Do, elsewhere: Store) -> None:
+    add(do, "tool", "t", createdBy="")
+    document = exported(do)
+
+    bring(elsewhere.do, document, importedBy="importer")
+
+    assert exported(elsewhere.do) == document
+    assert document["entries"]["tools"][0]["createdBy"] == ""
+
+
 def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
     deep: Any = "x"
     for _ in range(70):
@@ -453,7 +493,7 @@ def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
     }
 
     assert bring(do, document)["errors"] == [
-        {"entry": "deep", "error": "nested deeper than 64 levels"},
+        {"entry": "deep", "error": "Validation error: parameters - must not be nested deeper than 64 levels"},
         {"entry": "organizations[0]", "error": "Validation error: entry - object missing required field name"},
         {"entry": "sessions[1]", "error": "Validation error: startedAt - is not an ISO 8601 time"},
         {"entry": "project P", "error": "Organization not found: none"},

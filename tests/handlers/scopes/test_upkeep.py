@@ -1,14 +1,17 @@
 """Health counts what there is; a reset clears this dialect alone, at once or not at all, and keeps a backup."""
 
+import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from handlers import scopes
-from kernel import history, index, sql, upkeep
+from kernel import history, index, rest, sql, upkeep
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
+from kernel.limits import Limits
 from kernel.store import Connection
 from tests.conftest import Call, Clock, everything
 from tests.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
@@ -66,6 +69,24 @@ def test_health_takes_no_arguments(unchanged: Call) -> None:
         "invalid", "E1000", "Validation error: verbose - memory_health has no such parameter for this action",
         {"field": "verbose"},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("action", ["status", "", None, 7])
+def test_health_refuses_an_action_by_call_and_over_the_wire(
+    kernel: Kernel, runner: asyncio.Runner, unchanged: Call, action: Any
+) -> None:
+    app = rest.Tools(kernel.dispatch, Limits())
+
+    async def post() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.post("/tools/memory_health", json={"action": action})
+
+    reply = unchanged("memory_health", action=action)
+    wire = runner.run(post())
+
+    message = "Validation error: action - memory_health has no such parameter for this action"
+    assert refused(reply) == ("invalid", "E1000", message, {"field": "action"})
+    assert (wire.status_code, wire.content) == (400, reply.body)
 
 
 @pytest.mark.parametrize("given", [{}, {"force": True, "verbose": True}, {"force": None, "verbose": None}])

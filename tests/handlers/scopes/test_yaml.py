@@ -124,8 +124,8 @@ def test_nothing_is_nothing(text: str) -> None:
         ("a: {1: 2}", "line 1: a key within braces"),
         ("\ta: 1", "line 1: a tab cannot indent"),
         ("? a\nb: 1", "line 2: a key marked with ? needs its value on the next line"),
-        ("a: " + "[" * 99 + "]" * 99, "line 1: more than 64 levels"),
-        ("- " * 99 + "a", "line 1: more than 64 levels"),
+        ("a: " + "[" * 99 + "]" * 99, "line 1: more than 96 levels"),
+        ("- " * 99 + "a", "line 1: more than 96 levels"),
     ],
     ids=lambda value: ascii(value)[:40],
 )
