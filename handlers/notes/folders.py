@@ -17,6 +17,7 @@ ONLY_HERE = getattr(os, "O_NOFOLLOW", 0)
 _RELATIVE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _STEP = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_NAMES = {"", ".", ".."}
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _SEPARATORS = [mark for mark in (os.sep, os.altsep, "\0") if mark]
 
 
@@ -86,8 +87,12 @@ def look(folder: Folder, name: str) -> os.stat_result:
 
 
 def stamp_of(seen: os.stat_result) -> Stamp:
-    """The stamp of a file."""
-    return Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    """The stamp of a file, its times within what a column of the store can hold."""
+    return Stamp(seen.st_size, _stored(seen.st_mtime_ns), _stored(seen.st_ctime_ns))
+
+
+def _stored(nanoseconds: int) -> int:
+    return min(max(nanoseconds, _LEAST), _MOST)
 
 
 def synced(folder: Folder) -> None:

@@ -128,6 +128,19 @@ def test_a_file_that_was_only_touched_is_not_a_change(kernel: Kernel, tell: Tell
     assert everything_else(kernel) == before
 
 
+@pytest.mark.parametrize("seconds", [13_600_000_000, -13_600_000_000])
+def test_a_file_from_a_far_future_or_past_is_a_memory_like_any_other(
+    kernel: Kernel, tell: Tell, folder: Path, seconds: int
+) -> None:
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(seconds * 10**9, seconds * 10**9))
+    assert contents(tell) == {"A": "one"}
+    assert contents(tell) == {"A": "one"}
+    assert tell("memory_sync")["success"] is True
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert agrees(kernel)
+
+
 def same_stamp(file: Path, text: str) -> None:
     """Other content of the same size under a stamp that shows nothing, as a coarse clock would leave it."""
     seen = file.stat()
