@@ -10,7 +10,7 @@ import msgspec
 from handlers.notes import pages
 from handlers.notes.files import File, read_all
 from handlers.notes.folders import FOLDER, Stamp
-from handlers.notes.projects import Project, absolute, projects, space
+from handlers.notes.projects import Project, projects, space
 from handlers.notes.scan import Scan, scan, sweep
 from kernel import history, index
 from kernel.errors import Fault
@@ -85,7 +85,7 @@ def write(tx: Tx, request: object, found: Found) -> bool:
     take(tx, [(change.project, change.path, change.file) for change in changes], held)
     drop(tx, [(row.project, row.path, row.content) for row in gone], "gone")
     for project, path in found.left:
-        _sweep(project, path)
+        sweep(project.root, path)
     return found.more or len(changes) + len(gone) < len(found.changes) + len(found.gone)
 
 
@@ -220,15 +220,6 @@ def _compare(
 def _abandoned(tx: Tx, time: int) -> bool:
     """Whether no write that is still under way can have left this."""
     return time < nanoseconds(tx.now) - _HOUR
-
-
-def _sweep(project: Project, path: str) -> None:
-    try:
-        sweep(project.root, path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise refused(error, absolute(project, path)) from None
 
 
 def _doubtful(tx: Tx, stamp: Stamp) -> int:

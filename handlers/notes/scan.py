@@ -3,15 +3,17 @@
 import os
 import re
 import stat
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.folders import Folder, Stamp, at, enter, stamp_of, step
+from handlers.notes.folders import Folder, Stamp, at, enter, look, stamp_of, step
 
 SUFFIX = ".md"
 LARGEST = 4 << 20
 TEMPORARY = ".quipu"
+# The names of our own temporary files, and of nothing else.
+_TEMPORARY = re.compile(re.escape(TEMPORARY) + "_[0-9a-z]{22}")
 _DEEPEST = 32
 _LINK = "a link, which is not followed"
 # What a wiki keeps beside its memories.
@@ -56,8 +58,8 @@ def _scan(folder: Folder, prefix: str, found: Scan, depth: int) -> None:
                 _note(entry, prefix, found)
             elif name[0] != ".":
                 _enter_later(entry, prefix, found, inner)
-            elif name.startswith(TEMPORARY):
-                found.left[prefix + name] = entry.stat(follow_symlinks=False).st_mtime_ns
+            elif _TEMPORARY.fullmatch(name):
+                _leftover(entry, prefix, found)
     if depth < _DEEPEST:
         for name in inner:
             _below(folder, name, prefix, found, depth)
@@ -68,6 +70,15 @@ def _enter_later(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: lis
         inner.append(entry.name)
     elif entry.is_symlink():
         found.odd.append((prefix + entry.name, _LINK))
+
+
+def _leftover(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(seen.st_mode):
+        found.left[prefix + entry.name] = seen.st_mtime_ns
 
 
 def _below(folder: Folder, name: str, prefix: str, found: Scan, depth: int) -> None:
@@ -99,8 +110,9 @@ def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
 
 
 def sweep(root: Path, path: str) -> None:
-    """Deletes what a killed write left behind."""
+    """Deletes what a killed write left behind; what cannot be deleted stays."""
     *folders, name = path.split("/")
-    with ExitStack() as stack:
+    with suppress(OSError), ExitStack() as stack:
         below = enter(stack, root, folders)
-        os.unlink(at(below, name), dir_fd=below.fd)
+        if stat.S_ISREG(look(below, name).st_mode):
+            os.unlink(at(below, name), dir_fd=below.fd)

@@ -246,10 +246,41 @@ def test_a_project_that_is_not_there_for_a_while_loses_nothing(
 
 
 def test_what_a_killed_write_left_goes_after_an_hour(tell: Tell, folder: Path) -> None:
-    young, old = put(folder, ".quipu_1", "half"), put(folder, "learning/.quipu_2", "half")
+    young, old = put(folder, f".quipu_{22 * '1'}", "half"), put(folder, f"learning/.quipu_{22 * '2'}", "half")
     os.utime(old, ns=(10**18, 10**18))
     assert contents(tell) == {}
     assert [young.exists(), old.exists()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "name", [".quipu-notes.txt", ".quipu", ".quipu_1", f".quipu_{23 * 'a'}", f".quipu_{22 * 'A'}", ".quipu_mine.md"]
+)
+def test_a_file_that_only_sounds_like_ours_stays(tell: Tell, folder: Path, name: str) -> None:
+    file = put(folder, name, "mine")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {}
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".quipu", f".quipu_{22 * 'a'}"])
+def test_a_folder_called_like_a_file_of_ours_stays_and_stops_no_recall(tell: Tell, folder: Path, name: str) -> None:
+    put(folder, "learning/a.md", "one")
+    file = put(folder, f"{name}/keep", "mine")
+    os.utime(file.parent, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    assert file.read_text() == "mine"
+
+
+def test_what_cannot_be_swept_stops_no_recall(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    put(folder, "learning/a.md", "one")
+    old = put(folder, f".quipu_{22 * '2'}", "half")
+    os.utime(old, ns=(10**18, 10**18))
+    monkeypatch.setattr("handlers.notes.scan.os.unlink", denied)
+    assert contents(tell) == {"A": "one"}
+    assert old.exists()
 
 
 def test_a_link_in_the_place_of_the_folder_is_refused_and_not_followed(

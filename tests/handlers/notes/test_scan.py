@@ -10,6 +10,8 @@ from handlers.notes.folders import Stamp
 from handlers.notes.scan import Scan, is_memory, scan, sweep
 from tests.handlers.notes.conftest import put
 
+ONE, TWO = f".quipu_{22 * '1'}", f".quipu_{22 * '2'}"
+
 
 def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
     folder = tmp_path / ".mnemonics"
@@ -80,12 +82,12 @@ def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_killed_writes_left_is_told_and_swept(tmp_path: Path) -> None:
-    left = [put(tmp_path / ".mnemonics", path, "half") for path in (".quipu_1", "learning/deep/.quipu_2")]
+    left = [put(tmp_path / ".mnemonics", path, "half") for path in (ONE, f"learning/deep/{TWO}")]
     found = scan(tmp_path)
     assert found is not None
     assert found.left == {
-        ".quipu_1": left[0].stat().st_mtime_ns,
-        "learning/deep/.quipu_2": left[1].stat().st_mtime_ns,
+        ONE: left[0].stat().st_mtime_ns,
+        f"learning/deep/{TWO}": left[1].stat().st_mtime_ns,
     }
     for path in found.left:
         sweep(tmp_path, path)
