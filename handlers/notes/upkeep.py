@@ -83,6 +83,10 @@ def _of_front(page: _Page, types: Set[str]) -> Iterator[Issue]:
     missing = [key for key in _REQUIRED if not front.value(page.front, key)]
     if missing:
         yield _issue(page, "missing-frontmatter", f"Front matter lacks {', '.join(missing)}", "Add it, or update it")
+    wrong = [key for key in ("created", "modified") if key not in missing and not pages.time(page.front, key)]
+    if wrong:
+        message = f"What stands for {' and '.join(wrong)} is no time"
+        yield _issue(page, "invalid-time", message, "Write it as 2026-01-31T10:00:00Z")
     if page.said.memory_type not in types:
         message = f'"{page.said.memory_type}" is no type'
         yield _issue(page, "invalid-type", message, "Use a type of memory_list_types, or configure this one")
@@ -93,12 +97,8 @@ def _of_content(page: _Page, now: int) -> Iterator[Issue]:
         yield _issue(page, "empty-content", "There is no content", "Write some, or delete the file")
     if "\ufffd" in page.said.content:
         yield _issue(page, "invalid-text", "Not all of the content is UTF-8", "Save the file as UTF-8")
-    if _moment(page.said.modified, now) < now - _STALE:
+    if follow.nanoseconds(page.said.modified) // 1_000_000 < now - _STALE:
         yield _issue(page, "stale", "Not changed for more than 90 days", "See whether it is still true")
-
-
-def _moment(time: str, now: int) -> int:
-    return follow.nanoseconds(time) // 1_000_000 if time.endswith("Z") else now
 
 
 _SEVERITY: dict[str, Literal["error", "warning", "info"]] = {

@@ -1,5 +1,6 @@
 """Lint finds what went wrong in files that people edit, and nothing where nothing did."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,27 @@ def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock,
         "suggestion": "Add it, or update it",
     }
     assert all(issue["message"] and issue["suggestion"] for issue in answer["issues"])
+
+
+@pytest.mark.parametrize("time", ["2026-02-30T10:00:00Z", "soonZ", "yesterday", "0001-01-01T00:00:00+14:00", "[a]"])
+def test_a_time_that_is_none_is_told_and_the_time_of_the_file_stands_for_it(
+    tell: Tell, clock: Clock, folder: Path, time: str
+) -> None:
+    file = put(folder, "learning/a.md", f"---\nmemory_type: learning\ncreated: {time}\nmodified: {time}\n---\n\nx\n")
+    os.utime(file, ns=(1_767_323_045_678 * 10**6,) * 2)
+    answer = tell("memory_lint")
+
+    assert answer["issues"] == [
+        {
+            "type": "invalid-time",
+            "severity": "warning",
+            "file": "learning/a.md",
+            "message": "What stands for created and modified is no time",
+            "suggestion": "Write it as 2026-01-31T10:00:00Z",
+        }
+    ]
+    (memory,) = tell("memory_recall", isAll=True)["memories"]
+    assert [memory["created"], memory["modified"]] == ["2026-01-02T03:04:05.678Z"] * 2
 
 
 def test_lint_sees_what_was_changed_by_hand_and_changes_nothing(tell: Tell, unchanged: Call, folder: Path) -> None:
