@@ -21,6 +21,11 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _SEPARATORS = [mark for mark in (os.sep, os.altsep, "\0") if mark]
 
 
+# What the system says where there is no file or folder, or only a link or some other thing in its place; whatever else
+# it says may be over the next time.
+_GONE = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EFBIG}
+
+
 class Stamp(NamedTuple):
     """What changes whenever a file changes: its size in bytes, and when it and its entry last did, in nanoseconds."""
 
@@ -84,6 +89,11 @@ def at(folder: Folder, name: str) -> str:
 def look(folder: Folder, name: str) -> os.stat_result:
     """What stands under a name in a folder, links not followed."""
     return os.stat(at(folder, name), dir_fd=folder.fd, follow_symlinks=False)
+
+
+def gone(error: OSError) -> bool:
+    """Whether an error says that a file is not there, rather than that it cannot be read just now."""
+    return error.errno in _GONE
 
 
 def stamp_of(seen: os.stat_result) -> Stamp:

@@ -67,9 +67,9 @@ def check(tx: Tx, request: object) -> Found | None:
 
 
 def check_all(tx: Tx, request: object) -> Found | None:
-    """`check`, and where that finds nothing, by reading every file; what belongs to no project is gone too."""
+    """`check` by reading every file; what belongs to no project is gone too."""
     known = projects(tx)
-    found = _found(tx, known) or _found(tx, known, every=True)
+    found = _found(tx, known, every=True)
     names = _json([project.name for project in known])
     strangers = tx.all("notes.follow.strangers", _gone, projects=names)
     if not strangers:
@@ -175,7 +175,8 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
         found.left.extend((project, path) for path, time in seen.left.items() if _abandoned(tx, time))
         if held == seen.stamps and not doubtful and not every:
             continue
-        found.gone.extend(_gone(project.name, path, *held[path]) for path in held.keys() - seen.stamps.keys())
+        missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unseen)]
+        found.gone.extend(_gone(project.name, path, *held[path]) for path in missing)
         doubted = [
             path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp
         ]  # fmt: skip
@@ -185,6 +186,10 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
     if not any(found) and len(settled) <= _BEARABLE:
         return None
     return found._replace(changes=found.changes + settled)
+
+
+def _within(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def _stamped(path: str, size: int, modified: int, changed: int) -> tuple[str, tuple[int, int, int]]:

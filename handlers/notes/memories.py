@@ -105,7 +105,7 @@ def _create(tx: Tx, project: Project, memory: Said) -> Remembered:
 
 def _says(project: Project, path: str, memory: Said) -> bool:
     """Whether a file is this very memory, as it is where a caller tries again what has succeeded."""
-    found = next(files.read_all(project.root, [path]))[1]
+    _, found = next(files.read_all(project.root, [path]), (path, None))
     timeless = {"created": "", "modified": ""}
     return found is not None and pages.read(path, found)._replace(**timeless) == memory._replace(**timeless)
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.folders import Folder, Stamp, at, enter, look, stamp_of, step
+from handlers.notes.folders import Folder, Stamp, at, enter, gone, look, stamp_of, step
 
 SUFFIX = ".md"
 LARGEST = 4 << 20
@@ -22,12 +22,14 @@ _ARTEFACT = re.compile(r"index\.md|SCHEMA\.md|log(?:\.[^/]*)?\.md")
 
 class Scan(NamedTuple):
     """The memories below a folder by path, with their stamps; paths of what else was there and what is wrong with it;
-    what writes left that are under way, or were killed, with the time of its last change in nanoseconds.
+    what writes left that are under way, or were killed, with the time of its last change in nanoseconds; paths of files
+    and folders that the system would not show just now.
     """
 
     stamps: dict[str, Stamp]
     odd: list[tuple[str, str]]
     left: dict[str, int]
+    unseen: list[str]
 
 
 def is_memory(path: str) -> bool:
@@ -39,7 +41,7 @@ def is_memory(path: str) -> bool:
 
 def scan(root: Path) -> Scan | None:
     """Every memory below `<root>/.mnemonics`; None where there is no `root`. Raises OSError for a link in its place."""
-    found = Scan({}, [], {})
+    found = Scan({}, [], {}, [])
     with ExitStack() as stack:
         try:
             top = enter(stack, root, ())
@@ -84,11 +86,11 @@ def _leftover(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
 def _below(folder: Folder, name: str, prefix: str, found: Scan, depth: int) -> None:
     with ExitStack() as stack:
         try:
-            below = step(stack, folder, name)
+            _scan(step(stack, folder, name), f"{prefix}{name}/", found, depth + 1)
         except OSError as error:
             found.odd.append((prefix + name, error.strerror or "not readable"))
-            return
-        _scan(below, f"{prefix}{name}/", found, depth + 1)
+            if not gone(error):
+                found.unseen.append(prefix + name)
 
 
 def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:

@@ -1,5 +1,6 @@
 """The index follows the files: whatever hands, editors and version control do to them, the next recall knows."""
 
+import errno
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -191,6 +192,17 @@ def test_a_file_that_was_quiet_for_longer_than_a_tick_is_known_by_its_stamp(tell
 
 
 @pytest.mark.usefixtures("coarse")
+def test_a_sync_reads_every_file_whatever_else_has_changed(tell: Tell, folder: Path) -> None:
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    same_stamp(file, "two")
+    put(folder, "learning/b.md", "new")
+    assert tell("memory_sync")["success"] is True
+    assert contents(tell) == {"A": "two", "B": "new"}
+
+
+@pytest.mark.usefixtures("coarse")
 def test_files_are_doubted_no_longer_once_there_are_many(
     kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +255,48 @@ def test_a_project_that_is_not_there_for_a_while_loses_nothing(
     (tmp_path / "unmounted").rename(tmp_path / "web")
     assert call("memory_recall", isAll=True) == before
     kernel.store.close()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ESTALE])
+@pytest.mark.parametrize("place", ["learning", "a.md"])
+def test_what_cannot_be_read_just_now_is_not_gone(
+    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+) -> None:
+    put(folder, "learning/a.md", "one")
+    put(folder, "issue/b.md", "two")
+    before = contents(tell)
+    rows = everything(kernel)
+    really = os.open
+
+    def failing(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == place:
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing)
+        assert contents(tell) == before
+        assert tell("memory_sync")["success"] is True
+        assert everything(kernel) == rows
+    assert contents(tell) == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO])
+def test_what_is_no_file_any_more_is_gone(
+    tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    put(folder, "learning/a.md", "one")
+    put(folder, "issue/b.md", "two")
+    contents(tell)
+    really = os.open
+
+    def failing(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == "learning":
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", failing)
+    assert contents(tell) == {"B": "two"}
 
 
 def test_what_a_killed_write_left_goes_after_an_hour(tell: Tell, folder: Path) -> None:

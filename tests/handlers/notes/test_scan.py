@@ -70,7 +70,7 @@ def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatc
 
 
 def test_a_project_without_memories_is_empty_and_one_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert scan(tmp_path) == Scan({}, [], {})
+    assert scan(tmp_path) == Scan({}, [], {}, [])
     assert scan(tmp_path / "missing") is None
 
 
