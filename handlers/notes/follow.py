@@ -10,7 +10,7 @@ import msgspec
 from handlers.notes import pages
 from handlers.notes.files import File, read_all
 from handlers.notes.folders import FOLDER, Stamp
-from handlers.notes.projects import Project, projects, space
+from handlers.notes.projects import Project, picked, projects, space
 from handlers.notes.scan import Scan, scan, sweep
 from kernel import history, index
 from kernel.errors import Fault
@@ -62,8 +62,11 @@ class Found(NamedTuple):
 
 
 def check(tx: Tx, request: object) -> Found | None:
-    """What changed since it was last taken in, told by one look at every entry; None for nothing."""
-    return _found(tx, projects(tx))
+    """What changed since it was last taken in, told by one look at every entry; None for nothing.
+
+    It is of the project that the request names, if any; of several, one that cannot be looked at is left alone.
+    """
+    return _found(tx, picked(projects(tx), getattr(request, "project", "")))
 
 
 def check_all(tx: Tx, request: object) -> Found | None:
@@ -167,7 +170,7 @@ def refused(error: OSError, path: str) -> Fault:
 def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | None:
     found, settled = Found([], [], []), list[Change]()
     for project in known:
-        seen = look(project)
+        seen = _looked(project, alone=len(known) == 1)
         if seen is None:
             continue
         held = dict(tx.all("notes.follow.stamps", _stamped, project=project.name))
@@ -186,6 +189,15 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
     if not any(found) and len(settled) <= _BEARABLE:
         return None
     return found._replace(changes=found.changes + settled)
+
+
+def _looked(project: Project, *, alone: bool) -> Scan | None:
+    try:
+        return look(project)
+    except Fault:
+        if alone:
+            raise
+        return None
 
 
 def _within(path: str, folders: Sequence[str]) -> bool:
