@@ -1,6 +1,5 @@
 """The types a memory can have: those built in, and those of configuration files such as the original reads."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,7 +62,10 @@ def known(user: str, roots: Sequence[Path]) -> dict[str, Kind]:
 
 def configured(root: Path) -> list[Kind]:
     """The types of a project's own file; raises Fault("invalid") naming one that cannot be understood."""
-    file = next((file for file in (root / name for name in PROJECT_FILES) if os.path.isfile(file)), None)  # noqa: PTH113 - `is_file` raises where a folder may not be entered
+    try:
+        file = next((file for file in (root / name for name in PROJECT_FILES) if file.is_file()), None)
+    except OSError as error:
+        raise Fault("invalid", f"Cannot read the types in {root}: {error.strerror}") from None
     return _configured(file) if file else []
 
 

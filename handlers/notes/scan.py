@@ -33,10 +33,11 @@ class Scan(NamedTuple):
 
 
 def is_memory(path: str) -> bool:
-    """Whether a path below `.mnemonics` is that of a memory: no hidden file, and none of those a wiki keeps there."""
+    """Whether a path below `.mnemonics` is that of a memory: not hidden, not too deep, and none a wiki keeps there."""
     *folders, name = path.split("/")
     hidden = any(part.startswith(".") for part in folders) or (name.startswith(".") and name != SUFFIX)
-    return name.endswith(SUFFIX) and not hidden and not _ARTEFACT.fullmatch(path)
+    deep = len(folders) > _DEEPEST
+    return name.endswith(SUFFIX) and not hidden and not deep and not _ARTEFACT.fullmatch(path)
 
 
 def scan(root: Path) -> Scan | None:
@@ -57,14 +58,16 @@ def _scan(folder: Folder, prefix: str, found: Scan, depth: int) -> None:
         for entry in entries:
             name = entry.name
             if name[-3:] == SUFFIX and (name[0] != "." or name == SUFFIX):
-                _note(entry, prefix, found)
+                _note(entry, prefix, found, inner)
             elif name[0] != ".":
                 _enter_later(entry, prefix, found, inner)
             elif _TEMPORARY.fullmatch(name):
                 _leftover(entry, prefix, found)
-    if depth < _DEEPEST:
-        for name in inner:
+    for name in inner:
+        if depth < _DEEPEST:
             _below(folder, name, prefix, found, depth)
+        else:
+            found.odd.append((prefix + name, f"more than {_DEEPEST} folders deep"))
 
 
 def _enter_later(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: list[str]) -> None:
@@ -93,8 +96,11 @@ def _below(folder: Folder, name: str, prefix: str, found: Scan, depth: int) -> N
                 found.unseen.append(prefix + name)
 
 
-def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
+def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: list[str]) -> None:
     path = prefix + entry.name
+    if entry.name != SUFFIX and entry.is_dir(follow_symlinks=False):
+        inner.append(entry.name)
+        return
     if not prefix and _ARTEFACT.fullmatch(path):
         return
     try:

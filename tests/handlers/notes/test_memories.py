@@ -350,6 +350,13 @@ def test_a_relative_path_never_means_a_file_of_another_project(
     kernel.store.close()
 
 
+@pytest.mark.parametrize("path", ["notes.md/a.md", "/".join(32 * "x") + "/a.md"])
+def test_a_memory_that_can_be_written_is_found(tell: Tell, folder: Path, path: str) -> None:
+    file = put(folder, path, "---\nmemory_type: architectural-decision\n---\n\nx\n")
+    assert tell("memory_remember", **NOTE, filePath=path)["filePath"] == str(file)
+    assert [memory["path"] for memory in tell("memory_recall", isAll=True)["memories"]] == [str(file)]
+
+
 def test_a_path_given_twice_is_forgotten_once(tell: Tell, folder: Path) -> None:
     file = str(put(folder, "learning/a.md", "x"))
     assert tell("memory_forget", filePaths=[file, file]) == {
@@ -413,6 +420,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("memory_remember", NOTE | {"filePath": "/etc/passwd"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "../../a.md"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "qmd://../a.md"}, OUTSIDE),
+    ("memory_remember", NOTE | {"filePath": "x/" * 33 + "a.md"}, "filePath is not that of a memory: x/x/"),
     ("memory_remember", NOTE | {"filePath": "a\0.md"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "link.md"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "away/outside.md"}, OUTSIDE),

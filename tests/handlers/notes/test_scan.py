@@ -10,6 +10,7 @@ from handlers.notes.folders import Stamp
 from handlers.notes.scan import Scan, is_memory, scan, sweep
 from tests.handlers.notes.conftest import put
 
+DEEP = "/".join(33 * "x")
 ONE, TWO = f".quipu_{22 * '1'}", f".quipu_{22 * '2'}"
 
 
@@ -23,6 +24,9 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
         "learning/index.md",
         "learning/log.md",
         "日本/語 x.md",
+        "notes.md/d.md",
+        "log.a.md/deep.md/e.md",
+        "/".join(32 * "x") + "/f.md",
     ]
     for path in paths:
         put(folder, path, path)
@@ -39,7 +43,12 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
     seen = (folder / "a.md").stat()
     assert found.stamps["a.md"] == Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
     assert [is_memory(path) for path in paths] == [True] * len(paths)
-    assert not any(map(is_memory, ("index.md", "log.1.md", ".git/x.md", "a/.x.md", "a/x.txt", "SCHEMA.md", "")))
+    assert not any(
+        map(
+            is_memory,
+            ("index.md", "log.1.md", ".git/x.md", "a/.x.md", "a/x.txt", "SCHEMA.md", "", f"{DEEP}/a.md", ".md/a.md"),
+        )
+    )
 
 
 def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +59,8 @@ def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatc
     (folder / "link.md").symlink_to("ok.md")
     (folder / "away").symlink_to(tmp_path)
     (folder / "broken").symlink_to("nowhere")
-    (folder / "dir.md").mkdir()
+    (folder / ".md").mkdir()
+    put(folder, f"{DEEP}/a.md", "x")
     os.mkfifo(folder / "pipe.md")
     with (Path(os.fsdecode(bytes(folder) + b"/\xff.md"))).open("w"):
         pass
@@ -59,12 +69,13 @@ def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatc
     assert found is not None
     assert list(found.stamps) == ["ok.md"]
     assert sorted(found.odd) == [
+        (".md", "not a file"),
         ("away", "a link, which is not followed"),
         ("broken", "a link, which is not followed"),
-        ("dir.md", "not a file"),
         ("large.md", "larger than 1 MB"),
         ("link.md", "a link, which is not followed"),
         ("pipe.md", "not a file"),
+        (DEEP, "more than 32 folders deep"),
         ("\udcff.md", "a name that is not UTF-8"),
     ]
 

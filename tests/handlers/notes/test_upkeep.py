@@ -85,7 +85,8 @@ def test_a_time_that_is_none_is_told_and_the_time_of_the_file_stands_for_it(
     tell: Tell, clock: Clock, folder: Path, time: str
 ) -> None:
     file = put(folder, "learning/a.md", f"---\nmemory_type: learning\ncreated: {time}\nmodified: {time}\n---\n\nx\n")
-    os.utime(file, ns=(1_767_323_045_678 * 10**6,) * 2)
+    moment = 1_767_323_045_678 * 10**6
+    os.utime(file, ns=(moment, moment))
     answer = tell("memory_lint")
 
     assert answer["issues"] == [
