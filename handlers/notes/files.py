@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.folders import ONLY_HERE, Folder, Stamp, at, enter, look, stamp_of, synced
+from handlers.notes.folders import ONLY_HERE, Folder, Stamp, at, enter, gone, look, stamp_of, synced
 from handlers.notes.scan import LARGEST
 
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -47,19 +47,21 @@ def taken(root: Path, path: str) -> bool:
 
 
 def read_all(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, File | None]]:
-    """Files below `.mnemonics`, folder by folder; None for one that cannot be read."""
+    """Files below `.mnemonics`, by folder: None for one that is gone, nothing for one not readable just now."""
     for folder, group in groupby(sorted(paths), lambda path: path.rpartition("/")[0]):
         with ExitStack() as stack:
             try:
                 below = enter(stack, root, folder.split("/") if folder else ())
-            except OSError:
-                yield from ((path, None) for path in group)
+            except OSError as error:
+                if gone(error):
+                    yield from ((path, None) for path in group)
                 continue
             for path in group:
                 try:
                     yield path, _read(below, path.rpartition("/")[2])
-                except OSError:
-                    yield path, None
+                except OSError as error:
+                    if gone(error):
+                        yield path, None
 
 
 def create(root: Path, path: str, data: bytes, temporary: str) -> Stamp | None:

@@ -17,7 +17,13 @@ ONLY_HERE = getattr(os, "O_NOFOLLOW", 0)
 _RELATIVE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 _STEP = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _NO_NAMES = {"", ".", ".."}
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 _SEPARATORS = [mark for mark in (os.sep, os.altsep, "\0") if mark]
+
+
+# What the system says where there is no file or folder, or only a link or some other thing in its place; whatever else
+# it says may be over the next time.
+_GONE = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EFBIG}
 
 
 class Stamp(NamedTuple):
@@ -85,9 +91,18 @@ def look(folder: Folder, name: str) -> os.stat_result:
     return os.stat(at(folder, name), dir_fd=folder.fd, follow_symlinks=False)
 
 
+def gone(error: OSError) -> bool:
+    """Whether an error says that a file is not there, rather than that it cannot be read just now."""
+    return error.errno in _GONE
+
+
 def stamp_of(seen: os.stat_result) -> Stamp:
-    """The stamp of a file."""
-    return Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    """The stamp of a file, its times within what a column of the store can hold."""
+    return Stamp(seen.st_size, _stored(seen.st_mtime_ns), _stored(seen.st_ctime_ns))
+
+
+def _stored(nanoseconds: int) -> int:
+    return min(max(nanoseconds, _LEAST), _MOST)
 
 
 def synced(folder: Folder) -> None:

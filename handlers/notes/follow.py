@@ -10,7 +10,7 @@ import msgspec
 from handlers.notes import pages
 from handlers.notes.files import File, read_all
 from handlers.notes.folders import FOLDER, Stamp
-from handlers.notes.projects import Project, absolute, projects, space
+from handlers.notes.projects import Project, picked, projects, space
 from handlers.notes.scan import Scan, scan, sweep
 from kernel import history, index
 from kernel.errors import Fault
@@ -62,14 +62,17 @@ class Found(NamedTuple):
 
 
 def check(tx: Tx, request: object) -> Found | None:
-    """What changed since it was last taken in, told by one look at every entry; None for nothing."""
-    return _found(tx, projects(tx))
+    """What changed since it was last taken in, told by one look at every entry; None for nothing.
+
+    It is of the project that the request names, if any; of several, one that cannot be looked at is left alone.
+    """
+    return _found(tx, picked(projects(tx), getattr(request, "project", "")))
 
 
 def check_all(tx: Tx, request: object) -> Found | None:
-    """`check`, and where that finds nothing, by reading every file; what belongs to no project is gone too."""
+    """`check` by reading every file; what belongs to no project is gone too."""
     known = projects(tx)
-    found = _found(tx, known) or _found(tx, known, every=True)
+    found = _found(tx, known, every=True)
     names = _json([project.name for project in known])
     strangers = tx.all("notes.follow.strangers", _gone, projects=names)
     if not strangers:
@@ -85,7 +88,7 @@ def write(tx: Tx, request: object, found: Found) -> bool:
     take(tx, [(change.project, change.path, change.file) for change in changes], held)
     drop(tx, [(row.project, row.path, row.content) for row in gone], "gone")
     for project, path in found.left:
-        _sweep(project, path)
+        sweep(project.root, path)
     return found.more or len(changes) + len(gone) < len(found.changes) + len(found.gone)
 
 
@@ -167,7 +170,7 @@ def refused(error: OSError, path: str) -> Fault:
 def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | None:
     found, settled = Found([], [], []), list[Change]()
     for project in known:
-        seen = look(project)
+        seen = _looked(project, alone=len(known) == 1)
         if seen is None:
             continue
         held = dict(tx.all("notes.follow.stamps", _stamped, project=project.name))
@@ -175,7 +178,8 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
         found.left.extend((project, path) for path, time in seen.left.items() if _abandoned(tx, time))
         if held == seen.stamps and not doubtful and not every:
             continue
-        found.gone.extend(_gone(project.name, path, *held[path]) for path in held.keys() - seen.stamps.keys())
+        missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unseen)]
+        found.gone.extend(_gone(project.name, path, *held[path]) for path in missing)
         doubted = [
             path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp
         ]  # fmt: skip
@@ -185,6 +189,19 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
     if not any(found) and len(settled) <= _BEARABLE:
         return None
     return found._replace(changes=found.changes + settled)
+
+
+def _looked(project: Project, *, alone: bool) -> Scan | None:
+    try:
+        return look(project)
+    except Fault:
+        if alone:
+            raise
+        return None
+
+
+def _within(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in folders)
 
 
 def _stamped(path: str, size: int, modified: int, changed: int) -> tuple[str, tuple[int, int, int]]:
@@ -220,15 +237,6 @@ def _compare(
 def _abandoned(tx: Tx, time: int) -> bool:
     """Whether no write that is still under way can have left this."""
     return time < nanoseconds(tx.now) - _HOUR
-
-
-def _sweep(project: Project, path: str) -> None:
-    try:
-        sweep(project.root, path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise refused(error, absolute(project, path)) from None
 
 
 def _doubtful(tx: Tx, stamp: Stamp) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.notes.slug import kebab
+from handlers.notes.slug import SUFFIX, kebab
 from kernel.errors import Fault
 
 FALLBACK = "context"
@@ -47,17 +47,26 @@ BUILT_IN = (
 def known(user: str, roots: Sequence[Path]) -> dict[str, Kind]:
     """Every type by its name: those built in, those of the user's file, those of each project; the last word counts.
 
-    Raises Fault("invalid") naming a file that cannot be understood.
+    Raises Fault("invalid") naming a file that cannot be understood; where there are several projects, such a file of
+    one of them is passed over.
     """
-    kinds = {kind.name: kind for kind in BUILT_IN}
-    for file in (Path(user).expanduser() if user else None, *map(_first, roots)):
-        for kind in _configured(file) if file else ():
-            kinds[kind.name] = kind
+    kinds = {kind.name: kind for kind in (*BUILT_IN, *(_configured(Path(user).expanduser()) if user else ()))}
+    for root in roots:
+        try:
+            kinds |= {kind.name: kind for kind in configured(root)}
+        except Fault:
+            if len(roots) == 1:
+                raise
     return kinds
 
 
-def _first(root: Path) -> Path | None:
-    return next((file for file in (root / name for name in PROJECT_FILES) if file.is_file()), None)
+def configured(root: Path) -> list[Kind]:
+    """The types of a project's own file; raises Fault("invalid") naming one that cannot be understood."""
+    try:
+        file = next((file for file in (root / name for name in PROJECT_FILES) if file.is_file()), None)
+    except OSError as error:
+        raise Fault("invalid", f"Cannot read the types in {root}: {error.strerror}") from None
+    return _configured(file) if file else []
 
 
 def _configured(file: Path) -> list[Kind]:
@@ -72,7 +81,7 @@ def _configured(file: Path) -> list[Kind]:
 
 def _checked(kind: Kind, file: Path) -> Kind:
     name = kebab(kind.name)
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or name.endswith(SUFFIX):
         raise Fault("invalid", f'Cannot read the types of {file.name}: "{kind.name}" is no name for a type')
     return msgspec.structs.replace(kind, name=name)
 

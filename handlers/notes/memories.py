@@ -10,7 +10,7 @@ import msgspec
 from handlers.notes import files, follow, front, kinds, pages
 from handlers.notes.files import File
 from handlers.notes.pages import Said
-from handlers.notes.projects import Project, absolute, located, picked, projects
+from handlers.notes.projects import Project, absolute, ambiguous, located, picked, projects
 from handlers.notes.scan import SUFFIX, TEMPORARY, is_memory
 from handlers.notes.shapes import Forget, Forgotten, ListTypes, Remember, Remembered, Types
 from handlers.notes.slug import kebab, slug
@@ -20,6 +20,7 @@ from kernel.store import Tx
 
 MAX_BYTES = 1_048_576
 _OUTSIDE = "Write operations only allowed within .mnemonics/"
+_WHOLE = "give the absolute path that memory_recall answers with"
 _TRIES = 3
 _COMPARED = 16
 _TAGS, _TAG = 64, 100
@@ -75,7 +76,7 @@ def memory_forget(tx: Tx, request: Forget) -> Forgotten:
     known = projects(tx)
     deleted: list[str] = []
     errors: list[str] = []
-    for given in paths:
+    for given in dict.fromkeys(paths):
         wrong = _why_not(known, given) or _forget(tx, known, given, deleted)
         errors.extend([wrong] if wrong else [])
     return Forgotten(bool(deleted), len(deleted), deleted, errors or msgspec.UNSET)
@@ -104,7 +105,7 @@ def _create(tx: Tx, project: Project, memory: Said) -> Remembered:
 
 def _says(project: Project, path: str, memory: Said) -> bool:
     """Whether a file is this very memory, as it is where a caller tries again what has succeeded."""
-    found = next(files.read_all(project.root, [path]))[1]
+    _, found = next(files.read_all(project.root, [path]), (path, None))
     timeless = {"created": "", "modified": ""}
     return found is not None and pages.read(path, found)._replace(**timeless) == memory._replace(**timeless)
 
@@ -157,6 +158,8 @@ def _answer(project: Project, path: str, memory: Said, *, update: bool) -> Remem
 
 
 def _spot(known: Sequence[Project], given: str) -> _Spot:
+    if ambiguous(known, given):
+        raise Fault("invalid", f"filePath {given} could be of any project: {_WHOLE}, or name the project")
     places = located(known, given)
     if not places:
         raise Fault("blocked", _OUTSIDE)
@@ -178,6 +181,8 @@ def _missing(path: str) -> Fault:
 
 def _why_not(known: Sequence[Project], given: str) -> str:
     """Why a path cannot be that of a memory to delete, by its words alone."""
+    if ambiguous(known, given):
+        return f"Skipped {given}: could be of any project, {_WHOLE}"
     places = located(known, given)
     if not any(path for _, path in places):
         return f"Skipped {given}: not within .mnemonics/"

@@ -48,15 +48,20 @@ def read(path: str, file: File) -> Said:
 
 def said(path: str, text: str, modified_ns: int) -> Said:
     """What the file at `path` below `.mnemonics` says; what it leaves open its path and its own time answer."""
-    page, time = front.parse(text), _iso(modified_ns)
+    page, own = front.parse(text), _iso(modified_ns)
     return Said(
         _text(page, "title") or title_of(path) or path,
         kebab(_text(page, "memory_type")) or kebab(path.partition("/")[0] if "/" in path else "") or FALLBACK,
         tuple(front.listed(front.value(page, "tags"))),
-        _time(page, "created") or _time(page, "modified") or time,
-        _time(page, "modified") or time,
+        time(page, "created") or time(page, "modified") or own,
+        time(page, "modified") or own,
         front.content(page),
     )
+
+
+def time(page: Page, key: str) -> str:
+    """The time the front matter gives, ISO 8601 in UTC; an empty text where that is none."""
+    return utc_time(_text(page, key)) or ""
 
 
 def indexed(memory: Said) -> str:
@@ -114,11 +119,6 @@ def _line(key: str, value: str) -> str:
 def _text(page: Page, key: str) -> str:
     value = front.value(page, key)
     return value.strip() if isinstance(value, str) else ""
-
-
-def _time(page: Page, key: str) -> str:
-    given = _text(page, key)
-    return utc_time(given) or given
 
 
 def _iso(nanoseconds: int) -> str:

@@ -67,8 +67,8 @@ def space(project: str) -> str:
 def located(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
     """The files below `.mnemonics` that a path may mean, the likeliest first; none if it leads elsewhere.
 
-    A path is absolute, relative to a project or to its `.mnemonics`, or `qmd://type/file.md`. Only its words are
-    looked at: whether links stand on the way shows when it is opened.
+    A path is absolute, or with one project also relative to it or to its `.mnemonics`, or `qmd://type/file.md`. Only
+    its words are looked at: whether links stand on the way shows when it is opened.
     """
     if "\0" in given:
         return []
@@ -77,10 +77,17 @@ def located(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
     if plain.is_absolute() and not virtual:
         spots = ((project, _below(plain, project.root)) for project in known)
         return [(project, path) for project, path in spots if path is not None]
+    if len(known) > 1:
+        return []
     parts = plain.parts[1:] if plain.parts[:1] == (FOLDER,) else plain.parts
     if (virtual and plain.is_absolute()) or ".." in parts:
         return []
     return [(project, "/".join(parts)) for project in known]
+
+
+def ambiguous(known: Sequence[Project], given: str) -> bool:
+    """Whether a path leaves open which of several projects it means a file of."""
+    return len(known) > 1 and (given.startswith(_VIRTUAL) or not PurePath(given).is_absolute())
 
 
 def _below(path: PurePath, root: Path) -> str | None:

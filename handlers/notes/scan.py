@@ -3,15 +3,17 @@
 import os
 import re
 import stat
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.folders import Folder, Stamp, at, enter, stamp_of, step
+from handlers.notes.folders import Folder, Stamp, at, enter, gone, look, stamp_of, step
 
 SUFFIX = ".md"
 LARGEST = 4 << 20
 TEMPORARY = ".quipu"
+# The names of our own temporary files, and of nothing else.
+_TEMPORARY = re.compile(re.escape(TEMPORARY) + "_[0-9a-z]{22}")
 _DEEPEST = 32
 _LINK = "a link, which is not followed"
 # What a wiki keeps beside its memories.
@@ -20,24 +22,27 @@ _ARTEFACT = re.compile(r"index\.md|SCHEMA\.md|log(?:\.[^/]*)?\.md")
 
 class Scan(NamedTuple):
     """The memories below a folder by path, with their stamps; paths of what else was there and what is wrong with it;
-    what writes left that are under way, or were killed, with the time of its last change in nanoseconds.
+    what writes left that are under way, or were killed, with the time of its last change in nanoseconds; paths of files
+    and folders that the system would not show just now.
     """
 
     stamps: dict[str, Stamp]
     odd: list[tuple[str, str]]
     left: dict[str, int]
+    unseen: list[str]
 
 
 def is_memory(path: str) -> bool:
-    """Whether a path below `.mnemonics` is that of a memory: no hidden file, and none of those a wiki keeps there."""
+    """Whether a path below `.mnemonics` is that of a memory: not hidden, not too deep, and none a wiki keeps there."""
     *folders, name = path.split("/")
     hidden = any(part.startswith(".") for part in folders) or (name.startswith(".") and name != SUFFIX)
-    return name.endswith(SUFFIX) and not hidden and not _ARTEFACT.fullmatch(path)
+    deep = len(folders) > _DEEPEST
+    return name.endswith(SUFFIX) and not hidden and not deep and not _ARTEFACT.fullmatch(path)
 
 
 def scan(root: Path) -> Scan | None:
     """Every memory below `<root>/.mnemonics`; None where there is no `root`. Raises OSError for a link in its place."""
-    found = Scan({}, [], {})
+    found = Scan({}, [], {}, [])
     with ExitStack() as stack:
         try:
             top = enter(stack, root, ())
@@ -53,14 +58,16 @@ def _scan(folder: Folder, prefix: str, found: Scan, depth: int) -> None:
         for entry in entries:
             name = entry.name
             if name[-3:] == SUFFIX and (name[0] != "." or name == SUFFIX):
-                _note(entry, prefix, found)
+                _note(entry, prefix, found, inner)
             elif name[0] != ".":
                 _enter_later(entry, prefix, found, inner)
-            elif name.startswith(TEMPORARY):
-                found.left[prefix + name] = entry.stat(follow_symlinks=False).st_mtime_ns
-    if depth < _DEEPEST:
-        for name in inner:
+            elif _TEMPORARY.fullmatch(name):
+                _leftover(entry, prefix, found)
+    for name in inner:
+        if depth < _DEEPEST:
             _below(folder, name, prefix, found, depth)
+        else:
+            found.odd.append((prefix + name, f"more than {_DEEPEST} folders deep"))
 
 
 def _enter_later(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: list[str]) -> None:
@@ -70,18 +77,30 @@ def _enter_later(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: lis
         found.odd.append((prefix + entry.name, _LINK))
 
 
+def _leftover(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(seen.st_mode):
+        found.left[prefix + entry.name] = seen.st_mtime_ns
+
+
 def _below(folder: Folder, name: str, prefix: str, found: Scan, depth: int) -> None:
     with ExitStack() as stack:
         try:
-            below = step(stack, folder, name)
+            _scan(step(stack, folder, name), f"{prefix}{name}/", found, depth + 1)
         except OSError as error:
             found.odd.append((prefix + name, error.strerror or "not readable"))
-            return
-        _scan(below, f"{prefix}{name}/", found, depth + 1)
+            if not gone(error):
+                found.unseen.append(prefix + name)
 
 
-def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
+def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan, inner: list[str]) -> None:
     path = prefix + entry.name
+    if entry.name != SUFFIX and entry.is_dir(follow_symlinks=False):
+        inner.append(entry.name)
+        return
     if not prefix and _ARTEFACT.fullmatch(path):
         return
     try:
@@ -99,8 +118,9 @@ def _note(entry: "os.DirEntry[str]", prefix: str, found: Scan) -> None:
 
 
 def sweep(root: Path, path: str) -> None:
-    """Deletes what a killed write left behind."""
+    """Deletes what a killed write left behind; what cannot be deleted stays."""
     *folders, name = path.split("/")
-    with ExitStack() as stack:
+    with suppress(OSError), ExitStack() as stack:
         below = enter(stack, root, folders)
-        os.unlink(at(below, name), dir_fd=below.fd)
+        if stat.S_ISREG(look(below, name).st_mode):
+            os.unlink(at(below, name), dir_fd=below.fd)

@@ -132,7 +132,7 @@ class Summary(Struct):
 
 
 class Issue(Struct):
-    """One thing to mend in a file, given by its path below `.mnemonics`."""
+    """One thing to mend in a file, given by its path below `.mnemonics`, or in a project, given by its folder."""
 
     type: str
     severity: Literal["error", "warning", "info"]

@@ -10,6 +10,7 @@ from handlers.notes.pages import Said
 from handlers.notes.projects import Project, projects
 from handlers.notes.shapes import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
+from kernel.errors import Fault
 from kernel.settings import setting
 from kernel.store import Tx
 
@@ -31,6 +32,8 @@ def memory_sync(tx: Tx, request: Sync) -> Synced:
     """Read every memory file again and make the index say what they say. Rarely needed: every recall notices files
     that were changed, added, renamed or deleted by hand.
     """
+    for project in projects(tx):  # one of several that cannot be looked at was passed over, which must not go untold
+        follow.look(project)
     return Synced(True, "Index and embeddings updated successfully")
 
 
@@ -39,18 +42,38 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
     that cannot be read. Changes nothing.
     """
     known = projects(tx)
-    types = set(kinds.known(setting(tx, "QUIPU_NOTES_CONFIG"), [project.root for project in known]))
     issues: list[Issue] = []
+    types = _types(tx, known, issues)
     total = 0
     for project in known:
-        seen, here = follow.look(project), _pages(tx, project)
+        here = _pages(tx, project)
         total += len(here)
-        issues += [_unreadable(*odd) for odd in seen.odd] if seen else []
+        issues += _unreadables(project)
         issues += _issues(here, types, follow.nanoseconds(tx.now) // 1_000_000)
     issues.sort(key=lambda issue: (_ORDER[issue.severity], issue.file, issue.type))
     sick = len({issue.file for issue in issues if issue.type != "unreadable"})
     health = round(100 * (total - sick) / total) if total else 100
     return Linted(not issues, Summary(total, len(issues), health), issues)
+
+
+def _types(tx: Tx, known: Sequence[Project], issues: list[Issue]) -> Set[str]:
+    """Every type there is; a project whose own cannot be read becomes an issue."""
+    types = set(kinds.known(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
+    for project in known:
+        try:
+            types.update(kind.name for kind in kinds.configured(project.root))
+        except Fault as fault:
+            issues.append(_unusable(project, fault))
+    return types
+
+
+def _unreadables(project: Project) -> list[Issue]:
+    """What stands in the folder of a project and is no memory, or the folder itself where that cannot be read."""
+    try:
+        seen = follow.look(project)
+    except Fault as fault:
+        return [_unusable(project, fault)]
+    return [_unreadable(*odd) for odd in seen.odd] if seen else []
 
 
 def _pages(tx: Tx, project: Project) -> list[_Page]:
@@ -83,6 +106,10 @@ def _of_front(page: _Page, types: Set[str]) -> Iterator[Issue]:
     missing = [key for key in _REQUIRED if not front.value(page.front, key)]
     if missing:
         yield _issue(page, "missing-frontmatter", f"Front matter lacks {', '.join(missing)}", "Add it, or update it")
+    wrong = [key for key in ("created", "modified") if key not in missing and not pages.time(page.front, key)]
+    if wrong:
+        message = f"What stands for {' and '.join(wrong)} is no time"
+        yield _issue(page, "invalid-time", message, "Write it as 2026-01-31T10:00:00Z")
     if page.said.memory_type not in types:
         message = f'"{page.said.memory_type}" is no type'
         yield _issue(page, "invalid-type", message, "Use a type of memory_list_types, or configure this one")
@@ -93,12 +120,8 @@ def _of_content(page: _Page, now: int) -> Iterator[Issue]:
         yield _issue(page, "empty-content", "There is no content", "Write some, or delete the file")
     if "\ufffd" in page.said.content:
         yield _issue(page, "invalid-text", "Not all of the content is UTF-8", "Save the file as UTF-8")
-    if _moment(page.said.modified, now) < now - _STALE:
+    if follow.nanoseconds(page.said.modified) // 1_000_000 < now - _STALE:
         yield _issue(page, "stale", "Not changed for more than 90 days", "See whether it is still true")
-
-
-def _moment(time: str, now: int) -> int:
-    return follow.nanoseconds(time) // 1_000_000 if time.endswith("Z") else now
 
 
 _SEVERITY: dict[str, Literal["error", "warning", "info"]] = {
@@ -115,6 +138,10 @@ def _issue(page: _Page, kind: str, message: str, suggestion: str) -> Issue:
 def _unreadable(path: str, why: str) -> Issue:
     shown = path.encode("utf-8", "replace").decode()
     return Issue("unreadable", "error", shown, f"Not taken for a memory: {why}", "Move or mend it")
+
+
+def _unusable(project: Project, fault: Fault) -> Issue:
+    return Issue("unreadable", "error", str(project.root), fault.message, "Mend it, or serve the project no more")
 
 
 def _names(page: _Page) -> Set[str]:

@@ -1,5 +1,6 @@
 """The index follows the files: whatever hands, editors and version control do to them, the next recall knows."""
 
+import errno
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -128,6 +129,19 @@ def test_a_file_that_was_only_touched_is_not_a_change(kernel: Kernel, tell: Tell
     assert everything_else(kernel) == before
 
 
+@pytest.mark.parametrize("seconds", [13_600_000_000, -13_600_000_000])
+def test_a_file_from_a_far_future_or_past_is_a_memory_like_any_other(
+    kernel: Kernel, tell: Tell, folder: Path, seconds: int
+) -> None:
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(seconds * 10**9, seconds * 10**9))
+    assert contents(tell) == {"A": "one"}
+    assert contents(tell) == {"A": "one"}
+    assert tell("memory_sync")["success"] is True
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert agrees(kernel)
+
+
 def same_stamp(file: Path, text: str) -> None:
     """Other content of the same size under a stamp that shows nothing, as a coarse clock would leave it."""
     seen = file.stat()
@@ -175,6 +189,17 @@ def test_a_file_that_was_quiet_for_longer_than_a_tick_is_known_by_its_stamp(tell
     assert contents(tell) == {"A": "one"}
     assert tell("memory_sync") == {"success": True, "message": "Index and embeddings updated successfully"}
     assert contents(tell) == {"A": "two"}
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_sync_reads_every_file_whatever_else_has_changed(tell: Tell, folder: Path) -> None:
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    same_stamp(file, "two")
+    put(folder, "learning/b.md", "new")
+    assert tell("memory_sync")["success"] is True
+    assert contents(tell) == {"A": "two", "B": "new"}
 
 
 @pytest.mark.usefixtures("coarse")
@@ -232,11 +257,84 @@ def test_a_project_that_is_not_there_for_a_while_loses_nothing(
     kernel.store.close()
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ESTALE])
+@pytest.mark.parametrize("place", ["learning", "a.md"])
+def test_what_cannot_be_read_just_now_is_not_gone(
+    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+) -> None:
+    put(folder, "learning/a.md", "one")
+    put(folder, "issue/b.md", "two")
+    before = contents(tell)
+    rows = everything(kernel)
+    really = os.open
+
+    def failing(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == place:
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing)
+        assert contents(tell) == before
+        assert tell("memory_sync")["success"] is True
+        assert everything(kernel) == rows
+    assert contents(tell) == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO])
+def test_what_is_no_file_any_more_is_gone(
+    tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    put(folder, "learning/a.md", "one")
+    put(folder, "issue/b.md", "two")
+    contents(tell)
+    really = os.open
+
+    def failing(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == "learning":
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", failing)
+    assert contents(tell) == {"B": "two"}
+
+
 def test_what_a_killed_write_left_goes_after_an_hour(tell: Tell, folder: Path) -> None:
-    young, old = put(folder, ".quipu_1", "half"), put(folder, "learning/.quipu_2", "half")
+    young, old = put(folder, f".quipu_{22 * '1'}", "half"), put(folder, f"learning/.quipu_{22 * '2'}", "half")
     os.utime(old, ns=(10**18, 10**18))
     assert contents(tell) == {}
     assert [young.exists(), old.exists()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "name", [".quipu-notes.txt", ".quipu", ".quipu_1", f".quipu_{23 * 'a'}", f".quipu_{22 * 'A'}", ".quipu_mine.md"]
+)
+def test_a_file_that_only_sounds_like_ours_stays(tell: Tell, folder: Path, name: str) -> None:
+    file = put(folder, name, "mine")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {}
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".quipu", f".quipu_{22 * 'a'}"])
+def test_a_folder_called_like_a_file_of_ours_stays_and_stops_no_recall(tell: Tell, folder: Path, name: str) -> None:
+    put(folder, "learning/a.md", "one")
+    file = put(folder, f"{name}/keep", "mine")
+    os.utime(file.parent, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    assert file.read_text() == "mine"
+
+
+def test_what_cannot_be_swept_stops_no_recall(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    put(folder, "learning/a.md", "one")
+    old = put(folder, f".quipu_{22 * '2'}", "half")
+    os.utime(old, ns=(10**18, 10**18))
+    monkeypatch.setattr("handlers.notes.scan.os.unlink", denied)
+    assert contents(tell) == {"A": "one"}
+    assert old.exists()
 
 
 def test_a_link_in_the_place_of_the_folder_is_refused_and_not_followed(

@@ -53,6 +53,7 @@ def test_configured_types_follow_and_the_last_word_counts(tmp_path: Path) -> Non
     [
         "{", "[]", '{"memoryTypes": [{"name": ""}]}', '{"memoryTypes": [{"name": "", "description": "x"}]}',
         '{"memoryTypes": [{"name": "..", "description": "x"}]}', '{"memoryTypes": 1}', "\0", "{" * 3000,
+        '{"memoryTypes": [{"name": "Notes.MD", "description": "x"}]}',
         '{"memoryTypes": [{"name": "a\\u0000b", "description": "x"}]}', '{"a": /* }',
     ],
 )  # fmt: skip

@@ -317,12 +317,51 @@ def test_each_project_has_a_folder_of_its_own(
     found = [told("memory_recall", query="database", project=name)["memories"] for name in ("", "blog")]
     assert [[memory["path"] for memory in memories] for memories in found] == [[paths[1], paths[0]], [paths[1]]]
     assert told("memory_forget", filePaths=[paths[1]])["deletedFiles"] == [paths[1]]
-    assert told("memory_remember", **NOTE, filePath="architectural-decision/use-postgresql.md")["filePath"] == paths[0]
+    named = {"filePath": "architectural-decision/use-postgresql.md", "project": "site"}
+    assert told("memory_remember", **NOTE, **named)["filePath"] == paths[0]
     assert refused(call("memory_remember", **NOTE, project="none")) == (
         "invalid", 'Invalid project: "none". Must be one of: site, blog.',
     )  # fmt: skip
     assert not (config.data / "notes").exists()
     kernel.store.close()
+
+
+@pytest.mark.parametrize("given", ["learning/a.md", ".mnemonics/learning/a.md", "qmd://learning/a.md"])
+def test_a_relative_path_never_means_a_file_of_another_project(
+    config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path, given: str
+) -> None:
+    (tmp_path / "web").mkdir()
+    file = put(tmp_path, "blog/.mnemonics/learning/a.md", "mine")
+    roots = os.pathsep.join([str(tmp_path / "web"), str(tmp_path / "blog")])
+    kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": roots}))
+    call = caller(kernel.dispatch)
+    whole = "give the absolute path that memory_recall answers with"
+
+    assert json.loads(call("memory_forget", filePaths=[given, given]).body) == {
+        "success": False, "deletedCount": 0, "deletedFiles": [],
+        "errors": [f"Skipped {given}: could be of any project, {whole}"],
+    }  # fmt: skip
+    assert refused(call("memory_remember", **NOTE, filePath=given)) == (
+        "invalid", f"filePath {given} could be of any project: {whole}, or name the project",
+    )  # fmt: skip
+    assert call("memory_remember", **NOTE, filePath=given, project="web").fault == "not_found"
+    assert file.read_text() == "mine"
+    assert call("memory_remember", **NOTE, filePath=given, project="blog").fault is None
+    kernel.store.close()
+
+
+@pytest.mark.parametrize("path", ["notes.md/a.md", "/".join(32 * "x") + "/a.md"])
+def test_a_memory_that_can_be_written_is_found(tell: Tell, folder: Path, path: str) -> None:
+    file = put(folder, path, "---\nmemory_type: architectural-decision\n---\n\nx\n")
+    assert tell("memory_remember", **NOTE, filePath=path)["filePath"] == str(file)
+    assert [memory["path"] for memory in tell("memory_recall", isAll=True)["memories"]] == [str(file)]
+
+
+def test_a_path_given_twice_is_forgotten_once(tell: Tell, folder: Path) -> None:
+    file = str(put(folder, "learning/a.md", "x"))
+    assert tell("memory_forget", filePaths=[file, file]) == {
+        "success": True, "deletedCount": 1, "deletedFiles": [file],
+    }  # fmt: skip
 
 
 def test_a_project_that_is_not_there_cannot_be_written_to(
@@ -381,6 +420,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("memory_remember", NOTE | {"filePath": "/etc/passwd"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "../../a.md"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "qmd://../a.md"}, OUTSIDE),
+    ("memory_remember", NOTE | {"filePath": "x/" * 33 + "a.md"}, "filePath is not that of a memory: x/x/"),
     ("memory_remember", NOTE | {"filePath": "a\0.md"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "link.md"}, OUTSIDE),
     ("memory_remember", NOTE | {"filePath": "away/outside.md"}, OUTSIDE),

@@ -75,7 +75,7 @@ def test_whatever_is_remembered_comes_back_and_a_yaml_loader_reads_the_same(
         (
             "learning/a.md",
             "---\ncreated: last week\nmemory_type:\n  - odd\ntitle: [odd]\ntags: {a: b}\n---\n\n---\nhr\n---\n",
-            Said("A", "learning", ("{a: b}",), "last week", TIME, "---\nhr\n---"),
+            Said("A", "learning", ("{a: b}",), TIME, TIME, "---\nhr\n---"),
         ),
         (
             "learning/a.md",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.notes.projects import Project, absolute, located, picked, roots, space
+from handlers.notes.projects import Project, absolute, ambiguous, located, picked, roots, space
 from kernel.app import open_kernel
 from kernel.config import Config
 from kernel.errors import Fault
@@ -44,15 +44,26 @@ def test_a_wrong_setting_stops_the_start_and_is_named(tmp_path: Path, given: str
         ("/srv/blog/.mnemonics/a.md", [(BLOG, "a.md")]),
         ("/srv/web/.mnemonics/x/../learning//./a.md", [(WEB, "learning/a.md")]),
         ("/srv/web/.mnemonics", [(WEB, "")]),
-        ("learning/a.md", [(WEB, "learning/a.md"), (BLOG, "learning/a.md")]),
-        (".mnemonics/learning/a.md", [(WEB, "learning/a.md"), (BLOG, "learning/a.md")]),
-        ("./learning/../issue/a.md", [(WEB, "issue/a.md"), (BLOG, "issue/a.md")]),
-        ("qmd://learning/a.md", [(WEB, "learning/a.md"), (BLOG, "learning/a.md")]),
-        ("", [(WEB, ""), (BLOG, "")]),
     ],
 )
-def test_a_path_is_absolute_relative_or_virtual(given: str, found: list[tuple[Project, str]]) -> None:
+def test_an_absolute_path_is_that_of_one_project(given: str, found: list[tuple[Project, str]]) -> None:
     assert located((WEB, BLOG), given) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        ("learning/a.md", "learning/a.md"),
+        (".mnemonics/learning/a.md", "learning/a.md"),
+        ("./learning/../issue/a.md", "issue/a.md"),
+        ("qmd://learning/a.md", "learning/a.md"),
+        ("", ""),
+    ],
+)
+def test_a_relative_or_virtual_path_needs_one_project(given: str, path: str) -> None:
+    assert located((WEB,), given) == [(WEB, path)]
+    assert located((WEB, BLOG), given) == []
+    assert [ambiguous((WEB,), given), ambiguous((WEB, BLOG), given)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +75,7 @@ def test_a_path_is_absolute_relative_or_virtual(given: str, found: list[tuple[Pr
     ],
 )  # fmt: skip
 def test_a_path_that_leads_elsewhere_means_nothing(given: str) -> None:
-    assert located((WEB, BLOG), given) == []
+    assert located((WEB, BLOG), given) == located((WEB,), given) == []
 
 
 def test_a_root_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:

@@ -10,6 +10,9 @@ from handlers.notes.folders import Stamp
 from handlers.notes.scan import Scan, is_memory, scan, sweep
 from tests.handlers.notes.conftest import put
 
+DEEP = "/".join(33 * "x")
+ONE, TWO = f".quipu_{22 * '1'}", f".quipu_{22 * '2'}"
+
 
 def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
     folder = tmp_path / ".mnemonics"
@@ -21,6 +24,9 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
         "learning/index.md",
         "learning/log.md",
         "日本/語 x.md",
+        "notes.md/d.md",
+        "log.a.md/deep.md/e.md",
+        "/".join(32 * "x") + "/f.md",
     ]
     for path in paths:
         put(folder, path, path)
@@ -37,7 +43,12 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
     seen = (folder / "a.md").stat()
     assert found.stamps["a.md"] == Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
     assert [is_memory(path) for path in paths] == [True] * len(paths)
-    assert not any(map(is_memory, ("index.md", "log.1.md", ".git/x.md", "a/.x.md", "a/x.txt", "SCHEMA.md", "")))
+    assert not any(
+        map(
+            is_memory,
+            ("index.md", "log.1.md", ".git/x.md", "a/.x.md", "a/x.txt", "SCHEMA.md", "", f"{DEEP}/a.md", ".md/a.md"),
+        )
+    )
 
 
 def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +59,8 @@ def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatc
     (folder / "link.md").symlink_to("ok.md")
     (folder / "away").symlink_to(tmp_path)
     (folder / "broken").symlink_to("nowhere")
-    (folder / "dir.md").mkdir()
+    (folder / ".md").mkdir()
+    put(folder, f"{DEEP}/a.md", "x")
     os.mkfifo(folder / "pipe.md")
     with (Path(os.fsdecode(bytes(folder) + b"/\xff.md"))).open("w"):
         pass
@@ -57,18 +69,19 @@ def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatc
     assert found is not None
     assert list(found.stamps) == ["ok.md"]
     assert sorted(found.odd) == [
+        (".md", "not a file"),
         ("away", "a link, which is not followed"),
         ("broken", "a link, which is not followed"),
-        ("dir.md", "not a file"),
         ("large.md", "larger than 1 MB"),
         ("link.md", "a link, which is not followed"),
         ("pipe.md", "not a file"),
+        (DEEP, "more than 32 folders deep"),
         ("\udcff.md", "a name that is not UTF-8"),
     ]
 
 
 def test_a_project_without_memories_is_empty_and_one_that_is_not_there_is_none(tmp_path: Path) -> None:
-    assert scan(tmp_path) == Scan({}, [], {})
+    assert scan(tmp_path) == Scan({}, [], {}, [])
     assert scan(tmp_path / "missing") is None
 
 
@@ -80,12 +93,12 @@ def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_killed_writes_left_is_told_and_swept(tmp_path: Path) -> None:
-    left = [put(tmp_path / ".mnemonics", path, "half") for path in (".quipu_1", "learning/deep/.quipu_2")]
+    left = [put(tmp_path / ".mnemonics", path, "half") for path in (ONE, f"learning/deep/{TWO}")]
     found = scan(tmp_path)
     assert found is not None
     assert found.left == {
-        ".quipu_1": left[0].stat().st_mtime_ns,
-        "learning/deep/.quipu_2": left[1].stat().st_mtime_ns,
+        ONE: left[0].stat().st_mtime_ns,
+        f"learning/deep/{TWO}": left[1].stat().st_mtime_ns,
     }
     for path in found.left:
         sweep(tmp_path, path)

@@ -1,12 +1,20 @@
 """Lint finds what went wrong in files that people edit, and nothing where nothing did."""
 
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
 from tests.conftest import Call, Clock
 from tests.handlers.notes.conftest import Tell, put
+from tests.handlers.test_paths import everything
 
 HEAD = "---\nmemory_type: {}\ncreated: 2026-01-01\nmodified: 2026-01-01\n---\n\n"
 SOUND = {"success": True, "summary": {"totalMemories": 0, "issuesFound": 0, "healthScore": 100}, "issues": []}
@@ -72,10 +80,81 @@ def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock,
     assert all(issue["message"] and issue["suggestion"] for issue in answer["issues"])
 
 
+@pytest.mark.parametrize("time", ["2026-02-30T10:00:00Z", "soonZ", "yesterday", "0001-01-01T00:00:00+14:00", "[a]"])
+def test_a_time_that_is_none_is_told_and_the_time_of_the_file_stands_for_it(
+    tell: Tell, clock: Clock, folder: Path, time: str
+) -> None:
+    file = put(folder, "learning/a.md", f"---\nmemory_type: learning\ncreated: {time}\nmodified: {time}\n---\n\nx\n")
+    moment = 1_767_323_045_678 * 10**6
+    os.utime(file, ns=(moment, moment))
+    answer = tell("memory_lint")
+
+    assert answer["issues"] == [
+        {
+            "type": "invalid-time",
+            "severity": "warning",
+            "file": "learning/a.md",
+            "message": "What stands for created and modified is no time",
+            "suggestion": "Write it as 2026-01-31T10:00:00Z",
+        }
+    ]
+    (memory,) = tell("memory_recall", isAll=True)["memories"]
+    assert [memory["created"], memory["modified"]] == ["2026-01-02T03:04:05.678Z"] * 2
+
+
 def test_lint_sees_what_was_changed_by_hand_and_changes_nothing(tell: Tell, unchanged: Call, folder: Path) -> None:
     put(folder, "learning/a.md", "x")
     assert tell("memory_lint")["summary"]["totalMemories"] == 1
     assert unchanged("memory_lint").fault is None
+
+
+@pytest.fixture
+def several(config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path) -> Iterator[tuple[Kernel, Call]]:
+    """Two projects, `web` and `blog`, with a memory each that was recalled once."""
+    for name in ("web", "blog"):
+        put(tmp_path, f"{name}/.mnemonics/learning/{name}.md", HEAD.format("learning") + "salt\n")
+    roots = os.pathsep.join([str(tmp_path / "web"), str(tmp_path / "blog")])
+    kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": roots}))
+    call = caller(kernel.dispatch)
+    assert call("memory_recall", isAll=True).fault is None
+    yield kernel, call
+    kernel.store.close()
+
+
+def test_a_project_that_cannot_be_looked_at_stops_no_other(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+    kernel, call = several
+    rows = everything(kernel)
+    (tmp_path / "web" / ".mnemonics").rename(tmp_path / "away")
+    (tmp_path / "web" / ".mnemonics").symlink_to(tmp_path / "away")
+    message = f"{tmp_path / 'web' / '.mnemonics'} is a link, or leads through one, or is no file."
+
+    assert msgspec.json.decode(call("memory_recall", isAll=True).body)["count"] == 2
+    assert everything(kernel) == rows
+    put(tmp_path, "blog/.mnemonics/learning/new.md", HEAD.format("learning") + "raven\n")
+    for arguments in ({"project": "blog"}, {}):
+        reply = call("memory_recall", query="raven", type="search", **arguments)
+        assert msgspec.json.decode(reply.body)["count"] == 1
+    assert call("memory_recall", isAll=True, project="web").fault == "blocked"
+    reply = call("memory_sync")
+    assert (reply.fault, reply.body.decode()) == ("blocked", message)
+    lint = msgspec.json.decode(call("memory_lint").body)
+    assert {"type": "unreadable", "file": str(tmp_path / "web"), "message": message}.items() <= lint["issues"][
+        0
+    ].items()
+    assert lint["summary"]["totalMemories"] == 3
+
+
+def test_a_project_whose_types_cannot_be_read_stops_no_other(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+    _, call = several
+    put(tmp_path, "web/.opencode/opencode-historian.json", "{")
+    put(tmp_path, "blog/.opencode/opencode-historian.json", '{"memoryTypes": [{"name": "x", "description": "X"}]}')
+
+    assert call("memory_list_types").body.count(b'"name":"x"') == 1
+    assert call("memory_remember", title="t", content="c", memoryType="x", project="blog").fault is None
+    assert call("memory_remember", title="t", content="c", memoryType="x", project="web").fault == "invalid"
+    (issue, *_) = msgspec.json.decode(call("memory_lint").body)["issues"]
+    assert (issue["type"], issue["file"]) == ("unreadable", str(tmp_path / "web"))
+    assert issue["message"].startswith("Cannot read the types of opencode-historian.json: ")
 
 
 @pytest.mark.parametrize("piece", ["[[", "```\n", "`", "[[a", "~~~\n", "]]"])
