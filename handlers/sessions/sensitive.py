@@ -61,10 +61,12 @@ def _breaks(rule: Rule, text: str) -> bool:
     return any(rule.check(match) for match in pattern.finditer(text))
 
 
-@cache
-def _compiled(pattern: str, fold: bool) -> re.Pattern[str]:
-    """Compiled at first use: most servers never meet most kinds of secrets, and every start would pay for all."""
+def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
     return re.compile(pattern, re.I if fold else 0)
+
+
+# Compiled at first use: most servers never meet most kinds of secrets, and every start would pay for all.
+_compiled = cache(_compile)
 
 
 def _random(value: str) -> bool:
