@@ -36,8 +36,9 @@ _SECRETS = re.compile(
 )
 _NAMED = re.compile(
     r"""(?ix) (
-        (?<![\w-])[\w-]*(?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)
-            s?\b ["']? \s* (?:[:=]+>? | -{1,2}> | → | \b(?:is|was)\b (?:\s*[:=]+)?) \s*
+        (?<![\w-])[\w-]*
+            (?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)s?\b
+            ["']? \s* (?:[:=]+>? | -{1,2}> | → | \b(?:is|was)\b (?:\s*[:=]+)?) \s*
         | (?<![\w-])(?:[\w-]*[_-])?(?:pass|passcode|auth)\b ["']? \s* (?:[:=]+>? | -{1,2}> | →) \s*
         | \bmy\s+(?:passw(?:or)?d|passphrase|pwd|passcode)\s+ (?=["']?[^\s"'\d]*\d)
         | (?<!\S)(?:-u|--user)\s+[^\s:]+:

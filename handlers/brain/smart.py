@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from handlers.brain import keep
 from handlers.brain.ground import column, databases, moment, space
-from handlers.brain.guard import protect, unreplaced
+from handlers.brain.guard import protect
 from handlers.brain.keep import Draft, Successor
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.shapes import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
@@ -21,6 +21,7 @@ from kernel.tools import Hints, Tool, read, write
 
 NEAREST = 5
 OVERLAP = 0.5
+_NO_MEMORY = ("ent_", "note_", "lnk_")
 _CHOICES = (
     "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
     "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
@@ -144,7 +145,6 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     wrong = _wrong(tx, request)
     if wrong is not None:
         protect(wrong, "correct")
-        unreplaced(wrong)
     tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = keep.fresh(
         tx, request.correct_content, request.category or "correction", importance=5, tags=tags,
@@ -163,6 +163,8 @@ def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str
     when; with as_of also what it said at that moment.
     """
     at = moment("as_of", request.as_of)
+    if request.memory_id.startswith(_NO_MEMORY):
+        return f"No history found for memory '{request.memory_id}'"
     for db in databases(tx):
         events = history.read(tx, space(tx, db), request.memory_id)
         if events:
@@ -175,8 +177,13 @@ def near(tx: Tx, db: str, content: str) -> list[Similar]:
 
     By meaning where the distance is below the setting; by words, where more than half of them are shared, only what has
     no embedding to compare: facts of one kind share most words, and what meaning tells apart words would mix up again.
+
+    A text without any word, such as `!!!`, is in neither: only what says exactly the same is like it.
     """
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=NEAREST)
+    if not hits:
+        same = tx.all("brain.smart.same", Memory, db=db, content=content, limit=NEAREST)
+        return [Similar(**asdict(row), distance=0.0, similarity=1.0) for row in same]
     closest = [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
     closest.sort(key=lambda hit: (hit.distance, hit.doc))
     if closest:

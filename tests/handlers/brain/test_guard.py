@@ -156,7 +156,7 @@ def test_what_is_no_json_marks_nothing(text: str) -> None:
     assert marked(text) is False
 
 
-def test_what_was_replaced_cannot_be_replaced_again_until_it_is_active(told: Told, refused: Told, clock: Clock) -> None:
+def test_what_was_replaced_cannot_be_superseded_until_it_is_active(told: Told, refused: Told, clock: Clock) -> None:
     for number in (1, 2):
         told("save_memory", db="core", content=f"Port {number}", category="fact")
     told("supersede_memory", db="core", old_id="mem_1", new_content="Port 443")
@@ -168,7 +168,6 @@ def test_what_was_replaced_cannot_be_replaced_again_until_it_is_active(told: Tol
     for key, successor in successors.items():
         said = ("conflict", f"Error: Memory '{key}' is already superseded by '{successor}'")
         assert refused("supersede_memory", db="core", old_id=key, new_content="Port 80") == said
-        assert refused("handle_correction", db="core", wrong_memory_id=key, correct_content="Port 80") == said
 
     told("update_memory", db="core", id="mem_1", status="active")
     said = told("supersede_memory", db="core", old_id="mem_1", new_content="Port 80")

@@ -144,8 +144,8 @@ def test_a_history_with_gaps_tells_what_a_memory_said_at_any_time_all_the_same(
     db.execute("DELETE FROM memory_history WHERE id = 'mhist_1'")
     db.execute("UPDATE memories SET content = 'It is in Paris', updated_at = '2025-03-04 10:00:00' WHERE id = 'mem_a'")
     db.execute(
-        "INSERT INTO memory_history VALUES ('mhist_4', 'core', 'mem_c', 'superseded', 'The staging server is in Dublin',"
-        " NULL, 'moved', '2025-03-02 10:00:00')"
+        "INSERT INTO memory_history VALUES ('mhist_4', 'core', 'mem_c', 'superseded',"
+        " 'The staging server is in Dublin', NULL, 'moved', '2025-03-02 10:00:00')"
     )
     db.close()
 

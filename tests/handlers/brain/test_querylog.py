@@ -110,7 +110,8 @@ def test_keys_tokens_and_passwords_are_not_kept(query: str, kept: str) -> None:
 @pytest.mark.parametrize(
     "unit",
     ["a-", "-", "a", "A1", "eyJabcdefghij-", "-eyJ", "password-", "password ", "password: ", "password is ", 'pwd "',
-     "my password ", "my ", "my password a", "pass_", "pass-", "pass: ", "secret key ", "password -", "→", "api key", "://", "://a:", "@", "://a:b@", "-u ", "-u a", "=", "->", "-----BEGIN ",
+     "my password ", "my ", "my password a", "pass_", "pass-", "pass: ", "secret key ", "password -", "→",
+     "api key", "://", "://a:", "@", "://a:b@", "-u ", "-u a", "=", "->", "-----BEGIN ",
      "-----BEGIN A PRIVATE KEY-----", "sk-", "bearer ", " ", "\n", "0", "ya29."],
 )  # fmt: skip
 def test_what_repeats_itself_at_length_is_read_in_one_go(unit: str) -> None:

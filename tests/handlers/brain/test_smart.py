@@ -70,6 +70,33 @@ def test_the_same_again_has_the_distance_zero(told: Told, home: dict[str, Any]) 
     assert (similar["distance"], similar["similarity"]) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("content", ["!!!", "\U0001f389", "\u2192 \u2192"])
+def test_a_text_without_words_is_known_when_it_is_exactly_the_same(told: Told, content: str) -> None:
+    for other in ("...", "The user lives in Lyon.", f"{content} a party in Lyon"):
+        told("save_memory", db="core", content=other, category="fact")
+    saved = told("save_memory", db="core", content=content, category="fact")
+    told("save_memory", db="dnd", content=content, category="fact")
+
+    said = told("smart_save_memory", db="core", content=content, category="fact")
+
+    assert said["action"] == "needs_decision"
+    assert said["similar"] == [{**saved, "distance": 0.0, "similarity": 1.0}]
+    assert told("smart_save_memory", db="core", content="?!?", category="fact")["action"] == "added"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("create_entity", {"name": "Falcon", "type": "project"}),
+        ("save_note", {"title": "Falcon", "content": "A bird"}),
+    ],
+)
+def test_the_history_is_of_memories_alone(told: Told, name: str, arguments: dict[str, Any]) -> None:
+    key = told(name, db="core", **arguments)["id"]
+
+    assert told("get_memory_history", memory_id=key) == f"No history found for memory '{key}'"
+
+
 def test_a_forced_save_does_not_look(told: Told, home: dict[str, Any]) -> None:
     said = told("smart_save_memory", db="core", content=HOME, category="fact", force_add=True)
 
