@@ -37,7 +37,8 @@ def script(dialect: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "last"), [("scopes", LAST), ("scopes", "anyio.run(main, by_json)"), ("brain", ""), ("sessions", "")]
+    ("dialect", "last"),
+    [("scopes", LAST), ("scopes", "anyio.run(main, by_json)"), ("brain", ""), ("notes", ""), ("sessions", "")],
 )
 def test_the_program_of_a_dialect_prints_what_it_promises(
     server: Server, elsewhere: Server, dialect: str, last: str

@@ -182,7 +182,7 @@ def test_health_tells_what_is_in_force(tmp_path: Path) -> None:
         "ENABLE_VEC": "0",
         "TOP_K": "5",
         "TOP_P": "1",
-        "WORKSPACE": "/work/space",
+        "WORKSPACE": "/home/ada/space",
         "SUMMARY_MODEL": "/no/such.gguf",
     }
     with opened(tmp_path, **settings) as (kernel, ask):
@@ -197,6 +197,6 @@ def test_health_tells_what_is_in_force(tmp_path: Path) -> None:
                 "enabled": False, "model": "/no/such.gguf", "ctx": 2048, "threads": 4, "max_tokens": 200,
                 "temperature": 0.2, "auto_install": False,
             },
-            "log_level": "INFO", "log_file": None, "workspace": "/work/space",
+            "log_level": "INFO", "log_file": None, "workspace": "/home/ada/space",
         }  # fmt: skip
         assert model == ask("diagnostics")["model"]
