@@ -93,11 +93,10 @@ class DirectProtocol(JoinedProtocol):
 
     def on_headers_complete(self) -> None:
         """Keeps the request back if it may be answered here."""
+        self._received = b""
         self._target = self.hot.get(self.url)
         if self._target is None or not self._is_plain():
             self._hand_over()
-        else:
-            self._received = b""
 
     def on_body(self, body: bytes) -> None:
         """Collects the body."""
@@ -170,7 +169,7 @@ class DirectProtocol(JoinedProtocol):
         if call.disconnected or self.whole.is_closing():
             return
         closing = not call.keep_alive or _CLOSING in answer.extra
-        extra = answer.extra if call.keep_alive or _CLOSING in answer.extra else (*answer.extra, _CLOSING)
+        extra = (*answer.extra, _CLOSING) if closing and _CLOSING not in answer.extra else answer.extra
         self.whole.write(self._head(answer, extra) + answer.body)
         if closing:
             self.whole.close()

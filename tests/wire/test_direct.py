@@ -149,6 +149,21 @@ def test_requests_sent_at_once_are_answered_in_order_whatever_way_they_go(line: 
     assert [json.loads(line.answer()[1])["id"] for _ in sent] == list(range(40))
 
 
+@pytest.mark.parametrize("first", [ECHO, KEEP], ids=["at once", "waiting"])
+def test_what_follows_an_answer_given_at_once_has_a_body_of_its_own(line: Line, first: dict[str, Any]) -> None:
+    body, headers = legacy("tools/call", 2, **ECHO)
+    line.send(raw(legacy("tools/call", 1, **first)))
+    assert json.loads(line.answer()[1])["id"] == 1
+    line.send(raw((body, [*headers, ("connection", "close")])))
+    assert json.loads(line.answer()[1])["id"] == 2
+
+
+def test_a_call_that_waits_keeps_its_body_from_those_behind_it(line: Line) -> None:
+    sent = [legacy("tools/call", number, **KEEP) for number in range(20)]
+    line.send(b"".join(raw(one) for one in sent))
+    assert [json.loads(line.answer()[1])["id"] for _ in sent] == list(range(20))
+
+
 def test_a_body_past_the_limit_is_refused_and_one_at_the_limit_is_read(server: Served) -> None:
     body = json.dumps(legacy("ping")[0]).encode()
     for size, status in ((LIMITS.body, b"200"), (LIMITS.body + 1, b"413")):
