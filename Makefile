@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras check lint cover bench conformance lock
+.PHONY: help run test test-full test-extras check lint cover bench quality conformance lock
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -41,6 +41,9 @@ cover: .venv/.ok ## run the tests and report what they did not reach
 
 bench: .venv/.ok ## run the benchmarks under loadtests/
 	@for file in loadtests/bench_*.py; do $(VENV)/python -m "$$(echo "$${file%.py}" | tr / .)" $(ARGS) || exit 1; done
+
+quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
+	@$(VENV)/python -m loadtests.quality $(ARGS)
 
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)

@@ -11,14 +11,22 @@ from kernel.store import Tx
 from kernel.text import one_line, utc_time
 from kernel.tools import Dialect, Hints, Reply, Tool, read
 
-TEXT_WEIGHT = 0.6
-MEANING_WEIGHT = 0.4
 BYTES_PER_TOKEN = 4
 _LINE = 160
 _CANDIDATES = 50
 _FILTERED_CANDIDATES = 400
 
 Detail = Literal["line", "text"]
+
+
+Weight = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Weights(Struct, forbid_unknown_fields=True, frozen=True):
+    """What each signal counts, from 0 to 1; what is left out counts as usual, and 0 is not asked at all."""
+
+    words: Annotated[Weight, Meta(description="Words in common")] = 0.6
+    meaning: Annotated[Weight, Meta(description="Nearness in meaning")] = 0.4
 
 
 class Recall(Struct, forbid_unknown_fields=True):
@@ -41,6 +49,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     detail: Annotated[
         Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
     ] = "line"
+    weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
 
@@ -100,7 +109,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         return _within_budget(_by_id(tx, request.ids), [], "text", request.max_tokens)
     hits = _search(tx, request)
-    ranked = index.fuse(hits, TEXT_WEIGHT, MEANING_WEIGHT)
+    ranked = index.fuse(hits, request.weights.words, request.weights.meaning)
     scored = _filtered(tx, ranked if _filters(request) else ranked[: request.limit], request)
     signals = [name for name, ran in (("words", _ran(hits, 3)), ("meaning", _ran(hits, 5))) if ran]
     return _within_budget(scored[: request.limit], signals, request.detail, request.max_tokens)
@@ -132,7 +141,10 @@ def _search(tx: Tx, request: Recall) -> list[index.Hit]:
     within = None
     if request.spaces or request.dialects or request.scope is not None:
         within = index.places_of(tx, request.spaces or None, request.dialects or None, request.scope)
-    return index.search(tx, request.query, within=within, limit=limit)
+    wanted = request.weights
+    return index.search(
+        tx, request.query, within=within, limit=limit, lexical=wanted.words > 0, semantic=wanted.meaning > 0
+    )
 
 
 def _filtered(tx: Tx, ranked: list[tuple[float, index.Hit]], request: Recall) -> list[_Scored]:
