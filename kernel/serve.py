@@ -1,9 +1,12 @@
 """Runs the server: HTTP on a socket, or MCP over standard input and output."""
 
+import asyncio
 import gc
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from typing import Any
@@ -11,11 +14,12 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from kernel import app, upkeep
+from kernel import activation, app, upkeep
 from kernel.app import Kernel
 from kernel.config import VERSION, Config
 from kernel.direct import Direct, protocol
 from kernel.dispatch import guard
+from kernel.idle import Idle
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import Endpoint
 from kernel.rest import Ready, Tools, routes
@@ -28,22 +32,37 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 75
+_LAST_REQUESTS_SECONDS = 0.2
 _GARBAGE = (50_000, 20, 100)
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that reads the model and completes the index only once it listens."""
+    """Uvicorn that reads the model and completes the index only once it listens, and may end when it has been idle."""
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None], idle_exit: float = 0) -> None:
         super().__init__(config)
         self._listening = listening
+        self._idle = Idle(idle_exit, self.server_state, time.monotonic) if idle_exit else None
 
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then leaves the rest to a thread beside the first calls."""
         await super().startup(sockets)
         if self.started:
-            sys.stderr.write(f"quipu {VERSION} listens on http://{self.config.host}:{self.config.port}/mcp\n")
+            where = "the socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
+            sys.stderr.write(f"quipu {VERSION} listens on {where}\n")
         threading.Thread(target=self._listening, name="quipu-warm", daemon=True).start()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end: after a signal, or after the time without requests."""
+        return await super().on_tick(counter) or (self._idle is not None and self._idle.over())
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Ends; whoever connects to a socket that was given, and so outlives us, is answered by us or by the next."""
+        if sockets:
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(_LAST_REQUESTS_SECONDS)
+        await super().shutdown(sockets)
 
 
 class Application:
@@ -88,16 +107,17 @@ def ready(kernel: Kernel) -> Ready | None:
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
+    given = activation.given(config.environment, os.getpid())
     kernel = app.open_kernel(config)
     stopping = threading.Event()
-    server = Server(_settings(config, Application(kernel)), partial(_warm, kernel, stopping))
+    server = Server(_settings(config, Application(kernel)), partial(_warm, kernel, stopping), config.idle_exit)
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     try:
-        server.run()
+        server.run(given or None)
     finally:
         stopping.set()
         kernel.store.close()
