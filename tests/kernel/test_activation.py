@@ -75,7 +75,7 @@ def test_servers_go_when_told_or_idle_and_no_request_is_lost_between_them(tmp_pa
             end(second)
     assert len(answers) > 10
     assert set(answers) == {200}
-    assert log.read_text().count("listens on the socket it was given") == 2
+    assert log.read_text().count("listens on a socket it was given") == 2
     for client in clients:
         client.close()
 
