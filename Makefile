@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras check lint cover bench quality conformance lock
+.PHONY: help run test test-full test-extras faults check lint cover bench quality conformance lock
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -24,6 +24,13 @@ test-full: .venv/.ok .venv-v1/.ok ## all tests, long fuzz and kill -9 rounds, li
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
+
+# How long `make faults` goes on with what a test does shorter; each can be set from outside.
+FUZZ_REQUESTS ?= 200000
+KILL_ROUNDS ?= 200
+
+faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 
