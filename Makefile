@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras check lint cover bench conformance lock
+.PHONY: help run test test-full test-extras faults check lint cover bench quality conformance lock
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -25,6 +25,13 @@ test-full: .venv/.ok .venv-v1/.ok ## all tests, long fuzz and kill -9 rounds, li
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
 
+# How long `make faults` goes on with what a test does shorter; each can be set from outside.
+FUZZ_REQUESTS ?= 200000
+KILL_ROUNDS ?= 200
+
+faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+
 check: lint test ## format, lint, types, import rules, tests
 
 lint: .venv/.ok .venv-node/.ok
@@ -41,6 +48,9 @@ cover: .venv/.ok ## run the tests and report what they did not reach
 
 bench: .venv/.ok ## run the benchmarks under loadtests/
 	@for file in loadtests/bench_*.py; do $(VENV)/python -m "$$(echo "$${file%.py}" | tr / .)" $(ARGS) || exit 1; done
+
+quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
+	@$(VENV)/python -m loadtests.quality $(ARGS)
 
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)

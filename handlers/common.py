@@ -12,8 +12,6 @@ from kernel.store import Tx
 from kernel.text import one_line, utc_time
 from kernel.tools import Dialect, Hints, Reply, Tool, read
 
-TEXT_WEIGHT = 0.6
-MEANING_WEIGHT = 0.4
 BYTES_PER_TOKEN = 4
 _LINE = 160
 _CANDIDATES = 50
@@ -22,6 +20,16 @@ _WIDER = 8
 _WIDEST = 3200
 
 Detail = Literal["line", "text"]
+
+
+Weight = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Weights(Struct, forbid_unknown_fields=True, frozen=True):
+    """What each signal counts, from 0 to 1; what is left out counts as usual, and 0 is not asked at all."""
+
+    words: Annotated[Weight, Meta(description="Words in common")] = 0.6
+    meaning: Annotated[Weight, Meta(description="Nearness in meaning")] = 0.4
 
 
 class Recall(Struct, forbid_unknown_fields=True):
@@ -44,6 +52,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     detail: Annotated[
         Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
     ] = "line"
+    weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
     cursor: Annotated[
@@ -148,7 +157,7 @@ def _filters(request: Recall) -> bool:
 def _question(request: Recall) -> str:
     """All that decides which memories are found and in what order."""
     asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
-    return msgspec.json.encode((*asked, request.after, request.before)).decode()
+    return msgspec.json.encode((*asked, request.after, request.before, request.weights)).decode()
 
 
 def _ranked(tx: Tx, request: Recall, shown: Shown | None) -> tuple[list[index.Hit], list[_Scored]]:
@@ -156,13 +165,15 @@ def _ranked(tx: Tx, request: Recall, shown: Shown | None) -> tuple[list[index.Hi
     within = None
     if request.spaces or request.dialects or request.scope is not None:
         within = index.places_of(tx, request.spaces or None, request.dialects or None, request.scope)
-    wanted = request.limit + 1
+    wanted, weights = request.limit + 1, request.weights
     before = len(shown.marks) if shown else 0
     some = shown is not None or _filters(request)
     width = max(_FILTERED_CANDIDATES if _filters(request) else _CANDIDATES, before + wanted)
     while True:
-        hits = index.search(tx, request.query, within=within, limit=width)
-        fused = index.fuse(hits, TEXT_WEIGHT, MEANING_WEIGHT)
+        hits = index.search(
+            tx, request.query, within=within, limit=width, lexical=weights.words > 0, semantic=weights.meaning > 0
+        )
+        fused = index.fuse(hits, weights.words, weights.meaning)
         scored = _filtered(tx, fused if some else fused[:wanted], request)
         if shown:
             scored = [item for item in scored if _follows(item.document, shown)]

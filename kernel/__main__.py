@@ -1,4 +1,4 @@
-"""The command line: serve, stdio, check, backup, reindex, import, tools, health."""
+"""The command line: serve, stdio, check, backup, reindex, import, tools, key, health."""
 
 import argparse
 import logging
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernel import config
 from kernel.errors import Fault
+from kernel.rights import MAIN, Right
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,9 +35,26 @@ def parser() -> argparse.ArgumentParser:
     bring.add_argument("--password-env", metavar="NAME", help="variable that holds the password of encrypted files")
     tools = commands.add_parser("tools", help="list the tools of every dialect")
     tools.add_argument("--tokens", action="store_true", help="what each tool list costs a model's context")
+    _key_parsers(commands.add_parser("key", help="make, list and take back the keys that callers need"))
     health = commands.add_parser("health", help="ask a running server whether it is healthy")
+    health.add_argument("--host", help="address it listens on (HOST, 127.0.0.1)")
     health.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
     return top
+
+
+def _key_parsers(key: argparse.ArgumentParser) -> None:
+    actions = key.add_subparsers(dest="key", required=True)
+    data = argparse.ArgumentParser(add_help=False)
+    data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
+    create = actions.add_parser("create", parents=[data], help="make a key and print it, this once")
+    create.add_argument("--tenant", default=MAIN, help=f"whose memories it opens ({MAIN})")
+    create.add_argument("--scope", choices=[right.name for right in Right], required=True, help="what it allows")
+    create.add_argument("--dialect", action="append", default=[], help="reach this dialect alone; may be repeated")
+    create.add_argument("--expires", metavar="WHEN", help="90d, 12h, 30m or an ISO 8601 time; never if left out")
+    create.add_argument("--name", default="", help="what the list shall call it")
+    actions.add_parser("list", parents=[data], help="show every key without its secret")
+    revoke = actions.add_parser("revoke", parents=[data], help="take a key back, within a second")
+    revoke.add_argument("id", help="the id of the key, as the list shows it")
 
 
 def settings(arguments: argparse.Namespace) -> config.Config:
@@ -70,6 +88,11 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
         from kernel import serve
 
         return serve.stdio(chosen, tuple(arguments.dialect))
+    if arguments.command == "health":
+        from kernel import health
+
+        health.ask(chosen.host, chosen.port)
+        return 0
     from kernel import commands
 
     return commands.run(arguments, chosen)

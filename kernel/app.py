@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers import brain, common, notes, paths, scopes, sessions
+from handlers import brain, common, notes, paths, rights, scopes, sessions
 from kernel import sql
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
 from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
+from kernel.folders import private
 from kernel.index import Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
@@ -20,6 +21,7 @@ from kernel.store import Connection, Tx
 from kernel.tools import Dialect
 from kernel.world import Origin, World
 
+ACROSS = rights.ACROSS
 DIALECTS: tuple[Dialect, ...] = (
     paths.DIALECT,
     scopes.DIALECT,
@@ -90,7 +92,7 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
 def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     """Makes the data directory and the file, private to the user, and migrates; the seal key and the schema."""
     try:
-        config.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private(config.data)
         config.file.touch(mode=0o600, exist_ok=True)
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None

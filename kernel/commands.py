@@ -1,7 +1,6 @@
 """The commands that are not servers: each prints what it did and returns an exit status."""
 
 import argparse
-import http.client
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -9,24 +8,26 @@ from typing import Any
 
 import msgspec
 
-from kernel import app, upkeep
+from kernel import app, folders, keys, upkeep
 from kernel.config import Config
 from kernel.dispatch import guard
 from kernel.errors import Fault
+from kernel.ids import utc_now
 from kernel.schema import input_schema, output_schema
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect, Imported
 from kernel.world import Origin, World
 
 _BYTES_PER_TOKEN = 4
+_LONGEST_NAME = 64
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Runs the command that was asked for."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens)
-    if arguments.command == "health":
-        return health(config.port)
+    if arguments.command == "key":
+        return _KEYS[arguments.key](arguments, config)
     shared = app.shared_by(config)
     app.prepare(config, shared)
     if arguments.command == "import":
@@ -90,18 +91,53 @@ def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], 
         db.close()
 
 
-def health(port: int) -> int:
-    """0 if the server on this machine's `port` answers /healthz."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
-    except OSError as error:
-        print(f"quipu: no answer on port {port}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    finally:
-        connection.close()
-    return 0 if status == 200 else 1
+def make_key(arguments: argparse.Namespace, config: Config) -> int:
+    """Prints a new key, once, and beside it what it opens."""
+    for name in arguments.dialect:
+        if name in app.ACROSS:
+            raise Fault("invalid", f"{name} reads every dialect: a key for it is one without --dialect")
+    app.chosen(tuple(arguments.dialect))
+    now = utc_now()
+    end = keys.expiry(arguments.expires, now) if arguments.expires else ""
+    wanted = keys.Key(
+        "", arguments.scope, now, tenant=folders.tenant(arguments.tenant), name=_line(arguments.name),
+        dialects=tuple(sorted(set(arguments.dialect))), expires=end,
+    )  # fmt: skip
+    made, secret = keys.create(config.data, wanted)
+    print(f"{_told(made, now)}\nIt is shown this once:", file=sys.stderr)
+    print(secret)
+    return 0
+
+
+def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
+    """Prints every key ever made, without what would let anybody use it."""
+    now = utc_now()
+    for key in keys.read(config.data):
+        print(_told(key, now))
+    return 0
+
+
+def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
+    """Takes a key back; a running server knows within a second."""
+    now = utc_now()
+    print(_told(keys.revoke(config.data, arguments.id, now), now))
+    return 0
+
+
+_KEYS = {"create": make_key, "list": list_keys, "revoke": revoke_key}
+
+
+def _told(key: keys.Key, now: str) -> str:
+    reach = ",".join(key.dialects) or "all dialects"
+    end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
+    words = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {reach}  created {key.created}  {end}"
+    return f"{words}  {key.name}" if key.name else words
+
+
+def _line(name: str) -> str:
+    if len(name) > _LONGEST_NAME or not name.isprintable():
+        raise Fault("invalid", f"A key has a name of at most {_LONGEST_NAME} printable characters")
+    return name
 
 
 def _sure(work: Callable[..., Any], *args: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from kernel.dispatch import guard
 from kernel.errors import Fault
 from kernel.joined import JoinedProtocol
 
@@ -33,7 +32,8 @@ class Begun(NamedTuple):
 
 
 Done = Callable[[Answer], None]
-Direct = Callable[[Sequence[Header], bytes, Done], Answer | Begun | None]
+# A Fault is a bug that was caught: nothing may be raised here.
+Direct = Callable[[Sequence[Header], bytes, Done], Answer | Begun | Fault | None]
 _CLOSING = (b"connection", b"close")
 _BROKEN = Answer(500, b"Internal Server Error", (_CLOSING,), b"text/plain")
 
@@ -112,7 +112,7 @@ class DirectProtocol(JoinedProtocol):
             super().on_message_complete()
             return
         call = _Call()
-        found = guard(target, self.headers, self._received, partial(self._finish, call))
+        found = target(self.headers, self._received, partial(self._finish, call))
         if found is None:
             self._hand_over()
             super().on_message_complete()

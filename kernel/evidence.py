@@ -74,9 +74,17 @@ class Near(NamedTuple):
     similarity: float
 
 
-class _Ranked(NamedTuple):
+class Ranked(NamedTuple):
+    """One document that holds words of the query: `rank` is its BM25, larger is better."""
+
     doc: int
     rank: float
+
+
+class _Placed(NamedTuple):
+    doc: int
+    rank: float
+    place: int
 
 
 class _Count(NamedTuple):
@@ -109,27 +117,49 @@ def hit_of(row: Near, rank: float | None) -> Hit:
     return Hit(row.doc, row.space, row.key, rank, distance, row.similarity)
 
 
-def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> list[_Ranked]:
-    """The documents that hold the words of `text`, best BM25 first, as (document, rank)."""
+def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> list[Ranked]:
+    """The documents that hold the words of `text`, best BM25 first."""
     terms = _terms(tx, text)
+    known, total = _known(tx, terms, places or ())
+    bound = _bound(places or (), known, total)
+    looked = None if bound else places
+    query = match(terms, known, total, places, bound=bound)
+    found = _ranked(tx, query, looked, limit)
+    if query and not found:
+        # The rare words may have gone since they were counted, or stand in other places only.
+        found = _ranked(tx, match_any(terms, known, places, bound=bound), looked, limit)
+    return found
+
+
+def by_words_each(tx: Tx, text: str, places: Sequence[int], limit: int) -> list[Ranked]:
+    """The same, with the best `limit` of every place, for about the price of one."""
+    terms = _terms(tx, text)
+    known, total = _known(tx, terms, places)
+    query = match(terms, known, total, places, bound=_bound(places, known, total))
+    if not query:
+        return []
+    found = tx.all("kernel.evidence.lexical_each", _Placed, query=query, places=as_json(places), limit=limit)
+    silent = {place for place in places if known.get(place_word(place), 0) > SMALL} - {row.place for row in found}
+    rest = [row for place in sorted(silent) for row in by_words(tx, text, [place], limit)]
+    return [*(Ranked(row.doc, row.rank) for row in found), *rest]
+
+
+def _known(tx: Tx, terms: Sequence[Term], places: Sequence[int]) -> tuple[dict[str, int], int]:
+    """How many documents hold each term and lie in each place, and the largest number of a document."""
     memory: Memory = world(tx).memory
     total = tx.one("kernel.index.last_doc", int) or 0
-    stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places or ()]
+    stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places]
 
     def count(missing: list[str]) -> dict[str, int]:
         return dict(tx.all("kernel.evidence.frequencies", _Count, stems=as_json(missing)))
 
-    known = memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems)
-    # A word for every place is one more to count and to rank by; where most rows are wanted, it is cheaper to look.
-    held = sum(known.get(place_word(place), 0) for place in places or ())
-    wide = places if held > max(SMALL, total * _MOST_ROWS) else None
-    inside = None if wide else places
-    query = match(terms, known, total, inside)
-    found = _ranked(tx, query, wide, limit)
-    if query and not found:
-        # The rare words may have gone since they were counted, or stand in other places only.
-        found = _ranked(tx, match_any(terms, known, inside), wide, limit)
-    return found
+    return memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems), total
+
+
+def _bound(places: Sequence[int], known: dict[str, int], total: int) -> bool:
+    """Whether the expression keeps to the places. A word for every place is one more to count and to rank by; where
+    most rows are wanted, it is cheaper to look."""
+    return sum(known.get(place_word(place), 0) for place in places) <= max(SMALL, total * _MOST_ROWS)
 
 
 def _terms(tx: Tx, text: str) -> list[Term]:
@@ -156,12 +186,12 @@ def _begins(start: str, words: Iterable[str]) -> bool:
     return any(word.startswith(start) for word in words)
 
 
-def _ranked(tx: Tx, query: str, places: Sequence[int] | None, limit: int) -> list[_Ranked]:
+def _ranked(tx: Tx, query: str, places: Sequence[int] | None, limit: int) -> list[Ranked]:
     if not query:
         return []
     if places is None:
-        return tx.all("kernel.evidence.lexical", _Ranked, query=query, limit=limit)
-    return tx.all("kernel.evidence.lexical_in", _Ranked, query=query, places=as_json(places), limit=limit)
+        return tx.all("kernel.evidence.lexical", Ranked, query=query, limit=limit)
+    return tx.all("kernel.evidence.lexical_in", Ranked, query=query, places=as_json(places), limit=limit)
 
 
 def by_meaning(

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 from kernel.evidence import (
     Hit,
     Memory,
+    Ranked,
     as_json,
     by_meaning,
     by_words,
+    by_words_each,
     coverage,
     embedded,
     fuse,
@@ -168,18 +170,19 @@ def _places(tx: Tx, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
 def search(
     tx: Tx, text: str, *,
     within: Sequence[tuple[str, str | None]] | None = None,
-    limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False,
+    limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False, each: bool = False,
 ) -> list[Hit]:  # fmt: skip
     """Evidence for the documents nearest to `text`: up to `limit` by words and up to `limit` by meaning, in one union.
 
     `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
-    `every`, all that words find is there, the similarity of those after the first `limit` left out.
+    `every`, all that words find is there, the similarity of those after the first `limit` left out; with `each`, the
+    `limit` best by words of each pair are.
     """
     settle(tx)
     places = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if places == [] or not text.strip():
         return []
-    ranks = dict(by_words(tx, text, places, _EVERY if every else limit)) if lexical else {}
+    ranks = dict(_lexical(tx, text, places, _EVERY if every else limit, each)) if lexical else {}
     found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
@@ -187,6 +190,10 @@ def search(
     return hits + [
         Hit(doc, names[doc].space, names[doc].key, ranks[doc], None, None) for doc in missing if doc in names
     ]
+
+
+def _lexical(tx: Tx, text: str, places: Sequence[int] | None, limit: int, each: bool) -> list[Ranked]:
+    return by_words_each(tx, text, places, limit) if each and places else by_words(tx, text, places, limit)
 
 
 def sift(

@@ -117,8 +117,8 @@ class Tools:
         return Begun(None) if isinstance(begun, Job) else _answer(begun, headers)
 
 
-def routes(dispatch: Dispatch, ready: Callable[[], Ready | None]) -> list[Route]:
-    """GET /tools, /openapi.json, /healthz and /readyz; `ready()` is None until the store is open and migrated."""
+def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
+    """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`."""
 
     @cache
     def listing() -> bytes:
@@ -135,9 +135,7 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready | None]) -> list[Route]
         return Response(description(), media_type=_JSON)
 
     async def readyz(_request: Request) -> Response:
-        state = ready()
-        report = {"status": "starting"} if state is None else {"status": "ready", **state._asdict()}
-        return Response(msgspec.json.encode(report), 503 if state is None else 200, media_type=_JSON)
+        return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)
 
     return [
         Route("/tools", tools),

@@ -1,118 +1,165 @@
 """Runs the server: HTTP on a socket, or MCP over standard input and output."""
 
+import asyncio
 import gc
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from starlette.applications import Starlette
 
-from kernel import app, upkeep
-from kernel.app import Kernel
+from kernel import activation
 from kernel.config import VERSION, Config
 from kernel.direct import Direct, protocol
-from kernel.dispatch import guard
-from kernel.limits import LOOPBACK, Limits
-from kernel.mcp_http import Endpoint
-from kernel.rest import Ready, Tools, routes
-from kernel.rpc import Service, profiles
+from kernel.errors import Fault
+from kernel.idle import Idle
+
+if TYPE_CHECKING:
+    from kernel.app import Kernel
+    from kernel.application import Application
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 75
+_LAST_REQUESTS_SECONDS = 0.2
 _GARBAGE = (50_000, 20, 100)
+# What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
+_EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
+_CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
 
 
-class Server(uvicorn.Server):
-    """Uvicorn that reads the model and completes the index only once it listens."""
+class Front:
+    """The ASGI application from the first moment: it says that it lives, and lets the rest wait for the kernel.
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._listening = listening
-
-    async def startup(self, sockets: Any = None) -> None:
-        """Starts to listen, then leaves the rest to a thread beside the first calls."""
-        await super().startup(sockets)
-        if self.started:
-            sys.stderr.write(f"quipu {VERSION} listens on http://{self.config.host}:{self.config.port}/mcp\n")
-        threading.Thread(target=self._listening, name="quipu-warm", daemon=True).start()
-
-
-class Application:
-    """The ASGI application: hot paths by dictionary, everything else through Starlette.
-
-    `hot` are the addresses that `kernel.direct` answers without a task.
+    `hot` is filled when the kernel is open.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        limits = limits_of(kernel.config)
-        served = kernel.dispatch.dialects
-        exact = {"/mcp": _mcp(kernel, served, limits)}
-        exact.update((f"/mcp/{dialect.name}", _mcp(kernel, (dialect,), limits)) for dialect in served)
-        self._exact: dict[str, Asgi] = {**exact}
-        self._tools = Tools(kernel.dispatch, limits)
-        self._rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
-        self.hot: dict[bytes, Direct] = {
-            **{path.encode(): one.direct for path, one in exact.items()},
-            **self._tools.hot,
-        }
+    def __init__(self) -> None:
+        self.hot: dict[bytes, Direct] = {}
+        self._decided = asyncio.Event()
+        self._behind: Application | None = None
+
+    def decide(self, behind: "Application | None") -> None:
+        """Hands everything to the application, or refuses it where there will be none."""
+        self._behind = behind
+        if behind is not None:
+            self.hot.update(behind.hot)
+        self._decided.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
-        hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
-        await hot(scope, receive, send)
+        if self._behind is None:
+            early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
+            if early is None:
+                await self._decided.wait()
+            if self._behind is None:
+                await _say(send, *(early or _CLOSED))
+                return
+        await self._behind(scope, receive, send)
 
 
-def limits_of(config: Config) -> Limits:
-    """The edge limits: loopback names always, and what the configuration allows besides."""
-    return Limits(
-        hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
-        origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
-    )
+class Server(uvicorn.Server):
+    """Uvicorn that opens the kernel once it listens, in a thread beside the first requests."""
 
+    def __init__(self, config: Config) -> None:
+        self._front = Front()
+        super().__init__(_settings(config, self._front))
+        self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
+        self._chosen = config
+        self._stopping = threading.Event()
+        self._opening: threading.Thread | None = None
+        self._opened = threading.Event()
+        self._kernel: Kernel | None = None
+        self._fault: Fault | None = None
+        self._where = ""
 
-def ready(kernel: Kernel) -> Ready | None:
-    """What /readyz says of an open store."""
-    embedder = kernel.store.world.embedder
-    return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
+    async def startup(self, sockets: Any = None) -> None:
+        """Starts to listen, then leaves the rest to the thread."""
+        await super().startup(sockets)
+        self._where = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
+        if self.started:
+            loop = asyncio.get_running_loop()
+            self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
+            self._opening.start()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end: after a signal, or after the time without requests."""
+        return await super().on_tick(counter) or (self._idle is not None and self._idle.over())
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop.
+
+        A socket that was given outlives us: who comes to it now is answered by us or by the next server.
+        """
+        if sockets:
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(_LAST_REQUESTS_SECONDS)
+        await super().shutdown(sockets)
+        if self._opening is not None:
+            await asyncio.to_thread(self._opened.wait)
+
+    def end(self) -> int:
+        """Closes the kernel; the exit status, or the Fault for which there never was one."""
+        self._stopping.set()
+        if self._opening is not None:
+            self._opening.join()
+        if self._kernel is not None:
+            self._kernel.store.close()
+        if self._fault is not None:
+            raise self._fault
+        return 0 if self.started else 1
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        from kernel import application
+
+        found = application.opened(self._chosen)
+        if isinstance(found, Fault):
+            self._fault = found
+            self.should_exit = True
+            loop.call_soon_threadsafe(self._front.decide, None)
+            self._opened.set()
+            return
+        self._kernel = found.kernel
+        gc.freeze()
+        gc.set_threshold(*_GARBAGE)
+        loop.call_soon_threadsafe(self._front.decide, found)
+        self._opened.set()
+        sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
+        application.warm(found.kernel, self._stopping)
 
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
-    kernel = app.open_kernel(config)
-    stopping = threading.Event()
-    server = Server(_settings(config, Application(kernel)), partial(_warm, kernel, stopping))
+    given = activation.given(config.environment, os.getpid())
+    server = Server(config)
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE)
     try:
-        server.run()
+        server.run(given or None)
     finally:
-        stopping.set()
-        kernel.store.close()
-    return 0 if server.started else 1
+        status = server.end()
+    return status
 
 
 def stdio(config: Config, names: tuple[str, ...]) -> int:
     """Serves one client over standard input and output until it closes them."""
+    from kernel import app, application
     from kernel.mcp_stdio import serve
 
     kernel = app.open_kernel(config._replace(dialects=names or config.dialects))
     stopping = threading.Event()
-    threading.Thread(target=_warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
+    threading.Thread(target=application.warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
     try:
-        serve(_service(kernel, kernel.dispatch.dialects, "all"))
+        serve(application.service(kernel, kernel.dispatch.dialects, "all"))
     finally:
         stopping.set()
         kernel.store.close()
@@ -123,22 +170,13 @@ def _already_stopping(_number: int, _frame: object) -> None:
     """A signal that has done its work."""
 
 
-def _mcp(kernel: Kernel, dialects: Any, limits: Limits) -> Endpoint:
-    return Endpoint(profiles(partial(_service, kernel, dialects)), limits)
+async def _say(send: Send, status: int, body: bytes) -> None:
+    head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
 
 
-def _service(kernel: Kernel, dialects: Any, tools: Any) -> Service:
-    return Service(kernel.dispatch, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key)
-
-
-def _warm(kernel: Kernel, stopping: threading.Event) -> None:
-    embedder = kernel.store.world.embedder
-    if embedder is not None:
-        guard(embedder.load)
-        guard(upkeep.embed_missing, kernel.store, stopping.is_set)
-
-
-def _settings(config: Config, served: Application) -> uvicorn.Config:
+def _settings(config: Config, served: Front) -> uvicorn.Config:
     fast = sys.platform != "win32"
     return uvicorn.Config(
         served,

@@ -75,31 +75,43 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
     return kept or list(words.values())
 
 
-def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, places: Sequence[int] | None) -> str:
+def match(
+    terms: Sequence[Term], frequency: Mapping[str, int], total: int, places: Sequence[int] | None, *, bound: bool = True
+) -> str:
     """An FTS5 expression that ranks by every useful word but visits only rows with a rare one; "" finds nothing.
 
     `frequency` is the number of documents that hold a stem, over all places; a term without one is absent from the
     index. In places with few documents, whose frequencies may be quite other ones, every row with a word is visited.
-    A rare word that picks the rows stands in the expression twice, and so weighs twice.
+    A rare word that picks the rows stands in the expression twice, and so weighs twice. Without `bound` it is for the
+    statement around it to keep to the places.
     """
     present = _present(terms, frequency)
     if not present:
         return ""
-    if places is not None and sum(frequency.get(place_word(place), 0) for place in places) <= SMALL:
-        return _expression(_any(present), places)
+    inside = places if bound else None
+    small = _small(places or (), frequency)
+    if small and len(small) == len(places or ()):
+        return _inside(_words(present), inside)
     useful = [term for term in present if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or present
     rare = _rare(useful, frequency)
     if len(rare) == len(useful):
-        return _expression(_any(useful), places)
-    # Where even the rarest word is common, a row must hold another one too.
-    crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
-    return _expression(f"({_any(rare)}) AND ({_any(useful[len(rare) :] if crowded else useful)})", places)
+        picked, ranking = _words(useful), useful
+    else:
+        # Where even the rarest word is common, a row must hold another one too.
+        crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
+        ranking = useful[len(rare) :] if crowded else useful
+        picked = _both(_either(_words(rare), _places(small)), _words(ranking))
+    # Most of what a query costs is to count the rows of its common words, so each stands here once.
+    others = [term for term in present if term not in ranking] if small else []
+    return _inside(_either(picked, _both(_words(others), _places(small))), inside)
 
 
-def match_any(terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None) -> str:
+def match_any(
+    terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None, *, bound: bool = True
+) -> str:
     """An FTS5 expression that visits every row with any of the words, for when `match` found nothing."""
     present = _present(terms, frequency)
-    return _expression(_any(present), places) if present else ""
+    return _inside(_words(present), places if bound else None) if present else ""
 
 
 def place_word(place: int) -> str:
@@ -128,11 +140,37 @@ def _present(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
     return present[:MOST]
 
 
-def _expression(body: str, places: Sequence[int] | None) -> str:
-    body = f"{{text grams}} : ({body})"
-    if places is None:
-        return body
-    return f"place : ({' OR '.join(map(place_word, places))}) AND {body}"
+def _small(places: Sequence[int], frequency: Mapping[str, int]) -> list[int]:
+    """The places with the fewest documents, as many as hold few together."""
+    small: list[int] = []
+    held = 0
+    for rows, place in sorted((frequency.get(place_word(place), 0), place) for place in places):
+        held += rows
+        if held > SMALL:
+            break
+        small.append(place)
+    return small
+
+
+def _inside(expression: str, places: Sequence[int] | None) -> str:
+    return expression if places is None else _both(_places(places), f"({expression})")
+
+
+def _both(one: str, other: str) -> str:
+    return f"{one} AND {other}" if one and other else ""
+
+
+def _either(one: str, other: str) -> str:
+    return f"({one} OR {other})" if one and other else one or other
+
+
+def _places(places: Sequence[int]) -> str:
+    return f"place : ({' OR '.join(map(place_word, places))})" if places else ""
+
+
+def _words(terms: Sequence[Term]) -> str:
+    words = " OR ".join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)
+    return f"{{text grams}} : ({words})" if words else ""
 
 
 def _rare(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
@@ -144,7 +182,3 @@ def _rare(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
             break
         rare.append(term)
     return rare
-
-
-def _any(terms: Sequence[Term]) -> str:
-    return " OR ".join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)

@@ -168,7 +168,7 @@ def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], 
 
     for text in asked:
         evidence._ranked = note(text)
-        reader.read(_who("search"), lambda tx, text=text: _search(["memory"])(tx, text))
+        reader.read(_who("search"), lambda tx, text=text: index.search(tx, text, within=_PLACE, semantic=False))
     evidence._ranked = ranked
     return lambda tx, text: ranked(tx, *expressions[text], _LIMIT)
 

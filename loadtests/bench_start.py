@@ -39,10 +39,12 @@ _IMPORTS = {"import mcp": "import mcp", "a bare interpreter": "pass"}
 
 
 class Start(NamedTuple):
-    """One start: seconds to /healthz, processor seconds of that, seconds to the first answer by meaning, MB at rest."""
+    """One start: seconds to /healthz, processor seconds of that, seconds to /readyz and to the first answer by meaning,
+    MB at rest."""
 
     healthy: float
     cpu: float
+    ready: float
     semantic: float
     rss: float
 
@@ -79,16 +81,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _quipu(data: Path) -> Start:
     with served("kernel", "serve", "--data", str(data)) as server:
         healthy, cpu = server.wait(), server.cpu()
+        ready = _ready(server.port, server.started)
         semantic = _first_answer(server.port, server.started)
         time.sleep(_REST)
-        return Start(healthy, cpu, semantic, server.rss())
+        return Start(healthy, cpu, ready, semantic, server.rss())
 
 
 def _bare() -> Start:
     with served("loadtests.plain") as server:
         healthy, cpu = server.wait(), server.cpu()
         time.sleep(_REST)
-        return Start(healthy, cpu, 0.0, server.rss())
+        return Start(healthy, cpu, 0.0, 0.0, server.rss())
+
+
+def _ready(port: int, started: float) -> float:
+    """Asks until the store is open."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    try:
+        while time.perf_counter() - started < _PATIENCE:
+            connection.request("GET", "/readyz")
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status == 200:
+                return time.perf_counter() - started
+            time.sleep(0.001)
+    finally:
+        connection.close()
+    raise RuntimeError("the store did not open")
 
 
 def _first_answer(port: int, started: float) -> float:
@@ -129,7 +148,7 @@ def _import(code: str) -> Import:
 def _show(starts: dict[str, list[Start]], imports: dict[str, list[Import]], count: int) -> None:
     rows = [
         (
-            name, *(median(start[field] for start in runs) * 1000 for field in range(3)),
+            name, *(median(start[field] for start in runs) * 1000 for field in range(4)),
             median(start.rss for start in runs),
         )
         for name, runs in starts.items()
@@ -140,14 +159,15 @@ def _show(starts: dict[str, list[Start]], imports: dict[str, list[Import]], coun
             median(run.wall for run in runs) * 1000,
             median(run.cpu for run in runs) * 1000,
             0.0,
+            0.0,
             median(run.rss for run in runs),
         )
         for name, runs in imports.items()
     ]
     table(
         f"from the start of the process, {count} rounds (medians, ms)",
-        ("what", "to /healthz", "cpu of that", "to the first answer by meaning", "MB at rest"),
-        [(name, healthy, cpu, semantic or "-", rss) for name, healthy, cpu, semantic, rss in rows],
+        ("what", "to /healthz", "cpu of that", "to /readyz", "to the first answer by meaning", "MB at rest"),
+        [(name, healthy, cpu, ready or "-", semantic or "-", rss) for name, healthy, cpu, ready, semantic, rss in rows],
     )
 
 

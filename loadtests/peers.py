@@ -82,9 +82,9 @@ def echo(tx: Any, request: Text) -> Text:
 def quipu() -> tuple[Any, Callable[[], None]]:
     """Quipu with nothing but an echo tool, and how to close it."""
     from kernel.app import open_kernel
+    from kernel.application import Application
     from kernel.config import Config
     from kernel.errors import Fault
-    from kernel.serve import Application
     from kernel.tools import Dialect, Hints, Reply, Tool, read
 
     def reply(tool: Tool, result: Text) -> Reply:

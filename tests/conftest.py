@@ -4,7 +4,7 @@ clock. The model is read once for the whole run.
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,10 +21,33 @@ from kernel.dispatch import Dispatch
 from kernel.embed import Embedder
 from kernel.store import Connection
 from kernel.tools import Reply, Turn
+from tests import catalogue as faults
+from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
 
 # No test fails because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before `-m` chooses: what asks for the catalogue belongs to it."""
+    faults.mark(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keeps what a test of the catalogue did."""
+    report = yield
+    faults.collect(item, report)
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Prints the catalogue where it was asked for by `-m catalogue`."""
+    if faults.MARK in str(config.getoption("markexpr")):
+        for line in faults.table(config):
+            terminalreporter.write_line(line)
+
 
 Call = Callable[..., Reply]
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -188,14 +188,14 @@ def test_nothing_is_left_for_later() -> None:
 
 SERVING = """
 import sys
-import kernel.__main__, kernel.app, kernel.rest, kernel.rpc, kernel.mcp_http, kernel.serve
+import kernel.__main__, kernel.app, kernel.rest, kernel.rpc, kernel.mcp_http, kernel.serve, kernel.application
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 FIRST_ANSWER = """
 import asyncio, sys
 from pathlib import Path
 import kernel.__main__
-from kernel import app, serve
+from kernel import app, application
 from kernel.config import Config
 
 running = app.open_kernel(Config(data=Path(sys.argv[1])))
@@ -210,7 +210,7 @@ async def send(message):
 scope = {"type": "http", "method": "GET", "path": "/healthz", "raw_path": b"/healthz", "query_string": b"",
          "headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": "",
          "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1)}
-asyncio.run(serve.Application(running)(scope, receive, send))
+asyncio.run(application.Application(running)(scope, receive, send))
 assert sent[0]["status"] == 200, sent
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 running.store.close()

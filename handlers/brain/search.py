@@ -80,32 +80,30 @@ def search_all(tx: Tx, request: SearchAll) -> dict[str, Found]:
 
 
 def _found(tx: Tx, db: str, query: str, types: Sequence[Kind], limit: int) -> Found:
-    here, start = space(tx, db), begun()
+    start = begun()
+    places = [(space(tx, db), kind) for kind in types]
+    # One search for all types: what it costs is mostly the same for one of them.
+    hits = index.search(tx, query, within=places, limit=limit, semantic=False, each=True)
+    ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
     found = Found()
     if "memory" in types:
-        found.memories = _memories(tx, db, query, _ranks(tx, (here, "memory"), query, limit), limit)
+        found.memories = _memories(tx, db, query, ranks, limit)
     if "entity" in types:
-        found.entities = _entities(tx, db, query, _ranks(tx, (here, "entity"), query, limit), limit)
+        found.entities = _entities(tx, db, query, ranks, limit)
     vars(found)["milliseconds"] = elapsed(start)
     return found
 
 
-def _ranks(tx: Tx, place: tuple[str, str], query: str, limit: int) -> dict[str, float]:
-    hits = index.search(tx, query, within=[place], limit=limit, semantic=False)
-    return {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
-
-
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
-    if ranks:
-        return [RankedMemory(**asdict(row), rank=ranks[row.id]) for row in keep.some(tx, db, list(ranks))]
+    if ranked := keep.some(tx, db, list(ranks)):
+        return [RankedMemory(**asdict(row), rank=ranks[row.id]) for row in ranked]
     rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_pattern(query), limit=limit)
     return [RankedMemory(**asdict(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
-    if ranks:
-        rows = tx.all("brain.search.entities", Entity, db=db, ids=as_rows(list(ranks)))
-        return [RankedEntity(**asdict(row), rank=ranks[row.id]) for row in rows]
+    if ranked := tx.all("brain.search.entities", Entity, db=db, ids=as_rows(list(ranks))):
+        return [RankedEntity(**asdict(row), rank=ranks[row.id]) for row in ranked]
     rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_pattern(query), limit=limit)
     return [RankedEntity(**asdict(row)) for row in rows]
 

@@ -17,6 +17,21 @@ WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places
 ORDER BY score DESC
 LIMIT :limit;
 
+-- name: lexical_each
+-- The best of each place, for one reading of the index.
+SELECT r.id, r.score, r.place
+FROM (
+    SELECT m.id, m.score, m.place, row_number() OVER (PARTITION BY m.place ORDER BY m.score DESC) AS nth
+    FROM (
+        SELECT d.id, d.place, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+        FROM doc_fts AS f
+        CROSS JOIN doc AS d ON d.id = f.rowid
+        WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
+    ) AS m
+) AS r
+WHERE r.nth <= :limit
+ORDER BY r.score DESC;
+
 -- name: frequencies
 SELECT s.value, t.doc
 FROM json_each(:stems) AS s

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.catalogue import Catalogue
 from tests.faults import mutations
 from tests.faults.serving import Server, serving
 
@@ -98,7 +99,9 @@ def _wrong(call: mutations.Call, status: int, body: bytes) -> str:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(tmp_path: Any, part: int) -> None:
+def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(
+    tmp_path: Any, part: int, catalogue: Catalogue
+) -> None:
     seen: collections.Counter[int] = collections.Counter()
     with serving(tmp_path / "data") as server, closing(Wire(server.port)) as wire:
         for number, call in enumerate(mutations.mutations(SEED + part, COUNT // 4)):
@@ -110,4 +113,5 @@ def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(tmp_pa
                 assert _works(server)
         assert _works(server)
         assert "Traceback" not in server.log()
-    print(f"\nseed {SEED + part}: {dict(sorted(seen.items()))}")
+    outcome = f"seed {SEED + part}: {dict(sorted(seen.items()))}"
+    catalogue("S24", injected="damaged request, served after each 500", times=seen.total(), outcome=outcome)

@@ -1,16 +1,14 @@
 """Each command prints what it did and gives its status."""
 
 import argparse
-import http.server
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import pytest
 
-from kernel import app, commands
+from kernel import app, commands, keys
 from kernel.__main__ import main, parser, settings
 from kernel.app import Kernel
 from kernel.config import Config
@@ -117,41 +115,6 @@ def test_the_price_of_each_dialect_is_estimated_in_tokens(run: Run) -> None:
         assert 50 < int(price) < 50_000
 
 
-@contextmanager
-def answering(status: int) -> Iterator[int]:
-    """A server on this machine that answers everything with one status; its port."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            return
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@pytest.mark.parametrize(("status", "exit_status"), [(200, 0), (503, 1)])
-def test_health_is_what_the_server_says(run: Run, status: int, exit_status: int) -> None:
-    with answering(status) as port:
-        assert run("health", port=port)[0] == exit_status
-
-
-def test_health_of_a_server_that_is_not_there_is_bad(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    with answering(200) as port:
-        pass
-    assert commands.health(port) == 1
-    assert capsys.readouterr().err == f"quipu: no answer on port {port}: Connection refused\n"
-
-
 def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUIPU_DATA", "/from/environment")
     monkeypatch.setenv("PORT", "1234")
@@ -174,7 +137,9 @@ def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Cap
 
 def test_the_commands_of_the_parser_are_those_that_run() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
-    assert set(actions[0].choices) == {"serve", "stdio", "check", "backup", "reindex", "import", "tools", "health"}
+    assert set(actions[0].choices) == {
+        "serve", "stdio", "check", "backup", "reindex", "import", "tools", "key", "health",
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -221,3 +186,40 @@ def test_an_import_is_all_or_nothing_and_tells_what_it_did(
     assert capsys.readouterr() == ("memories: 2\n", "password right\n")
     assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",), ("b",)]
     db.close()
+
+
+def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run) -> None:
+    assert run("key", "list") == (0, "")
+    wanted = ("--scope", "write", "--tenant", "acme", "--dialect", "paths", "--dialect", "brain", "--name", "laptop")
+    status, printed = run("key", "create", *wanted, "--expires", "90d")
+    secret = printed.strip()
+    id_ = keys.named(secret)
+    assert (status, bool(id_)) == (0, True)
+    run("key", "create", "--scope", "read")
+    listed = run("key", "list")[1]
+    first, second = (re.sub(r"\S+Z", "TIME", line) for line in listed.splitlines())
+    assert first == f"{id_}  active    acme  write  brain,paths  created TIME  expires TIME  laptop"
+    assert second[8:] == "  active    main  read  all dialects  created TIME  never expires"
+    assert secret[15:] not in listed
+    assert keys.digest(secret) not in listed
+    status, printed = run("key", "revoke", id_)
+    assert (status, re.sub(r"\S+Z", "TIME", printed)) == (
+        0, f"{id_}  revoked   acme  write  brain,paths  created TIME  revoked TIME  laptop\n",
+    )  # fmt: skip
+    assert run("key", "list")[1].startswith(f"{id_}  revoked ")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (("--tenant", "../elsewhere"), "A tenant has a name"),
+        (("--dialect", "nope"), "There is no dialect nope"),
+        (("--dialect", "common"), "common reads every dialect"),
+        (("--expires", "2020-01-01"), "in the future"),
+        (("--name", "two\nlines"), "printable characters"),
+    ],
+)
+def test_a_key_that_means_nothing_is_not_made(run: Run, wanted: tuple[str, ...], told: str) -> None:
+    with pytest.raises(Fault, match=told):
+        run("key", "create", "--scope", "read", *wanted)
+    assert run("key", "list") == (0, "")

@@ -323,6 +323,22 @@ def test_a_rare_word_of_another_place_does_not_hide_the_common_words_of_this_one
     assert wordy.keys("zebra common", within=[("crowd", None)])
 
 
+def test_the_best_of_each_place_are_those_that_a_search_of_that_place_alone_finds(wordy: Shelf) -> None:
+    wordy.put([f"common {number % 9} {'birch' if number % 40 else 'cedar'}" for number in range(3000)], "large")
+    wordy.put([f"common {number % 9}" for number in range(2500)] + ["common cedar"], "other")
+    wordy.put(["common ground", "birch", "cedar birch", "alder"], "small")
+    places: list[tuple[str, str | None]] = [("large", None), ("other", None), ("small", None), ("nowhere", None)]
+
+    for text in ("cedar common", "birch common", "common", "alder common", "alder cedar 3", "alder", "gone"):
+        together = wordy.search(text, within=places, limit=7, semantic=False, each=True)
+        alone = {place[0]: wordy.by_words(text, within=[place], limit=3000) for place in places}
+        for space, keys in alone.items():
+            found = [hit.id for hit in together if hit.space == space]
+            assert len(found) == len(set(found)) == min(7, len(keys)), (text, space)
+            assert set(found) <= keys
+    assert wordy.search("cedar", within=[("nowhere", None)], semantic=False, each=True) == []
+
+
 def test_a_rare_word_that_is_gone_does_not_hide_the_common_ones(wordy: Shelf) -> None:
     wordy.put([f"common {number % 7}" if number % 5 else "other" for number in range(3000)])
     wordy.put(["unicorn"], first=3000)

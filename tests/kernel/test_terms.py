@@ -186,7 +186,7 @@ def test_a_query_is_an_or_of_quoted_words_in_the_columns_of_the_text() -> None:
 
     assert match(terms, {"say": 1}, 100, None) == '{text grams} : ("日"* OR "say ""hi""")'
     assert match(terms, {"say": 1}, 100, [7, 8]) == (
-        'place : (quipuplace7 OR quipuplace8) AND {text grams} : ("日"* OR "say ""hi""")'
+        'place : (quipuplace7 OR quipuplace8) AND ({text grams} : ("日"* OR "say ""hi"""))'
     )
 
 
@@ -201,7 +201,7 @@ def test_only_rows_with_a_rare_word_are_visited_while_every_useful_word_ranks() 
     known = {"common": 6000, "middling": 2000, "rare": ENOUGH - 1, "rarest": 1}
 
     rare, every = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
-    assert match(terms, known, 10_000, None) == f"{{text grams}} : (({rare}) AND ({every}))"
+    assert match(terms, known, 10_000, None) == f"{{text grams}} : ({rare}) AND {{text grams}} : ({every})"
     assert match_any(terms, known, None) == f'{{text grams}} : ({every} OR "common")'
 
 
@@ -213,8 +213,27 @@ def test_a_place_with_few_documents_is_searched_for_every_word() -> None:
     terms = [Term("common", "common"), Term("rare", "rare")]
     known = {"common": 9000, "rare": 1, "quipuplace1": SMALL, "quipuplace2": 1}
 
-    assert match(terms, known, 10_000, [1]) == 'place : (quipuplace1) AND {text grams} : ("rare" OR "common")'
-    assert match(terms, known, 10_000, [1, 2]) == 'place : (quipuplace1 OR quipuplace2) AND {text grams} : ("rare")'
+    assert match(terms, known, 10_000, [1]) == 'place : (quipuplace1) AND ({text grams} : ("rare" OR "common"))'
+    assert match(terms, known, 10_000, [1, 2]) == (
+        "place : (quipuplace1 OR quipuplace2) AND "
+        '(({text grams} : ("rare") OR {text grams} : ("common") AND place : (quipuplace2)))'
+    )
+
+
+@pytest.mark.parametrize("crowd", [1, 2 * ENOUGH], ids=["rare", "crowded"])
+def test_small_places_beside_a_large_one_are_searched_for_every_word_and_each_common_word_is_counted_once(
+    crowd: int,
+) -> None:
+    terms = [Term(name, name) for name in ("common", "middling", "rare")]
+    known = {"common": 9000, "middling": 2400, "rare": crowd, "quipuplace1": 9000, "quipuplace2": 10, "quipuplace3": 9}
+
+    small = "place : (quipuplace3 OR quipuplace2)"
+    picked = f'({{text grams}} : ("rare") OR {small}) AND {{text grams}} : '
+    expected = {
+        1: f'({picked}("rare" OR "middling") OR {{text grams}} : ("common") AND {small})',
+        2 * ENOUGH: f'({picked}("middling") OR {{text grams}} : ("rare" OR "common") AND {small})',
+    }
+    assert match(terms, known, 10_000, [1, 2, 3], bound=False) == expected[crowd]
 
 
 def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:

@@ -321,6 +321,16 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN f VIRTUAL TABLE INDEX 0:M3", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"],
         ),
         (
+            "kernel.evidence.lexical_each",
+            [
+                "SCAN f VIRTUAL TABLE INDEX 0:M3",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+                "SCAN json_each VIRTUAL TABLE INDEX 1:",
+                "SCAN (subquery-5)",
+                "SCAN r",
+            ],
+        ),
+        (
             "kernel.index.count",
             [
                 "SCAN w VIRTUAL TABLE",

@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 import uvicorn
 
 from kernel.app import open_kernel
+from kernel.application import Application
 from kernel.config import Config
 from kernel.direct import Answer, Begun, Direct, Done, Header, protocol
-from kernel.serve import Application
+from kernel.dispatch import guard
 from tests.wire import fixture
 from tests.wire.fixture import LIMITS, MARKS, RELEASED, STARTED, Served
 from tests.wire.posts import BASIC, changed, legacy, modern
@@ -271,7 +273,7 @@ def serving(direct: Direct, **settings: Any) -> Iterator[int]:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("nothing comes this way")
 
-    with running(app, {b"/mcp": direct}, **settings) as port:
+    with running(app, {b"/mcp": partial(guard, direct)}, **settings) as port:
         yield port
 
 

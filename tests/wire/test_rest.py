@@ -288,11 +288,6 @@ def test_readiness_tells_the_state_of_the_model_and_the_schema(send: Send) -> No
     assert send("GET", "/readyz") == answered(b'{"status":"ready","model":"loading","schema":2}')
 
 
-def test_readiness_is_refused_until_the_store_is_open(dispatch: Dispatch) -> None:
-    app = Starlette(routes=rest.routes(dispatch, lambda: None))
-    assert asyncio.run(exchange(app, "GET", "/readyz")) == answered(b'{"status":"starting"}', status=503)
-
-
 @pytest.mark.parametrize("path", ["/tools", "/openapi.json", "/healthz", "/readyz"])
 def test_what_can_only_be_read_says_so(send: Send, path: str) -> None:
     status, headers, _ = send("POST", path)

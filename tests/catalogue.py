@@ -1,0 +1,72 @@
+"""The catalogue of faults and abuses: what was injected, how often, and what came of it, as a table at a run's end.
+
+A test that asks for the fixture `catalogue` belongs to it: `pytest -m catalogue` runs those, and `make faults` does at
+full length. Each says what it did by `catalogue("R01", injected="kill -9", times=200, outcome="0 writes lost")`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+
+MARK = "catalogue"
+
+
+class Row(NamedTuple):
+    """What one test did under one row of the catalogue; `times` counts what was injected."""
+
+    row: str
+    injected: str
+    times: int
+    outcome: str
+
+
+class Catalogue:
+    """Collects the rows of one test."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def __call__(self, row: str, *, injected: str, times: int, outcome: str) -> None:
+        self.rows.append(Row(row, injected, times, outcome))
+
+
+_ROWS = pytest.StashKey[list[Row]]()
+
+
+@pytest.fixture
+def catalogue(request: pytest.FixtureRequest) -> Catalogue:
+    """`catalogue(row, injected=..., times=..., outcome=...)`; several rows may come from one test."""
+    mine = Catalogue()
+    request.node.stash[_ROWS] = mine.rows
+    return mine
+
+
+def mark(items: Sequence[pytest.Item]) -> None:
+    """Marks the tests that ask for the fixture."""
+    for item in items:
+        if MARK in getattr(item, "fixturenames", ()):
+            item.add_marker(MARK)
+
+
+def collect(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Keeps the rows of a test that has run; a test that failed is in the table too, whatever it said before."""
+    rows = item.stash.get(_ROWS, None)
+    if rows is None or not (report.when == "call" or report.failed):
+        return
+    if report.failed:
+        rows = [row._replace(outcome="FAILED") for row in rows] or [Row("?", item.name, 0, "FAILED")]
+    item.config.stash.setdefault(_ROWS, []).extend(rows)
+
+
+def table(config: pytest.Config) -> list[str]:
+    """The lines of the table, sorted by row; none where no test of the catalogue ran."""
+    rows = sorted(config.stash.get(_ROWS, []))
+    if not rows:
+        return []
+    cells = [("row", "injected", "times", "outcome"), *((*row[:2], f"{row.times:,}", row.outcome) for row in rows)]
+    widths = [max(len(line[at]) for line in cells) for at in range(3)]
+    return [
+        f"{row:{widths[0]}}  {injected:{widths[1]}}  {times:>{widths[2]}}  {outcome}"
+        for row, injected, times, outcome in cells
+    ]

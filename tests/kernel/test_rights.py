@@ -1,0 +1,92 @@
+"""What a call needs is decided by the action the tool itself will read."""
+
+from typing import Any, Literal
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from kernel.rights import Denied, Needs, Right, acts, needs, permit
+
+READ, WRITE, ADMIN = Right.read, Right.write, Right.admin
+MIXED = needs({"look": "read", "put": "write", "wipe": "admin"})
+
+
+class Look(Struct, tag="look", tag_field="action", forbid_unknown_fields=True):
+    id: int
+
+
+class Put(Struct, tag="put", tag_field="action", forbid_unknown_fields=True):
+    id: int
+
+
+class Plain(Struct):
+    action: Literal["look", "put", "wipe", "odd"]
+
+
+UNION = msgspec.json.Decoder(Look | Put).decode
+PLAIN = msgspec.json.Decoder(Plain).decode
+
+
+def refused(right: Right, listed: Needs, decode: Any, arguments: bytes) -> str:
+    try:
+        permit("box", listed, decode, arguments, right)
+    except Denied as denied:
+        return str(denied)
+    return ""
+
+
+def test_an_entry_is_one_right_or_one_by_action_and_no_entry_is_for_admins() -> None:
+    assert needs("read") == Needs(READ)
+    assert (MIXED.most, MIXED.least) == (ADMIN, READ)
+    assert dict(MIXED.actions) == {"look": READ, "put": WRITE, "wipe": ADMIN}
+    assert (needs(None).most, needs(None).least) == (ADMIN, ADMIN)
+    with pytest.raises(KeyError):
+        needs("owner")
+
+
+def test_an_action_is_the_tag_of_an_arm_or_a_field() -> None:
+    assert acts(UNION(b'{"action":"put","id":1}')) == "put"
+    assert acts(PLAIN(b'{"action":"wipe"}')) == "wipe"
+
+
+@pytest.mark.parametrize(
+    ("right", "listed", "told"),
+    [(READ, "read", ""), (READ, "write", "box needs the scope write"), (WRITE, "admin", "box needs the scope admin")],
+)
+def test_a_tool_without_actions_needs_one_right(right: Right, listed: str, told: str) -> None:
+    assert refused(right, needs(listed), PLAIN, b"not even JSON") == told
+
+
+@pytest.mark.parametrize(
+    ("right", "arguments", "told"),
+    [
+        (READ, b'{"action":"look","id":1}', ""),
+        (READ, b'{"action":"put","id":1}', "box put needs the scope write"),
+        (WRITE, b'{"action":"put","id":1}', ""),
+        (READ, b'{"action":"put"}', "box put needs the scope write"),  # incomplete, and still not for readers
+        (READ, b'{"action":"look"}', ""),  # incomplete: the tool says so
+        (READ, b'{"action":"none"}', ""),  # no such action: the tool says so
+        (READ, b'{"action":1}', ""),
+        (READ, b"{", ""),
+    ],
+)
+def test_an_action_needs_its_own_right(right: Right, arguments: bytes, told: str) -> None:
+    assert refused(right, MIXED, UNION, arguments) == told
+
+
+@pytest.mark.parametrize("first", ["look", "put"])
+@pytest.mark.parametrize("second", ["look", "put"])
+def test_an_action_named_twice_is_judged_as_the_tool_reads_it(first: str, second: str) -> None:
+    arguments = f'{{"action":"{first}","action":"{second}","id":1}}'.encode()
+    for decode in (UNION, PLAIN):
+        try:
+            read = acts(decode(arguments))
+        except msgspec.ValidationError:
+            continue  # the tool will not run
+        assert bool(refused(READ, MIXED, decode, arguments)) == (read == "put")
+
+
+def test_an_action_that_nobody_listed_is_for_admins() -> None:
+    assert refused(WRITE, MIXED, PLAIN, b'{"action":"odd"}') == "box odd needs the scope admin"
+    assert refused(ADMIN, MIXED, PLAIN, b'{"action":"odd"}') == ""
