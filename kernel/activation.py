@@ -1,11 +1,13 @@
 """Listening sockets that whoever started the server gave it: socket activation as systemd's sd_listen_fds(3) has it."""
 
+import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kernel.errors import Fault
 
 _FIRST = 3
+_INTERNET = (socket.AF_INET, socket.AF_INET6)
 
 
 def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
@@ -16,6 +18,13 @@ def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
     if not count.isascii() or not count.isdigit():
         raise Fault("invalid", "LISTEN_FDS is a number")
     return [_listening(number) for number in range(_FIRST, _FIRST + int(count))]
+
+
+def address(sockets: Sequence[socket.socket]) -> tuple[str, int]:
+    """Host and port of the socket that most can reach: one beyond this machine, if there is one among them."""
+    names: list[tuple[str, int]] = [one.getsockname()[:2] for one in sockets if one.family in _INTERNET]
+    wide = [name for name in names if not ipaddress.ip_address(name[0].partition("%")[0]).is_loopback]
+    return (wide or names or [("localhost", 0)])[0]
 
 
 def _listening(number: int) -> socket.socket:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from kernel import activation
 from kernel.config import VERSION, Config
 from kernel.direct import Direct, protocol
 from kernel.errors import Fault
 from kernel.idle import Idle
 
 if TYPE_CHECKING:
+    import socket
+
     from kernel.app import Kernel
     from kernel.application import Application
 
@@ -78,12 +79,10 @@ class Server(uvicorn.Server):
         self._opened = threading.Event()
         self._kernel: Kernel | None = None
         self._fault: Fault | None = None
-        self._where = ""
 
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then leaves the rest to the thread."""
         await super().startup(sockets)
-        self._where = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
         if self.started:
             loop = asyncio.get_running_loop()
             self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
@@ -132,19 +131,19 @@ class Server(uvicorn.Server):
         gc.set_threshold(*_GARBAGE)
         loop.call_soon_threadsafe(self._front.decide, found)
         self._opened.set()
-        sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
+        sys.stderr.write(f"quipu {VERSION} listens on http://{self.config.host}:{self.config.port}/mcp\n")
         application.warm(found.kernel, self._stopping)
 
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
-    given = activation.given(config.environment, os.getpid())
+    config, given = _activated(config)
     server = Server(config)
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
     try:
-        server.run(given or None)
+        server.run(given)
     finally:
         status = server.end()
     return status
@@ -164,6 +163,17 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
         stopping.set()
         kernel.store.close()
     return 0
+
+
+def _activated(config: Config) -> tuple[Config, "list[socket.socket] | None"]:
+    """The listening sockets that we were given, and the settings as if we had been told to listen where they do."""
+    if "LISTEN_PID" not in config.environment:
+        return config, None
+    from kernel import activation
+
+    given = activation.given(config.environment, os.getpid())
+    host, port = activation.address(given) if given else (config.host, config.port)
+    return config._replace(host=host, port=port), given or None
 
 
 def _already_stopping(_number: int, _frame: object) -> None:
