@@ -85,6 +85,12 @@ class DirectProtocol(GuardedProtocol):
             self._hand_over()
         super().unfinished(received)
 
+    def turn_away(self, status: int) -> None:
+        """Refuses what was kept back here as any other."""
+        if self._target is not None:
+            self._hand_over()
+        super().turn_away(status)
+
     def on_message_begin(self) -> None:
         """Makes no scope before it is needed."""
         self.reading = HEAD

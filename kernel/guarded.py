@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import socket
+import struct
 from typing import Any
 
 import httptools
@@ -21,6 +23,7 @@ _WORDS = {
     431: (b"headers_too_large", b"Headers too large"),
     503: (b"busy", b"Too many connections, try again."),
 }
+_AT_ONCE = struct.pack("ii", 1, 0)
 _UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
 
 
@@ -145,6 +148,8 @@ class GuardedProtocol(JoinedProtocol):
         if now < end:
             return end
         if self._stalled is not None or self.whole.is_closing():
+            sock: Any = self.whole.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)  # the system keeps nothing for it either
             self.whole.abort()
             return None
         if self.watched:
@@ -163,7 +168,8 @@ class GuardedProtocol(JoinedProtocol):
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        self.whole.write(_refusal(status, self.server_state.default_headers))
+        if self.reading != BODY or not self.cycle.response_complete:  # nobody is answered twice
+            self.whole.write(_refusal(status, self.server_state.default_headers))
         self.whole.close()
 
     def _end(self, now: float) -> float:
