@@ -52,6 +52,9 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
 
+peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
+	@$(NODE) $(VENV)/python -m loadtests.side_by_side $(ARGS)
+
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)
 
