@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover bench clients quality conformance lock
+.PHONY: help run test test-full test-extras faults check lint cover bench peers clients quality conformance lock
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -53,6 +53,9 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
+
+peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
+	@$(NODE) $(VENV)/python -m loadtests.side_by_side $(ARGS)
 
 clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against a server
 	@$(NODE) $(VENV)/python -m tests.clients.matrix $(ARGS)
