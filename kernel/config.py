@@ -1,22 +1,28 @@
 """The settings of one server, read once from a mapping."""
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kernel import folders
 from kernel.errors import Fault
+from kernel.rights import MAIN
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
+_LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
 
 class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how much may wait.
 
-    `environment` is the mapping itself, where the dialects find their own settings.
+    `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
+    key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
+    clients know.
     """
 
     data: Path
@@ -32,11 +38,20 @@ class Config(NamedTuple):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     environment: Mapping[str, str] = MappingProxyType({})
+    tenant: str = MAIN
+    tenants: int = 16
+    open: bool = False
+    public: str = ""
+
+    @property
+    def home(self) -> Path:
+        """Where the files of the tenant lie."""
+        return folders.home(self.data, self.tenant)
 
     @property
     def file(self) -> Path:
-        """The one database file."""
-        return self.data / "quipu.db"
+        """The one database file of the tenant."""
+        return self.home / "quipu.db"
 
 
 def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
@@ -59,7 +74,15 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         environment=values,
+        tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
+        open=bool(_number(values, "QUIPU_OPEN", 0, 0, 1)),
+        public=values.get("QUIPU_PUBLIC_URL", "").rstrip("/"),
     )
+
+
+def on_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
 
 
 def default_data(values: Mapping[str, str], platform: str) -> Path:
