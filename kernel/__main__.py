@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     tools.add_argument("--tokens", action="store_true", help="what each tool list costs a model's context")
     _key_parsers(commands.add_parser("key", help="make, list and take back the keys that callers need"))
     health = commands.add_parser("health", help="ask a running server whether it is healthy")
+    health.add_argument("--host", help="address it listens on (HOST, 127.0.0.1)")
     health.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
     return top
 
@@ -90,6 +91,11 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
         from kernel import serve
 
         return serve.stdio(chosen, tuple(arguments.dialect))
+    if arguments.command == "health":
+        from kernel import health
+
+        health.ask(chosen.host, chosen.port)
+        return 0
     from kernel import commands
 
     return commands.run(arguments, chosen)

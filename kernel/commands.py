@@ -1,7 +1,6 @@
 """The commands that are not servers: each prints what it did and returns an exit status."""
 
 import argparse
-import http.client
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -27,8 +26,6 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     """Runs the command that was asked for."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens)
-    if arguments.command == "health":
-        return health(config.port)
     if arguments.command == "key":
         return _KEYS[arguments.key](arguments, config)
     shared = app.shared_by(config)
@@ -92,20 +89,6 @@ def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], 
             return work(tx)
     finally:
         db.close()
-
-
-def health(port: int) -> int:
-    """0 if the server on this machine's `port` answers /healthz."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/healthz")
-        status = connection.getresponse().status
-    except OSError as error:
-        print(f"quipu: no answer on port {port}: {error.strerror or error}", file=sys.stderr)
-        return 1
-    finally:
-        connection.close()
-    return 0 if status == 200 else 1
 
 
 def make_key(arguments: argparse.Namespace, config: Config) -> int:

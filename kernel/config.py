@@ -20,6 +20,7 @@ MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how much may wait.
 
+    `idle_exit` are the seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
     key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
     clients know.
@@ -35,6 +36,7 @@ class Config(NamedTuple):
     read_queue: int = 256
     group: int = 256
     durable: bool = True
+    idle_exit: int = 0
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     environment: Mapping[str, str] = MappingProxyType({})
@@ -71,6 +73,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         read_queue=_number(values, "QUIPU_READ_QUEUE", 256, 1, 1_000_000),
         group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
         durable=durability == "full",
+        idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         environment=values,

@@ -2,17 +2,21 @@
 
 import asyncio
 import gc
+import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from kernel import activation
 from kernel.config import VERSION, Config, on_loopback
 from kernel.direct import Direct, protocol
 from kernel.errors import Fault
+from kernel.idle import Idle
 
 if TYPE_CHECKING:
     from kernel.application import Application
@@ -23,6 +27,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 GRACE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 75
+_LAST_REQUESTS_SECONDS = 0.2
 _GARBAGE = (50_000, 20, 100)
 # What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
 _EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
@@ -65,23 +70,37 @@ class Server(uvicorn.Server):
     def __init__(self, config: Config) -> None:
         self._front = Front()
         super().__init__(_settings(config, self._front))
+        self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._chosen = config
         self._stopping = threading.Event()
         self._opening: threading.Thread | None = None
         self._opened = threading.Event()
         self._behind: Application | None = None
         self._fault: Fault | None = None
+        self._where = ""
 
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then leaves the rest to the thread."""
         await super().startup(sockets)
+        self._where = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
         if self.started:
             loop = asyncio.get_running_loop()
             self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
             self._opening.start()
 
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end: after a signal, or after the time without requests."""
+        return await super().on_tick(counter) or (self._idle is not None and self._idle.over())
+
     async def shutdown(self, sockets: Any = None) -> None:
-        """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop."""
+        """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop.
+
+        A socket that was given outlives us: who comes to it now is answered by us or by the next server.
+        """
+        if sockets:
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(_LAST_REQUESTS_SECONDS)
         await super().shutdown(sockets)
         if self._opening is not None:
             await asyncio.to_thread(self._opened.wait)
@@ -112,12 +131,14 @@ class Server(uvicorn.Server):
         gc.set_threshold(*_GARBAGE)
         loop.call_soon_threadsafe(self._front.decide, found)
         self._opened.set()
-        sys.stderr.write(f"quipu {VERSION} listens on http://{self.config.host}:{self.config.port}/mcp\n")
+        sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
         application.warm(found.kernel, self._stopping)
 
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
+    given = activation.given(config.environment, os.getpid())
+    config = config._replace(host=activation.reached(given) or config.host)
     if not (config.open or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
@@ -125,7 +146,7 @@ def http(config: Config) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
     try:
-        server.run()
+        server.run(given or None)
     finally:
         status = server.end()
     return status

@@ -80,8 +80,10 @@ def ids(answer: Recalled) -> list[str]:
 
 
 def spent(answer: Recalled) -> int:
-    """The tokens of an answer by the measure it states: four bytes each, and a flat price for the envelope."""
-    return sum(-(-len(msgspec.json.encode(memory)) // 4) for memory in answer.memories)
+    """The tokens of an answer by the measure it states: four bytes each, of its memories and of its cursor."""
+    return sum(-(-len(msgspec.json.encode(memory)) // 4) for memory in answer.memories) + -(
+        -len(answer.cursor or "") // 4
+    )
 
 
 def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall, call: Call, clock: Clock) -> None:
@@ -188,6 +190,18 @@ def test_the_signals_that_took_part_are_named(recall: Recall, put: Callable[...,
     assert recall(query="flowers").signals == ["meaning"]
     assert [memory.signals.words for memory in recall(query="flowers").memories] == [None]
     assert recall(ids=["notes/a"]).signals == []
+
+
+def test_weights_choose_the_signals(recall: Recall, put: Callable[..., None]) -> None:
+    put("notes", "words", "Water the roses")
+    put("notes", "meaning", "Give the flowers a drink")
+
+    by_words = recall(query="roses", weights={"meaning": 0})
+    by_meaning = recall(query="roses", weights={"words": 0})
+
+    assert (ids(by_words), by_words.signals) == (["notes/words"], ["words"])
+    assert (set(ids(by_meaning)), by_meaning.signals) == ({"notes/words", "notes/meaning"}, ["meaning"])
+    assert recall(query="roses", weights={"words": 0, "meaning": 0}).memories == []
 
 
 def test_the_best_comes_first_with_scores_between_nought_and_one(recall: Recall, put: Callable[..., None]) -> None:
@@ -404,6 +418,13 @@ def test_either_a_query_or_ids_are_needed(call: Call, arguments: dict[str, Any])
         ({"query": "a", "before": "2026-13-01"}, "before"),
         ({"query": "a", "before": "12:00"}, "before"),
         ({"query": "a", "where": "here"}, "`where`"),
+        ({"query": "a", "cursor": "a" * 9000}, "`cursor`"),
+        ({"query": "a", "cursor": "????"}, "cursor"),
+        ({"query": "a", "cursor": "AAAA"}, "cursor"),
+        ({"ids": ["a/b"], "cursor": "AAAA"}, "cursor"),
+        ({"query": "a", "weights": {"words": 1.1}}, "`weights.words`"),
+        ({"query": "a", "weights": {"meaning": -0.1}}, "`weights.meaning`"),
+        ({"query": "a", "weights": {"luck": 1}}, "`luck`"),
         ({"ids": ["paths"]}, "ids"),
         ({"ids": ["a/b"] * 101}, "`ids`"),
         ({"ids": [None]}, "`ids[0]`"),

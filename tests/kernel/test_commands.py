@@ -1,11 +1,8 @@
 """Each command prints what it did and gives its status."""
 
 import argparse
-import http.server
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -116,41 +113,6 @@ def test_the_price_of_each_dialect_is_estimated_in_tokens(run: Run) -> None:
         name, count, _, _, price, _ = line.split()
         assert (name, int(count)) == (dialect.name, len(dialect.tools))
         assert 50 < int(price) < 50_000
-
-
-@contextmanager
-def answering(status: int) -> Iterator[int]:
-    """A server on this machine that answers everything with one status; its port."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            return
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@pytest.mark.parametrize(("status", "exit_status"), [(200, 0), (503, 1)])
-def test_health_is_what_the_server_says(run: Run, status: int, exit_status: int) -> None:
-    with answering(status) as port:
-        assert run("health", port=port)[0] == exit_status
-
-
-def test_health_of_a_server_that_is_not_there_is_bad(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    with answering(200) as port:
-        pass
-    assert commands.health(port) == 1
-    assert capsys.readouterr().err == f"quipu: no answer on port {port}: Connection refused\n"
 
 
 def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,13 +21,14 @@ def test_every_variable_is_read() -> None:
     values = {
         "QUIPU_DATA": "/data", "HOST": "0.0.0.0", "PORT": "8080", "QUIPU_MODEL": "/models/own",
         "QUIPU_DIALECTS": "paths, common ,", "QUIPU_READERS": "4", "QUIPU_WRITE_QUEUE": "10", "QUIPU_READ_QUEUE": "20",
-        "QUIPU_GROUP": "1", "QUIPU_DURABILITY": "normal", "QUIPU_ALLOWED_HOSTS": "memory.example",
-        "QUIPU_ALLOWED_ORIGINS": "https://a.example,https://b.example",
+        "QUIPU_GROUP": "1", "QUIPU_DURABILITY": "normal", "QUIPU_IDLE_EXIT": "300",
+        "QUIPU_ALLOWED_HOSTS": "memory.example", "QUIPU_ALLOWED_ORIGINS": "https://a.example,https://b.example",
     }  # fmt: skip
     assert from_mapping(values, "linux") == Config(
         data=Path("/data"), host="0.0.0.0", port=8080, model=Path("/models/own"), dialects=("paths", "common"),
-        readers=4, write_queue=10, read_queue=20, group=1, durable=False, allowed_hosts=("memory.example",),
-        allowed_origins=("https://a.example", "https://b.example"), environment=values,
+        readers=4, write_queue=10, read_queue=20, group=1, durable=False, idle_exit=300,
+        allowed_hosts=("memory.example",), allowed_origins=("https://a.example", "https://b.example"),
+        environment=values,
     )  # fmt: skip
 
 

@@ -1,0 +1,159 @@
+"""Search quality on judged collections: what the tools of a running server find, by which signals, and how fast.
+
+Each FOLDER holds `docs.jsonl` (id, scope, time, text) and `queries.jsonl` (id, scope, text, relevant). A query is asked
+inside its scope. `--transformer FOLDER` compares with a sentence transformer on the same texts.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from loadtests.harness import machine, served, table
+from loadtests.quality import plain, shelves, transformer
+from loadtests.quality.caller import Caller
+from loadtests.quality.collection import Collection, read
+from loadtests.quality.measures import Scores, interval, judge, macro
+from loadtests.quality.ranking import fused
+from loadtests.quality.shelves import Filled, Judged, Mode, Shelf
+
+_WARM = 20
+_NDCG, _TEN = 0, 2
+_HEADER = (
+    "tool, signals", "nDCG@10", "95 %", "R@5", "R@10", "95 %", "macro", "MRR", "nDCG -words", "R@10 -words", "p50 ms",
+    "p99 ms",
+)  # fmt: skip
+
+
+class Run(NamedTuple):
+    """One way to ask: the scores of every query, and the seconds of each call."""
+
+    name: str
+    scores: list[Scores]
+    seconds: list[float]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judges every folder; the exit status is 1 where something could not be stored."""
+    chosen = _options(arguments)
+    machine()
+    lost = 0
+    for folder in chosen.folders:
+        collection = read(folder, chosen.queries)
+        print(f"\n{collection.name}: {len(collection.docs)} texts, {len(collection.queries)} queries, "
+              f"{len(collection.scopes)} scopes")  # fmt: skip
+        runs = _opponents(collection, chosen.transformer, chosen.share)
+        _show("in this process", collection, runs)
+        for shelf in shelves.shelves(chosen.tools):
+            lost += _judge(shelf, collection, chosen.model)
+    return 1 if lost else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make quality ARGS=...", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folders", type=Path, nargs="+", help="folders with docs.jsonl and queries.jsonl")
+    parser.add_argument("--tools", nargs="*", default=[], help="only these tools, such as recall hybrid_search")
+    parser.add_argument("--queries", type=int, default=0, help="at most so many queries of each folder")
+    parser.add_argument("--model", default="", help="a model2vec folder the server embeds with, instead of its own")
+    parser.add_argument("--transformer", type=Path, help="a sentence transformer's folder, to compare with")
+    parser.add_argument("--share", type=float, default=0.6, help="weight of the words beside the transformer")
+    return parser.parse_args(arguments)
+
+
+def _opponents(collection: Collection, folder: Path | None, share: float) -> list[Run]:
+    words = plain.Words(collection)
+    by_words = [words.find(query.text, query.scope) for query in collection.queries]
+    sides = {f"plain FTS5, {shelves.LEXICAL}": by_words}
+    if folder is not None:
+        teacher = transformer.Teacher(folder, collection)
+        by_meaning = [teacher.find(query.text, query.scope) for query in collection.queries]
+        sides["transformer only"] = by_meaning
+        sides["plain FTS5 + transformer"] = [
+            fused(one, other, share) for one, other in zip(by_words, by_meaning, strict=True)
+        ]
+    return [
+        Run(
+            name,
+            [judge(found.ids, query.relevant) for found, query in zip(side, collection.queries, strict=True)],
+            [found.seconds for found in side],
+        )
+        for name, side in sides.items()
+    ]
+
+
+def _judge(shelf: Shelf, collection: Collection, model: str) -> int:
+    """Fills one dialect, asks its tools in every mode and prints what they found; how many texts it did not store."""
+    with tempfile.TemporaryDirectory() as temporary:
+        data = Path(temporary)
+        settings = {**shelf.settings(collection, data), **({"QUIPU_MODEL": model} if model else {})}
+        with _caller(data, settings) as caller:
+            filled = shelf.fill(caller, collection)
+        for judged in shelf.tools:
+            runs: list[Run] = []
+            for mode in judged.modes:
+                with _caller(data, {**settings, **mode.settings}) as caller:
+                    runs.append(_ask(caller, judged, mode, collection, filled))
+            _show(f"{judged.tool} ({shelf.name})", collection, runs)
+    lost = len(collection.docs) - len(filled.docs)
+    if lost:
+        print(f"{lost} texts were not stored")
+    return lost
+
+
+def _ask(caller: Caller, judged: Judged, mode: Mode, collection: Collection, filled: Filled) -> Run:
+    scores: list[Scores] = []
+    seconds: list[float] = []
+    warm = collection.queries[:_WARM]
+    for query in [*warm, *collection.queries]:
+        arguments = {**judged.asked(query, filled.scopes.get(query.scope, "nowhere")), **mode.arguments}
+        found = judged.found(caller.call(judged.tool, **arguments))
+        scores.append(judge([filled.docs.get(key, key) for key in found], query.relevant))
+        seconds.append(caller.seconds)
+    return Run(mode.name, scores[len(warm) :], seconds[len(warm) :])
+
+
+@contextmanager
+def _caller(data: Path, settings: Mapping[str, str]) -> Generator[Caller]:
+    with served("kernel", "serve", "--data", str(data), environ=settings) as server:
+        server.wait("/readyz", b'"model":"ready"')
+        caller = Caller(server.port)
+        yield caller
+        caller.close()
+
+
+def _show(title: str, collection: Collection, runs: Sequence[Run]) -> None:
+    """Prints the runs; the last columns are what each gains over the first, by words only."""
+    scopes = [query.scope for query in collection.queries]
+    first = runs[0].scores
+    rows: list[tuple[str, ...]] = []
+    for run in runs:
+        columns = [list(column) for column in zip(*run.scores, strict=True)]
+        ndcg, five, ten, rank = columns
+        gains = [[one[at] - other[at] for one, other in zip(run.scores, first, strict=True)] for at in (_NDCG, _TEN)]
+        taken = sorted(run.seconds)
+        rows.append((
+            run.name, _mean(ndcg), _span(ndcg), _mean(five), _mean(ten), _span(ten), f"{macro(ten, scopes):.3f}",
+            _mean(rank), *(_gain(gain) for gain in gains),
+            *(f"{taken[min(len(taken) - 1, int(part * len(taken)))] * 1e3:.2f}" for part in (0.5, 0.99)),
+        ))  # fmt: skip
+    table(title, _HEADER, rows)
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):.3f}"
+
+
+def _span(values: Sequence[float]) -> str:
+    found = interval(values)
+    return f"{found.low:.3f}-{found.high:.3f}"
+
+
+def _gain(values: Sequence[float]) -> str:
+    found = interval(values)
+    return f"{found.mean:+.3f} [{found.low:+.3f} {found.high:+.3f}]" if any(values) else "-"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

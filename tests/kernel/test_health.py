@@ -1,0 +1,52 @@
+"""Health is what the server says, and no answer is bad."""
+
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kernel.__main__ import main
+
+
+@contextmanager
+def answering(status: int) -> Iterator[int]:
+    """A server on this machine that answers everything with one status; its port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/healthz" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_healthy_server_is_status_zero_without_a_word(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(200) as port:
+        assert main(["health", "--host", host, "--port", str(port)]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_another_answer_is_bad(capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(503) as port:
+        assert main(["health", "--port", str(port)]) == 1
+    assert capsys.readouterr().err == f"quipu: the server on port {port} answers 503\n"
+
+
+def test_a_server_that_is_not_there_is_bad(capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(200) as port:
+        pass
+    assert main(["health", "--port", str(port)]) == 1
+    assert capsys.readouterr().err == f"quipu: no answer on port {port}: Connection refused\n"
