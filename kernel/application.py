@@ -70,7 +70,7 @@ def opened(config: Config) -> Application | Fault:
 
 def limits_of(config: Config) -> Limits:
     """The edge limits: loopback names always, and what the configuration allows besides."""
-    return Limits(
+    return config.limits._replace(
         hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
         origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
     )

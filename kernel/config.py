@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kernel import folders
 from kernel.errors import Fault
+from kernel.limits import BOUNDS, PREFIX, Limits
 from kernel.rights import MAIN
 
 VERSION = "0.1.0"
@@ -39,6 +40,7 @@ class Config(NamedTuple):
     idle_exit: int = 0
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    limits: Limits = Limits()
     environment: Mapping[str, str] = MappingProxyType({})
     tenant: str = MAIN
     tenants: int = 16
@@ -76,6 +78,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
+        limits=_limits(values),
         environment=values,
         tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
         open=bool(_number(values, "QUIPU_OPEN", 0, 0, 1)),
@@ -96,6 +99,15 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     if platform == "win32":
         return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _limits(values: Mapping[str, str]) -> Limits:
+    usual = Limits()
+    given = {
+        field: _number(values, PREFIX + field.upper(), getattr(usual, field), bound.low, bound.high)
+        for field, bound in BOUNDS.items()
+    }
+    return usual._replace(**given)
 
 
 def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:

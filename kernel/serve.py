@@ -14,6 +14,7 @@ import uvicorn
 
 from kernel import activation
 from kernel.config import VERSION, Config, on_loopback
+from kernel.descriptors import room
 from kernel.direct import Direct, protocol
 from kernel.errors import Fault
 from kernel.idle import Idle
@@ -26,7 +27,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 GRACE_SECONDS = 5
-_KEEP_ALIVE_SECONDS = 75
 _LAST_REQUESTS_SECONDS = 0.2
 _GARBAGE = (50_000, 20, 100)
 # What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
@@ -192,12 +192,13 @@ async def _say(send: Send, status: int, body: bytes) -> None:
 
 def _settings(config: Config, served: Front) -> uvicorn.Config:
     fast = sys.platform != "win32"
+    limits = config.limits
     return uvicorn.Config(
         served,
         host=config.host,
         port=config.port,
         loop="uvloop" if fast else "asyncio",
-        http=protocol(served.hot),
+        http=protocol(served.hot, limits._replace(connections=room(limits.connections))),
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -205,6 +206,5 @@ def _settings(config: Config, served: Front) -> uvicorn.Config:
         log_level="warning",
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
