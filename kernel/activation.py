@@ -1,13 +1,12 @@
 """Listening sockets that whoever started the server gave it: socket activation as systemd's sd_listen_fds(3) has it."""
 
-import ipaddress
 import socket
 from collections.abc import Mapping, Sequence
 
+from kernel.config import on_loopback
 from kernel.errors import Fault
 
 _FIRST = 3
-_INTERNET = (socket.AF_INET, socket.AF_INET6)
 
 
 def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
@@ -20,11 +19,11 @@ def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
     return [_listening(number) for number in range(_FIRST, _FIRST + int(count))]
 
 
-def address(sockets: Sequence[socket.socket]) -> tuple[str, int]:
-    """Host and port of the socket that most can reach: one beyond this machine, if there is one among them."""
-    names: list[tuple[str, int]] = [one.getsockname()[:2] for one in sockets if one.family in _INTERNET]
-    wide = [name for name in names if not ipaddress.ip_address(name[0].partition("%")[0]).is_loopback]
-    return (wide or names or [("localhost", 0)])[0]
+def reached(sockets: Sequence[socket.socket]) -> str:
+    """The address from which most can reach these sockets, empty for none; a socket with a path is this machine's."""
+    routed = {socket.AF_INET, socket.AF_INET6}
+    found = [str(one.getsockname()[0]) if one.family in routed else "localhost" for one in sockets]
+    return next((host for host in found if not on_loopback(host)), found[0] if found else "")
 
 
 def _listening(number: int) -> socket.socket:

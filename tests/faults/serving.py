@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import random
 import socket
 import subprocess
@@ -51,16 +52,17 @@ class Client:
 
 
 class Server:
-    """`python -m kernel serve` on a port of its own."""
+    """`python -m kernel serve` on a port of its own; `settings` are variables of its environment."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, **settings: object) -> None:
         self.data = data
         self.port = free_port()
         begun = time.monotonic()
         command = [sys.executable, "-m", "kernel", "serve", "--data", str(data), "--port", str(self.port)]
         self._log = data.parent / f"server-{self.port}.log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+            environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         until(self.healthy, f"server on port {self.port}")
         self.seconds = time.monotonic() - begun
 
@@ -91,10 +93,10 @@ class Server:
 
 
 @contextmanager
-def serving(data: Path) -> Iterator[Server]:
+def serving(data: Path, **settings: object) -> Iterator[Server]:
     """A server that is gone at the end of the block, whatever happens."""
     data.mkdir(parents=True, exist_ok=True)
-    server = Server(data)
+    server = Server(data, **settings)
     try:
         yield server
     finally:

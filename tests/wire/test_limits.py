@@ -142,8 +142,3 @@ GONE = {"type": "http.disconnect"}
 )
 def test_a_body_is_read_whole_or_not_at_all(messages: list[Any], body: bytes | None) -> None:
     assert asyncio.run(read_body(Sender(*messages), 5)) == body
-
-
-def test_a_body_that_stops_coming_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_BODY_SECONDS", 0.0)
-    assert asyncio.run(read_body(Sender(part(b"1", more=True)), 5)) is None
