@@ -27,9 +27,12 @@ _PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "apsw", "
 class Server:
     """One server process on a free loopback port."""
 
-    def __init__(self, arguments: Sequence[str], environ: Mapping[str, str] | None, log: IO[bytes]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environ: Mapping[str, str] | None, log: IO[bytes],
+        program: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
         self.port = free_port()
-        command = [sys.executable, "-m", *arguments, "--port", str(self.port)]
+        command = [*(program or (sys.executable, "-m")), *arguments, "--port", str(self.port)]
         self.started = time.perf_counter()
         self._log = log
         self._process = subprocess.Popen(
@@ -89,10 +92,12 @@ class Server:
 
 
 @contextmanager
-def served(*arguments: str, environ: Mapping[str, str] | None = None) -> Generator[Server]:
-    """`python -m *arguments --port N`, not yet awaited; ended with the block."""
+def served(
+    *arguments: str, environ: Mapping[str, str] | None = None, program: Sequence[str] | None = None
+) -> Generator[Server]:
+    """`python -m *arguments --port N`, or that of another program, not yet awaited; ended with the block."""
     with tempfile.TemporaryFile() as log:
-        server = Server(arguments, environ, log)
+        server = Server(arguments, environ, log, program)
         try:
             yield server
         finally:
