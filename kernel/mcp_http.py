@@ -51,7 +51,7 @@ class Endpoint:
     def __init__(self, choose: Choose, limits: Limits) -> None:
         self._choose = choose
         self._gate = _gate(limits)
-        self._most, self._depth = limits.body, limits.depth
+        self._most, self._limits = limits.body, limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -101,7 +101,7 @@ class Endpoint:
         version, era = admission.spoken(headers)
         id_ = b"null"
         try:
-            envelope = open_message(body, self._depth)
+            envelope = open_message(body, self._limits)
             if not isinstance(envelope, Called) and not admission.is_request(envelope, era, version):
                 return Answer(202, b"")
             service = self._choose(query)

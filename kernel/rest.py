@@ -14,7 +14,7 @@ from kernel.direct import Answer, Begun, Direct, Done
 from kernel.dispatch import Bound, Dispatch, refused
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.jobs import Job
-from kernel.limits import Header, Headers, Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
+from kernel.limits import Header, Headers, Limits, Receive, Refusal, excess, read_body, refuse, refuse_body
 from kernel.openapi import document
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Ask, Reply, Turn
@@ -58,7 +58,6 @@ def edge_answer(status: int, code: str, message: str, *extra: Header, **more: An
 
 _NO_TOOL = edge_answer(404, "not_found", "There is no such tool; GET /tools lists them.")
 _WRONG_METHOD = edge_answer(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
-_TOO_DEEP = Fault("invalid", "Invalid arguments: nested too deeply")
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
@@ -94,8 +93,8 @@ class Tools:
         await _send(send, answer)
 
     async def _call(self, bound: Bound, headers: Headers, body: bytes) -> Answer:
-        if too_deep(body, self._limits.depth):
-            return _answer(refused(bound, _TOO_DEEP), headers)
+        if too_much := excess(body, self._limits):
+            return _answer(refused(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
         return _answer(await self._dispatch.call(bound, body, _ACTOR, _SILENT), headers)
 
     def _direct(self, bound: Bound, raw: Sequence[Header], body: bytes, done: Done) -> Answer | Begun | None:
@@ -107,8 +106,8 @@ class Tools:
             return _refused(refusal)
         if len(body) > self._limits.body:
             return None
-        if too_deep(body, self._limits.depth):
-            return _answer(refused(bound, _TOO_DEEP), headers)
+        if too_much := excess(body, self._limits):
+            return _answer(refused(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
 
         def heard(reply: Reply) -> None:
             done(_answer(reply, headers))
