@@ -7,9 +7,13 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel import eras
+<<<<<<< HEAD
 from kernel.limits import Limits, excess
+=======
+from kernel.limits import too_deep
+from kernel.rights import ANONYMOUS, Caller
+>>>>>>> ed958e31e92cffa50ed84821ab041f781f2409b7
 
-ANONYMOUS = "anonymous"
 ABSENT = Raw()
 Object = dict[str, Any]
 Emit = Callable[[bytes], None]
@@ -235,7 +239,7 @@ class Inbound(Struct, gc=False):
     """A request its transport let through.
 
     `id` is encoded, `level` the least log level wanted or None for no lines, `plan` what a tools/call meets if its
-    tool exists.
+    tool exists. `caller` and `dispatch`, whose the tools are, come from the transport; nothing is served without them.
     """
 
     id: bytes
@@ -246,6 +250,8 @@ class Inbound(Struct, gc=False):
     level: str | None = None
     plan: Plan | None = None
     emit: Emit | None = None
+    caller: Caller | Any = None
+    dispatch: Any = None
 
 
 _KINDS: dict[str, type[Params]] = {
