@@ -106,9 +106,7 @@ class DirectProtocol(GuardedProtocol):
         if self._target is None:
             self.judge_head()
         self.reading = BODY
-        if self._target is None:
-            self._hand_over()
-        elif not self._is_plain():
+        if self._target is None or not self._is_plain():
             self._hand_over()
 
     def on_body(self, body: bytes) -> None:

@@ -7,12 +7,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel import eras
-<<<<<<< HEAD
 from kernel.limits import Limits, excess
-=======
-from kernel.limits import too_deep
 from kernel.rights import ANONYMOUS, Caller
->>>>>>> ed958e31e92cffa50ed84821ab041f781f2409b7
 
 ABSENT = Raw()
 Object = dict[str, Any]

@@ -85,15 +85,10 @@ class Endpoint:
     def __init__(self, choose: Choose, limits: Limits, doors: Doors, path: str = "/mcp") -> None:
         self._choose = choose
         self._gate = _gate(limits)
-<<<<<<< HEAD
         self._most, self._limits = limits.body, limits
-=======
-        self._limits = limits
-        self._most, self._depth = limits.body, limits.depth
         self._doors = doors
         self._caller, self._at_hand = doors.auth.caller, doors.tenants.at_hand
         self._path = path
->>>>>>> ed958e31e92cffa50ed84821ab041f781f2409b7
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
