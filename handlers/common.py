@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kernel import index
+from kernel.cursor import LONGEST, Shown, continued, opened, size
 from kernel.errors import Fault
 from kernel.store import Tx
 from kernel.text import one_line, utc_time
@@ -15,6 +16,8 @@ BYTES_PER_TOKEN = 4
 _LINE = 160
 _CANDIDATES = 50
 _FILTERED_CANDIDATES = 400
+_WIDER = 8
+_WIDEST = 3200
 
 Detail = Literal["line", "text"]
 
@@ -52,6 +55,9 @@ class Recall(Struct, forbid_unknown_fields=True):
     weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
+    cursor: Annotated[
+        str, Meta(description="The cursor of the answer before, for what comes after it", max_length=LONGEST)
+    ] = ""
 
 
 class Signals(Struct):
@@ -86,12 +92,15 @@ class Found(Struct):
 
 
 class Recalled(Struct):
-    """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out."""
+    """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
+    `cursor` leads to the next page, where there is one.
+    """
 
     memories: list[Found]
     signals: list[str]
     omitted: int
     tokens: int
+    cursor: str | None = None
 
 
 class _Scored(NamedTuple):
@@ -107,12 +116,21 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if bool(request.query.strip()) == bool(request.ids):
         raise Fault("invalid", "Give either query or ids: query to search, ids to read what a search found")
     if request.ids:
+        if request.cursor:
+            raise Fault("invalid", "cursor: goes with a query, not with ids")
         return _within_budget(_by_id(tx, request.ids), [], "text", request.max_tokens)
-    hits = _search(tx, request)
-    ranked = index.fuse(hits, request.weights.words, request.weights.meaning)
-    scored = _filtered(tx, ranked if _filters(request) else ranked[: request.limit], request)
+    question = _question(request)
+    shown = opened(request.cursor, question) if request.cursor else None
+    hits, scored = _ranked(tx, request, shown)
     signals = [name for name, ran in (("words", _ran(hits, 3)), ("meaning", _ran(hits, 5))) if ran]
-    return _within_budget(scored[: request.limit], signals, request.detail, request.max_tokens)
+    before = shown or Shown(index.last(tx), tx.now)
+    follows = len(scored) > request.limit
+    page = _within_budget(
+        scored[: request.limit], signals, request.detail, request.max_tokens, len(before.marks), follows=follows
+    )
+    if page.memories and (follows or page.omitted):
+        page.cursor = continued(before, question, [(memory.space, memory.key) for memory in page.memories])
+    return page
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -136,15 +154,36 @@ def _filters(request: Recall) -> bool:
     return bool(request.actor is not None or request.after or request.before)
 
 
-def _search(tx: Tx, request: Recall) -> list[index.Hit]:
-    limit = _FILTERED_CANDIDATES if _filters(request) else max(_CANDIDATES, request.limit)
+def _question(request: Recall) -> str:
+    """All that decides which memories are found and in what order."""
+    asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
+    return msgspec.json.encode((*asked, request.after, request.before, request.weights)).decode()
+
+
+def _ranked(tx: Tx, request: Recall, shown: Shown | None) -> tuple[list[index.Hit], list[_Scored]]:
+    """What was found, and of it what the page may hold, best first: one more than its limit where there is more."""
     within = None
     if request.spaces or request.dialects or request.scope is not None:
         within = index.places_of(tx, request.spaces or None, request.dialects or None, request.scope)
-    wanted = request.weights
-    return index.search(
-        tx, request.query, within=within, limit=limit, lexical=wanted.words > 0, semantic=wanted.meaning > 0
-    )
+    wanted, weights = request.limit + 1, request.weights
+    before = len(shown.marks) if shown else 0
+    some = shown is not None or _filters(request)
+    width = max(_FILTERED_CANDIDATES if _filters(request) else _CANDIDATES, before + wanted)
+    while True:
+        hits = index.search(
+            tx, request.query, within=within, limit=width, lexical=weights.words > 0, semantic=weights.meaning > 0
+        )
+        fused = index.fuse(hits, weights.words, weights.meaning)
+        scored = _filtered(tx, fused if some else fused[:wanted], request)
+        if shown:
+            scored = [item for item in scored if _follows(item.document, shown)]
+        if not some or len(scored) >= wanted or len(hits) < width or width >= _WIDEST:
+            return hits, scored
+        width = min(width * _WIDER, _WIDEST)
+
+
+def _follows(document: index.Document, shown: Shown) -> bool:
+    return shown.begun(document.doc, document.created_at) and not shown.holds(document.space, document.key)
 
 
 def _filtered(tx: Tx, ranked: list[tuple[float, index.Hit]], request: Recall) -> list[_Scored]:
@@ -180,19 +219,31 @@ def _by_id(tx: Tx, ids: list[str]) -> list[_Scored]:
     return [_Scored(1.0, None, found[doc]) for doc in docs if doc in found]
 
 
-def _within_budget(scored: list[_Scored], signals: list[str], detail: Detail, budget: int) -> Recalled:
+def _within_budget(
+    scored: list[_Scored], signals: list[str], detail: Detail, budget: int, before: int = 0, *, follows: bool = False
+) -> Recalled:
+    """The memories that the budget holds, with room for the cursor where some come after them."""
     memories: list[Found] = []
     spent = 0
-    for item in scored:
+    for number, item in enumerate(scored, start=1):
+        ended = number == len(scored) and not follows
+        room = budget - spent - (0 if ended else _cursor_tokens(before + number))
         text = item.document.text if detail == "text" else one_line(item.document.text, _LINE)
         found = _found(item, text, complete=text == item.document.text)
-        if _tokens(found) > budget - spent:
-            found = None if memories else _cut(item, text, budget - spent)
+        if _tokens(found) > room:
+            found = None if memories else _cut(item, text, room)
             if found is None:
                 break
         spent += _tokens(found)
         memories.append(found)
-    return Recalled(memories, signals, len(scored) - len(memories), spent)
+    rest = len(scored) - len(memories)
+    if memories and (rest or follows):
+        spent += _cursor_tokens(before + len(memories))
+    return Recalled(memories, signals, rest, spent)
+
+
+def _cursor_tokens(count: int) -> int:
+    return -(-size(count) // BYTES_PER_TOKEN)
 
 
 def _found(item: _Scored, text: str, *, complete: bool) -> Found:

@@ -219,6 +219,12 @@ def count(tx: Tx, within: Sequence[tuple[str, str | None]]) -> int:
     return tx.one("kernel.index.count", int, pairs=as_json([*within])) or 0
 
 
+def last(tx: Tx) -> int:
+    """The largest document number ever given; 0 before the first."""
+    settle(tx)
+    return tx.one("kernel.index.last_doc", int) or 0
+
+
 class Document(NamedTuple):
     """One indexed memory with its provenance; times are ISO 8601 UTC."""
 

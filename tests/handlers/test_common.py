@@ -80,8 +80,10 @@ def ids(answer: Recalled) -> list[str]:
 
 
 def spent(answer: Recalled) -> int:
-    """The tokens of an answer by the measure it states: four bytes each, and a flat price for the envelope."""
-    return sum(-(-len(msgspec.json.encode(memory)) // 4) for memory in answer.memories)
+    """The tokens of an answer by the measure it states: four bytes each, of its memories and of its cursor."""
+    return sum(-(-len(msgspec.json.encode(memory)) // 4) for memory in answer.memories) + -(
+        -len(answer.cursor or "") // 4
+    )
 
 
 def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall, call: Call, clock: Clock) -> None:
@@ -415,6 +417,10 @@ def test_either_a_query_or_ids_are_needed(call: Call, arguments: dict[str, Any])
         ({"query": "a", "before": "2026-13-01"}, "before"),
         ({"query": "a", "before": "12:00"}, "before"),
         ({"query": "a", "where": "here"}, "`where`"),
+        ({"query": "a", "cursor": "a" * 9000}, "`cursor`"),
+        ({"query": "a", "cursor": "????"}, "cursor"),
+        ({"query": "a", "cursor": "AAAA"}, "cursor"),
+        ({"ids": ["a/b"], "cursor": "AAAA"}, "cursor"),
         ({"query": "a", "weights": {"words": 1.1}}, "`weights.words`"),
         ({"query": "a", "weights": {"meaning": -0.1}}, "`weights.meaning`"),
         ({"query": "a", "weights": {"luck": 1}}, "`luck`"),

@@ -1,0 +1,230 @@
+"""A cursor carries what was shown through the client and back; pages together hold every memory once, whatever is
+written between them.
+"""
+
+import base64
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from handlers.common import Recalled
+from kernel import app, index
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.cursor import DEEPEST, LONGEST, Shown, continued, opened, size
+from kernel.errors import Fault
+from kernel.store import Tx
+from kernel.world import Origin
+from tests.conftest import Call
+
+SINCE = "2026-01-02T03:04:05.678Z"
+KEYS = st.lists(st.tuples(st.text(), st.text()), max_size=30)
+WORDS = ("roses", "water", "garden", "winter", "prune", "vase", "thorns", "tea")
+WHO = Origin("other", "save", "somebody")
+Recall = Callable[..., Recalled]
+
+
+@given(st.integers(0, 2**63 - 1), KEYS, KEYS, st.text())
+def test_what_was_shown_comes_back_with_what_a_page_adds(
+    last: int, first: list[tuple[str, str]], second: list[tuple[str, str]], question: str
+) -> None:
+    shown = Shown(last, SINCE)
+    for keys in (first, second):
+        cursor = continued(shown, question, keys)
+        assert cursor is not None
+        assert cursor.replace("-", "").replace("_", "").isalnum()
+        shown = opened(cursor, question)
+        assert len(cursor) == size(len(shown.marks))
+
+    assert (shown.last, shown.since, len(shown.marks)) == (last, SINCE, len({f"{a}/{b}" for a, b in first + second}))
+    assert all(shown.holds(space, key) for space, key in first + second)
+    assert not shown.holds("never", "\0 shown")
+
+
+def test_what_came_after_the_first_page_is_told_from_what_was_only_rewritten() -> None:
+    shown = Shown(7, SINCE)
+
+    assert shown.begun(7, "2026-01-02T03:04:05.999Z")
+    assert shown.begun(8, SINCE)
+    assert not shown.begun(8, "2026-01-02T03:04:05.679Z")
+
+
+def test_a_list_that_has_become_too_long_has_no_cursor() -> None:
+    shown = Shown(1, SINCE)
+    keys = [("space", str(number)) for number in range(DEEPEST)]
+
+    longest = continued(shown, "q", keys)
+
+    assert longest is not None
+    assert len(longest) == size(DEEPEST) <= LONGEST
+    assert continued(opened(longest, "q"), "q", [("space", "one more")]) is None
+
+
+def test_a_cursor_of_another_question_is_refused() -> None:
+    cursor = continued(Shown(1, SINCE), "which", [("space", "key")])
+
+    with pytest.raises(Fault, match=r"cursor: of another question") as refused:
+        opened(cursor or "", "what")
+    assert refused.value.code == "invalid"
+
+
+@given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(Fault, match="cursor") as refused:
+        opened(text, "which")
+    assert refused.value.code == "invalid"
+
+
+@given(st.data())
+def test_a_damaged_cursor_is_refused_or_hides_some_memories_but_breaks_nothing(data: st.DataObject) -> None:
+    cursor = continued(Shown(1, SINCE), "which", [("space", "key")]) or ""
+    at = data.draw(st.integers(0, len(cursor) - 1))
+
+    with suppress(Fault):
+        assert len(opened(cursor[:at] + data.draw(st.characters()) + cursor[at + 1 :], "which").marks) == 1
+
+
+@pytest.fixture
+def recall(call: Call) -> Recall:
+    def ask(**arguments: Any) -> Recalled:
+        reply = call("recall", **arguments)
+        assert reply.fault is None, reply.body
+        return msgspec.json.decode(reply.body, type=Recalled)
+
+    return ask
+
+
+def text(number: int) -> str:
+    """Some texts are alike, some are the same."""
+    return " ".join(WORDS[(number * step) % len(WORDS)] for step in range(1, 2 + number % 4))
+
+
+def put(kernel: Kernel, keys: dict[str, int]) -> None:
+    kernel.store.write_sync(lambda tx: [index.put(tx, "notes", key, text(number)) for key, number in keys.items()])
+
+
+def drop(kernel: Kernel, *keys: str) -> None:
+    kernel.store.write_sync(lambda tx: [index.drop(tx, "notes", key) for key in keys])
+
+
+@contextmanager
+def emptied(kernel: Kernel) -> Iterator[None]:
+    def clear(tx: Tx) -> None:
+        index.drop_scope(tx, "notes", "")
+
+    kernel.store.write_sync(clear)
+    yield
+
+
+def pages(recall: Recall, **asked: Any) -> Iterator[list[str]]:
+    """The keys of each page, until there are no more."""
+    cursor: str | None = ""
+    for _ in range(200):
+        page = recall(query="roses in the garden", cursor=cursor, **asked)
+        yield [memory.key for memory in page.memories]
+        cursor = page.cursor
+        if cursor is None:
+            return
+    pytest.fail("the pages do not end")
+
+
+WRITES = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "rewrite", "delete", "delete and add"]), st.integers(0, 39)), max_size=8
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 40), st.integers(1, 9), WRITES)
+def test_no_memory_comes_twice_and_none_that_stays_is_passed_over(
+    kernel: Kernel, recall: Recall, size: int, limit: int, writes: list[list[tuple[str, int]]]
+) -> None:
+    with emptied(kernel):
+        born = {f"old {number}": number for number in range(size)}
+        put(kernel, born)
+        stays, seen = set(born), list[str]()
+        for turn, page in enumerate(pages(recall, limit=limit)):
+            seen += page
+            for number, (what, one) in enumerate(writes[turn] if turn < len(writes) else []):
+                key = f"old {one}"
+                if what == "add":
+                    put(kernel, {f"new {turn} {number}": one})
+                elif what == "rewrite" and key in stays:
+                    put(kernel, {key: one + turn + 1})
+                elif key in stays and what != "rewrite":
+                    stays.discard(key)
+                    drop(kernel, key)
+                    if what == "delete and add":
+                        put(kernel, {key: one})
+
+        assert len(seen) == len(set(seen))
+        assert stays <= set(seen) <= set(born) | {key for key in seen if key.startswith("new")}
+
+
+def test_what_is_made_after_the_first_page_is_in_none_of_the_others(kernel: Kernel, recall: Recall, clock: Any) -> None:
+    put(kernel, {f"old {number}": number for number in range(12)})
+    seen: list[str] = []
+
+    for page in pages(recall, limit=5):
+        seen += page
+        clock.move(seconds=1)
+        put(kernel, {f"new {len(seen)}": 0, "old 11": 1})
+
+    assert sorted(seen) == sorted(f"old {number}" for number in range(12))
+
+
+def test_pages_follow_one_list_best_first(kernel: Kernel, recall: Recall) -> None:
+    put(kernel, {str(number): number for number in range(150)})
+
+    whole = [memory.key for memory in recall(query="roses in the garden", limit=100, max_tokens=100_000).memories]
+    seen = [key for page in pages(recall, limit=10) for key in page]
+
+    assert seen[:10] == whole[:10]
+    assert sorted(seen) == sorted(str(number) for number in range(150))
+
+
+def test_what_the_budget_leaves_out_comes_on_the_next_page(kernel: Kernel, recall: Recall) -> None:
+    put(kernel, {str(number): number for number in range(30)})
+
+    found = list(pages(recall, limit=10, max_tokens=400))
+
+    assert {len(page) for page in found[:-1]} <= {1, 2, 3, 4}
+    assert sorted(key for page in found for key in page) == sorted(str(number) for number in range(30))
+
+
+def test_pages_go_through_filters_and_places(kernel: Kernel, recall: Recall) -> None:
+    put(kernel, {f"kept {number}": number for number in range(25)})
+    kernel.store.write_sync(lambda tx: [index.put(tx, "other", str(one), text(0)) for one in range(900)], WHO)
+
+    for asked in ({"spaces": ["notes"]}, {"actor": "local", "after": "2020-01-01", "scope": ""}):
+        seen = [key for page in pages(recall, limit=7, **asked) for key in page]
+        assert sorted(seen) == sorted(f"kept {number}" for number in range(25))
+
+
+def test_a_list_ends_after_its_thousandth_memory(kernel: Kernel, recall: Recall) -> None:
+    put(kernel, {str(number): number for number in range(DEEPEST + 20)})
+
+    seen = [key for page in pages(recall, limit=100, max_tokens=100_000) for key in page]
+
+    assert DEEPEST <= len(seen) == len(set(seen)) < DEEPEST + 20 + 1
+
+
+def test_a_cursor_goes_with_its_question_alone(config: Config, caller: Callable[..., Call]) -> None:
+    kernel = app.open_kernel(config)
+    call = caller(kernel.dispatch)
+    put(kernel, {str(number): number for number in range(5)})
+    first = msgspec.json.decode(call("recall", query="roses", limit=1).body, type=Recalled)
+
+    for other in ({"query": "tea"}, {"query": "roses", "spaces": ["notes"]}, {"query": "roses", "after": "2020-01-01"}):
+        reply = call("recall", cursor=first.cursor, **other)
+        assert (reply.fault, b"cursor: of another question" in reply.body) == ("invalid", True)
+    same = call("recall", cursor=first.cursor, query="roses", limit=3, detail="text", max_tokens=900)
+    assert len(msgspec.json.decode(same.body, type=Recalled).memories) == 3
+    kernel.store.close()
