@@ -194,7 +194,10 @@ class _Failing(apsw.VFSFile):
 
 
 class Countdown:
-    """A plan: the Nth operation fails, and with `lasting` every one after it."""
+    """A plan: the Nth operation fails, and with `lasting` every one after it.
+
+    What lasts does not begin with a sync: if all that is missing of a commit is the sync, nobody can say what remains.
+    """
 
     def __init__(self, nth: int, error: type[Exception], *, lasting: bool, only: str = "") -> None:
         self.left = nth
@@ -206,7 +209,8 @@ class Countdown:
     def __call__(self, operation: str) -> Exception | None:
         if self._only and operation != self._only:
             return None
-        self.left -= 1
+        if not (self._lasting and self.left == 1 and operation == "sync" and not self._only):
+            self.left -= 1
         if self.left == 0 or (self._lasting and self.left < 0):
             self.failed += 1
             return self._error()
