@@ -1,15 +1,18 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover bench quality conformance lock
+.PHONY: help run test test-full test-extras faults check lint cover bench peers clients quality conformance lock \
+	wheel binary sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 VENV := .venv/bin
 SUITE := tests/conformance/node_modules
+CLIENTS := $(patsubst tests/clients/%/requirements.lock,.venv-clients/%/.ok,$(wildcard tests/clients/*/requirements.lock)) \
+	$(patsubst %/package-lock.json,%/node_modules/.ok,$(wildcard tests/clients/*/package-lock.json))
 NODE := PATH="$(CURDIR)/.venv-node/bin:$$PATH"
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
 
 run: .venv/.ok ## serve on 127.0.0.1:7847
 	@exec $(VENV)/python -m kernel serve $(ARGS)
@@ -17,8 +20,8 @@ run: .venv/.ok ## serve on 127.0.0.1:7847
 test: .venv/.ok ## run the tests (ARGS=tests/kernel narrows them)
 	@$(VENV)/python -m pytest $(ARGS)
 
-test-full: .venv/.ok .venv-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
-	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not extras"
+test-full: .venv/.ok .venv-clients/mcp-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not extras and not ship"
 	@$(MAKE) lint
 	@$(MAKE) conformance
 
@@ -55,8 +58,33 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
 
+peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
+	@$(NODE) $(VENV)/python -m loadtests.side_by_side $(ARGS)
+
+clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against a server
+	@$(NODE) $(VENV)/python -m tests.clients.matrix $(ARGS)
+
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)
+
+wheel: .venv/.ok ## build the wheel in dist/
+	@$(VENV)/python -m hatchling build --target wheel --directory dist
+
+binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
+	@.ci/ship/binary .venv-ship/bin/python
+
+sbom: .venv-ship/.ok ## write the bill of materials, dist/quipu.cdx.json
+	@mkdir -p dist && .venv-ship/bin/python .ci/ship/sbom.py >dist/quipu.cdx.json
+
+container: ## build the images quipu:latest and quipu:edge with podman (as root)
+	@.ci/ship/container
+
+container-test: .venv/.ok container ## build the images and run them: alone, in a pod, under systemd
+	@$(VENV)/python -m pytest -rs -m ship tests/ship/test_container.py $(ARGS)
+
+ship: wheel binary sbom container ## build all that is shipped, test it and measure it
+	@$(VENV)/python -m pytest -rs -m ship tests/ship
+	@$(VENV)/python -m loadtests.bench_ship $(ARGS)
 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
@@ -76,11 +104,15 @@ endef
 	$(environment)
 	@touch $@
 
-.venv-v1/.ok: tests/wire/requirements-v1.lock
+.venv-clients/%/.ok: tests/clients/%/requirements.lock
 	$(environment)
 	@touch $@
 
 .venv-extras/.ok: tests/handlers/sessions/requirements-extras.lock
+	$(environment)
+	@touch $@
+
+.venv-ship/.ok: .ci/ship.lock
 	$(environment)
 	@touch $@
 
@@ -91,6 +123,6 @@ endef
 		ln -s "$$home/lib/node_modules/npm/bin/npm-cli.js" .venv-node/bin/npm && chmod +x "$$home/lib/node_modules/npm/bin/npm-cli.js"
 	@touch $@
 
-$(SUITE)/.ok: tests/conformance/package-lock.json .venv-node/.ok
-	@cd tests/conformance && $(NODE) npm ci --silent --ignore-scripts
+tests/%/node_modules/.ok: tests/%/package-lock.json .venv-node/.ok
+	@cd tests/$* && $(NODE) npm ci --silent --ignore-scripts
 	@touch $@

@@ -22,6 +22,9 @@ def parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
     serve.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
     serve.add_argument("--port", type=int, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+    serve.add_argument("--open", action="store_true", default=None, help="let in whoever has no key (QUIPU_OPEN=1)")
+    data = argparse.ArgumentParser(add_help=False, parents=[data])
+    data.add_argument("--tenant", help=f"whose memories ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
     check = commands.add_parser("check", parents=[data], help="compare rows, full text and vectors")
@@ -60,7 +63,7 @@ def _key_parsers(key: argparse.ArgumentParser) -> None:
 def settings(arguments: argparse.Namespace) -> config.Config:
     """The configuration: options first, then the environment."""
     base = config.from_mapping(os.environ)
-    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port")}
+    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant")}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)

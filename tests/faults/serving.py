@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import random
 import socket
 import subprocess
@@ -51,16 +52,20 @@ class Client:
 
 
 class Server:
-    """`python -m kernel serve`, or another command that takes the same options, on a port of its own."""
+    """`python -m kernel serve`, or another command with its options, on a port of its own; `settings` are variables of
+    its environment."""
 
-    def __init__(self, data: Path, command: Sequence[str] = (sys.executable, "-m", "kernel", "serve")) -> None:
+    def __init__(
+        self, data: Path, command: Sequence[str] = (sys.executable, "-m", "kernel", "serve"), **settings: object
+    ) -> None:
         self.data = data
         self.port = free_port()
         begun = time.monotonic()
         self._log = data.parent / f"server-{self.port}.log"
         with self._log.open("wb") as log:
             whole = [*command, "--data", str(data), "--port", str(self.port)]
-            self.process = subprocess.Popen(whole, cwd=ROOT, stdout=log, stderr=log)
+            environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+            self.process = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=log, stderr=log)
         until(self.ready, f"server on port {self.port}")
         self.seconds = time.monotonic() - begun
 
@@ -91,10 +96,10 @@ class Server:
 
 
 @contextmanager
-def serving(data: Path) -> Iterator[Server]:
+def serving(data: Path, **settings: object) -> Iterator[Server]:
     """A server that is gone at the end of the block, whatever happens."""
     data.mkdir(parents=True, exist_ok=True)
-    server = Server(data)
+    server = Server(data, **settings)
     try:
         yield server
     finally:

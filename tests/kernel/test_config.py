@@ -6,6 +6,8 @@ import pytest
 
 from kernel.config import MODEL, Config, default_data, from_mapping
 from kernel.errors import Fault
+from kernel.limits import BOUNDS, PREFIX, Limits
+from tests.sql.code import ROOT
 
 HOME = {"HOME": "/home/ada"}
 
@@ -38,9 +40,23 @@ def test_the_model_may_be_none_and_empty_variables_count_as_absent() -> None:
     assert from_mapping({**HOME, **empty}, "linux")._replace(environment=HOME) == from_mapping(HOME, "linux")
 
 
+def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
+    given = {f"{PREFIX}{field.upper()}": str(bound.high) for field, bound in BOUNDS.items()}
+    read = from_mapping({**HOME, **given}, "linux").limits
+    assert read == Limits()._replace(**{field: bound.high for field, bound in BOUNDS.items()})
+    assert set(Limits._fields) - set(BOUNDS) == {"hosts", "origins"}
+    rows = [
+        f"| `{PREFIX}{field.upper()}` | {getattr(Limits(), field)} | {bound.about} | {bound.past} |"
+        for field, bound in BOUNDS.items()
+    ]
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith(f"| `{PREFIX}")] == rows
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("QUIPU_LIMIT_BODY", "0", "QUIPU_LIMIT_BODY is a number from 1024 to 1073741824"),
         ("PORT", "65536", "PORT is a number from 0 to 65535"),
         ("PORT", "-1", "PORT is a number from 0 to 65535"),
         ("PORT", "http", "PORT is a number from 0 to 65535"),

@@ -15,7 +15,7 @@ from tests.wire.fixture import FIRST, SECOND, Served
 from tests.wire.posts import LEGACY, MODERN
 
 ROOT = Path(__file__).resolve().parents[2]
-V1 = ROOT / ".venv-v1" / "bin" / "python"
+V1 = ROOT / ".venv-clients" / "mcp-v1" / "bin" / "python"
 TOOLS = [tool.name for dialect in (FIRST, SECOND) for tool in dialect.tools]
 Connect = Callable[..., Client]
 

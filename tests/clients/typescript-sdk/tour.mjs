@@ -1,0 +1,29 @@
+// The official TypeScript SDK, first generation, told by JSON where to go: what it saw, as JSON.
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+const task = JSON.parse(process.argv[2]);
+const [command, ...args] = task.command ?? [];
+const transport = task.url
+  ? new StreamableHTTPClientTransport(new URL(task.url))
+  : new StdioClientTransport({ command, args, env: task.env });
+
+const client = new Client({ name: "tour", version: "1" });
+await client.connect(transport);
+const tools = (await client.listTools()).tools.map((tool) => tool.name);
+const call = (name, args) => client.callTool({ name, arguments: args });
+const added = await call("add_memory", task.memory);
+const found = await call("recall", { query: task.query });
+const resource = await client.readResource({ uri: task.uri });
+const refused = await call("read_memory", { path: task.missing });
+await client.close();
+console.log(
+  JSON.stringify({
+    tools,
+    added: added.content[0].text,
+    recalled: found.content[0].text,
+    resource: resource.contents[0].text,
+    refused: refused.isError ? refused.content[0].text : "",
+  }),
+);
