@@ -1,5 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover bench peers clients quality conformance lock
+.PHONY: help run test test-full test-extras faults check lint cover bench peers clients quality conformance lock \
+	wheel binary sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -11,7 +12,7 @@ CLIENTS := $(patsubst tests/clients/%/requirements.lock,.venv-clients/%/.ok,$(wi
 NODE := PATH="$(CURDIR)/.venv-node/bin:$$PATH"
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
 
 run: .venv/.ok ## serve on 127.0.0.1:7847
 	@exec $(VENV)/python -m kernel serve $(ARGS)
@@ -20,7 +21,7 @@ test: .venv/.ok ## run the tests (ARGS=tests/kernel narrows them)
 	@$(VENV)/python -m pytest $(ARGS)
 
 test-full: .venv/.ok .venv-clients/mcp-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
-	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not extras"
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not extras and not ship"
 	@$(MAKE) lint
 	@$(MAKE) conformance
 
@@ -30,9 +31,12 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 # How long `make faults` goes on with what a test does shorter; each can be set from outside.
 FUZZ_REQUESTS ?= 200000
 KILL_ROUNDS ?= 200
+POWER_CUTS ?= 50
+CRASH_IMAGES ?= 500
+IO_ERRORS ?= all
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
-	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 
@@ -63,6 +67,25 @@ clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against 
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
 	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)
 
+wheel: .venv/.ok ## build the wheel in dist/
+	@$(VENV)/python -m hatchling build --target wheel --directory dist
+
+binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
+	@.ci/ship/binary .venv-ship/bin/python
+
+sbom: .venv-ship/.ok ## write the bill of materials, dist/quipu.cdx.json
+	@mkdir -p dist && .venv-ship/bin/python .ci/ship/sbom.py >dist/quipu.cdx.json
+
+container: ## build the images quipu:latest and quipu:edge with podman (as root)
+	@.ci/ship/container
+
+container-test: .venv/.ok container ## build the images and run them: alone, in a pod, under systemd
+	@$(VENV)/python -m pytest -rs -m ship tests/ship/test_container.py $(ARGS)
+
+ship: wheel binary sbom container ## build all that is shipped, test it and measure it
+	@$(VENV)/python -m pytest -rs -m ship tests/ship
+	@$(VENV)/python -m loadtests.bench_ship $(ARGS)
+
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
@@ -86,6 +109,10 @@ endef
 	@touch $@
 
 .venv-extras/.ok: tests/handlers/sessions/requirements-extras.lock
+	$(environment)
+	@touch $@
+
+.venv-ship/.ok: .ci/ship.lock
 	$(environment)
 	@touch $@
 

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from kernel import config
 from kernel.errors import Fault
@@ -22,6 +23,9 @@ def parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
     serve.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
     serve.add_argument("--port", type=int, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+    serve.add_argument("--open", action="store_true", default=None, help="let in whoever has no key (QUIPU_OPEN=1)")
+    data = argparse.ArgumentParser(add_help=False, parents=[data])
+    data.add_argument("--tenant", help=f"whose memories ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
     check = commands.add_parser("check", parents=[data], help="compare rows, full text and vectors")
@@ -36,13 +40,7 @@ def parser() -> argparse.ArgumentParser:
     tools = commands.add_parser("tools", help="list the tools of every dialect")
     tools.add_argument("--tokens", action="store_true", help="what each tool list costs a model's context")
     _key_parsers(commands.add_parser("key", help="make, list and take back the keys that callers need"))
-    _setup_options(commands.add_parser("setup", parents=[data], help="point an MCP client at this server"))
-    doctor = commands.add_parser("doctor", parents=[data], help="say what is wrong and what helps")
-    doctor.add_argument("--host", help="address the server listens on (HOST, 127.0.0.1)")
-    doctor.add_argument("--port", type=int, help=f"port the server listens on (PORT, {config.DEFAULT_PORT})")
-    health = commands.add_parser("health", help="ask a running server whether it is healthy")
-    health.add_argument("--host", help="address it listens on (HOST, 127.0.0.1)")
-    health.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
+    _looking_parsers(commands, data)
     return top
 
 
@@ -61,6 +59,15 @@ def _key_parsers(key: argparse.ArgumentParser) -> None:
     revoke.add_argument("id", help="the id of the key, as the list shows it")
 
 
+def _looking_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    _setup_options(commands.add_parser("setup", parents=[data], help="point an MCP client at this server"))
+    doctor = commands.add_parser("doctor", parents=[data], help="say what is wrong and what helps")
+    health = commands.add_parser("health", help="ask a running server whether it is healthy")
+    for command in (doctor, health):
+        command.add_argument("--host", help="address it listens on (HOST, 127.0.0.1)")
+        command.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
+
+
 def _setup_options(setup: argparse.ArgumentParser) -> None:
     setup.add_argument("--client", metavar="NAME", help="which client; without it the known ones are listed")
     setup.add_argument("--stdio", action="store_true", help="let the client start the server")
@@ -75,7 +82,7 @@ def _setup_options(setup: argparse.ArgumentParser) -> None:
 def settings(arguments: argparse.Namespace) -> config.Config:
     """The configuration: options first, then the environment."""
     base = config.from_mapping(os.environ)
-    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port")}
+    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant")}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)

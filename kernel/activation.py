@@ -1,8 +1,9 @@
 """Listening sockets that whoever started the server gave it: socket activation as systemd's sd_listen_fds(3) has it."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from kernel.config import on_loopback
 from kernel.errors import Fault
 
 _FIRST = 3
@@ -16,6 +17,13 @@ def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
     if not count.isascii() or not count.isdigit():
         raise Fault("invalid", "LISTEN_FDS is a number")
     return [_listening(number) for number in range(_FIRST, _FIRST + int(count))]
+
+
+def reached(sockets: Sequence[socket.socket]) -> str:
+    """The address from which most can reach these sockets, empty for none; a socket with a path is this machine's."""
+    routed = {socket.AF_INET, socket.AF_INET6}
+    found = [str(one.getsockname()[0]) if one.family in routed else "localhost" for one in sockets]
+    return next((host for host in found if not on_loopback(host)), found[0] if found else "")
 
 
 def _listening(number: int) -> socket.socket:

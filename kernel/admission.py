@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from kernel import mirror
-from kernel.envelope import ANONYMOUS, Call, Envelope, Inbound, Message, Meta, Plan, Refused, open_params
+from kernel.envelope import Call, Envelope, Inbound, Message, Meta, Plan, Refused, open_params
 from kernel.eras import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -22,6 +22,7 @@ from kernel.eras import (
     Era,
 )
 from kernel.limits import Header, Headers
+from kernel.rights import ANONYMOUS
 
 LEGACY_LEVEL = "info"
 _NAME_KEPT = 64

@@ -50,19 +50,27 @@ def world(model: Path | None) -> World:
     """The statements of `sql/` and the model of a folder, unread until needed; raises Fault for what is no model."""
     statements = {key: statement.text for key, statement in sql.load().items()}
     if model is None:
-        return World(statements, None, Memory(Sketches(lambda: Sketcher(8))))
+        return World(statements, None, _remembering(None))
     for name in FILES:
         if not (model / name).is_file():
             raise Fault("invalid", f"The model folder {model.name} lacks {name}.")
     embedder = Embedder(model)
-    return World(statements, embedder, Memory(Sketches(lambda: Sketcher(embedder.dimensions))))
+    return World(statements, embedder, _remembering(embedder))
+
+
+def _remembering(embedder: Embedder | None) -> Memory:
+    return Memory(Sketches(lambda: Sketcher(embedder.dimensions if embedder else 8)))
 
 
 def shared_by(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> World:
     """What all connections to the configured file share, with the settings of these dialects."""
+    return _own(world(config.model), config, dialects)
+
+
+def _own(shared: World, config: Config, dialects: tuple[Dialect, ...]) -> World:
     settings = [setting for dialect in dialects for setting in dialect.settings]
-    values = read_settings(settings, config.environment)
-    return world(config.model)._replace(settings=values, data=config.data.absolute())
+    values = read_settings(settings, config.environment, config.tenant)
+    return shared._replace(settings=values, data=config.home.absolute())
 
 
 def chosen(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
@@ -78,6 +86,24 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     """Opens the data directory, brings its file up to date and starts the store; raises Fault with the reason."""
     served = chosen(config.dialects) if dialects is None else dialects
     shared = shared_by(config, served)
+    store, seal_key, schema = _started(config, shared)
+    shown = tuple(configured(dialect, shared.settings) for dialect in served)
+    return Kernel(config, store, Dispatch(store, shown, rights.RIGHTS), seal_key, schema)
+
+
+def open_tenant(kernel: Kernel, name: str) -> Kernel:
+    """The kernel's tools over the file of another tenant, which is made where there is none; raises Fault.
+
+    It shares with the kernel what nobody writes: statements and model. What search remembers is its own.
+    """
+    config = kernel.config._replace(tenant=name)
+    shared = kernel.store.world
+    apart = shared._replace(memory=_remembering(shared.embedder))
+    store, seal_key, schema = _started(config, _own(apart, config, kernel.dispatch.dialects))
+    return Kernel(config, store, kernel.dispatch.over(store), seal_key, schema)
+
+
+def _started(config: Config, shared: World) -> tuple[Store, bytes, int]:
     seal_key, schema = prepare(config, shared)
     store = Store(
         config.file, shared, guard,
@@ -85,21 +111,31 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
         durable=config.durable, group_limit=config.group,
     )  # fmt: skip
     store.start()
-    shown = tuple(configured(dialect, shared.settings) for dialect in served)
-    return Kernel(config, store, Dispatch(store, shown), seal_key, schema)
+    return store, seal_key, schema
 
 
 def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     """Makes the data directory and the file, private to the user, and migrates; the seal key and the schema."""
     try:
-        private(config.data)
+        private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
     outcome = guard(_migrate, config, shared)
     if isinstance(outcome, Fault):
         raise outcome
+    _keep_names(config.data)
     return outcome
+
+
+def _keep_names(folder: Path) -> None:
+    """Makes the folder itself durable: a rollback journal of the first moment must not come back after a power cut."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _migrate(config: Config, shared: World) -> tuple[bytes, int]:

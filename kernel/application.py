@@ -1,7 +1,7 @@
 """The ASGI application over an open kernel: hot paths by dictionary, everything else through Starlette."""
 
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,14 +9,20 @@ from starlette.applications import Starlette
 
 from kernel import app, upkeep
 from kernel.app import Kernel
-from kernel.config import VERSION, Config
+from kernel.auth import Auth, Challenge, Tokens
+from kernel.config import VERSION, Config, OAuth, on_loopback
 from kernel.direct import Direct
 from kernel.dispatch import guard
+from kernel.doors import Doors
 from kernel.errors import Fault
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import Endpoint
-from kernel.rest import Ready, Tools, routes
+from kernel.rest import Guarded, Ready, Tools, routes
+from kernel.rights import WHOLE, Reach
 from kernel.rpc import Service, profiles
+from kernel.rpc import Tools as Profile
+from kernel.tenants import Opened, Tenants
+from kernel.tools import Dialect
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -31,11 +37,14 @@ class Application:
         self.kernel = kernel
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
-        exact = {"/mcp": _mcp(kernel, served, limits)}
-        exact.update((f"/mcp/{dialect.name}", _mcp(kernel, (dialect,), limits)) for dialect in served)
+        self.tenants = Tenants(kernel.dispatch, partial(tenant, kernel), kernel.config.tenants)
+        places = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
+        self.doors = doors(kernel.config, self.tenants, frozenset(places))
+        exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
         self._exact: dict[str, Asgi] = {**exact}
-        self._tools = Tools(kernel.dispatch, limits)
-        self._rest = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
+        self._tools = Tools(kernel.dispatch, limits, self.doors)
+        pages = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
+        self._rest = Guarded(pages, limits, self.doors)
         hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.hot}
         self.hot: dict[bytes, Direct] = {path: partial(guard, direct) for path, direct in hot.items()}
 
@@ -45,6 +54,14 @@ class Application:
         hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
         await hot(scope, receive, send)
 
+    def close(self) -> None:
+        """Closes every store, once the loop has ended."""
+        self.tenants.close()
+        self.kernel.store.close()
+
+    def _mcp(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
+        return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.doors, path)
+
 
 def opened(config: Config) -> Application | Fault:
     """An application over the configured data, or why there is none."""
@@ -53,7 +70,7 @@ def opened(config: Config) -> Application | Fault:
 
 def limits_of(config: Config) -> Limits:
     """The edge limits: loopback names always, and what the configuration allows besides."""
-    return Limits(
+    return config.limits._replace(
         hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
         origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
     )
@@ -65,9 +82,46 @@ def ready(kernel: Kernel) -> Ready:
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
 
 
-def service(kernel: Kernel, dialects: Any, tools: Any) -> Service:
-    """MCP over these dialects of a kernel, with all of their tools or those that read."""
-    return Service(kernel.dispatch, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key)
+def doors(config: Config, tenants: Tenants, paths: frozenset[str]) -> Doors:
+    """Who may come in: those with a key, once there is one or the server listens to more than this machine."""
+    trusted = config.oauth
+    tokens = None if trusted is None else _tokens(config, trusted, paths)
+    needed = tokens is not None or not on_loopback(config.host)
+    issuers = () if trusted is None else (trusted.issuer,)
+    auth = Auth(config.data, required=needed, is_open=config.open, tokens=tokens)
+    return Doors(auth, Challenge(config.public, issuers, paths), tenants)
+
+
+def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> Tokens:
+    """Tokens for all of `/mcp`, or for one dialect at its own address, unless that reads what others keep."""
+    from kernel import oauth
+
+    known = [name for name in (trusted.audience, config.public) if name]
+    wholes = frozenset(name + end for name in known for end in ("", "/mcp"))
+    dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
+    parts = {name + path: one for name in known for path, one in dialects.items() if one not in app.ACROSS}
+    return oauth.Tokens(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
+
+
+def tenant(kernel: Kernel, name: str) -> Opened:
+    """Another tenant, open; its index is completed beside the first calls."""
+    own = app.open_tenant(kernel, name)
+    stopping = threading.Event()
+    warming = threading.Thread(target=warm, args=(own, stopping), name="quipu-warm", daemon=True)
+    warming.start()
+
+    def close() -> None:
+        stopping.set()
+        warming.join()
+        own.store.close()
+
+    return Opened(own.dispatch, close)
+
+
+def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Reach = WHOLE) -> Service:
+    """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
+    bound = kernel.dispatch.tools
+    return Service(bound, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key, reach=reach)
 
 
 def warm(kernel: Kernel, stopping: threading.Event) -> None:
@@ -76,7 +130,3 @@ def warm(kernel: Kernel, stopping: threading.Event) -> None:
     if embedder is not None:
         guard(embedder.load)
         guard(upkeep.embed_missing, kernel.store, stopping.is_set)
-
-
-def _mcp(kernel: Kernel, dialects: Any, limits: Limits) -> Endpoint:
-    return Endpoint(profiles(partial(service, kernel, dialects)), limits)

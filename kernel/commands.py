@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         print("repaired" if found and arguments.repair else "differences found" if found else "ok")
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
-        target = arguments.target or config.data / f"quipu-{upkeep.stamp()}.db"
+        target = arguments.target or config.home / f"quipu-{upkeep.stamp()}.db"
         _sure(upkeep.backup, config.file, shared, target, _progress)
         print(target)
         return 0

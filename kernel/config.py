@@ -1,23 +1,45 @@
 """The settings of one server, read once from a mapping."""
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from kernel import folders
 from kernel.errors import Fault
+from kernel.limits import BOUNDS, PREFIX, Limits
+from kernel.rights import MAIN
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
+_OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
+_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
+_LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
+
+
+class OAuth(NamedTuple):
+    """An authorization server whose tokens count: its `issuer`, the file with its keys, and what tokens are for.
+
+    Without `audience` they are for the public address; without `tenant` their claim of the name `claim` tells it.
+    """
+
+    issuer: str
+    keys: Path
+    audience: str = ""
+    tenant: str = ""
+    claim: str = "tenant"
 
 
 class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how much may wait.
 
     `idle_exit` are the seconds without a request after which the server ends; 0 is never.
-    `environment` is the mapping itself, where the dialects find their own settings.
+    `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
+    key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
+    clients know.
     """
 
     data: Path
@@ -33,12 +55,23 @@ class Config(NamedTuple):
     idle_exit: int = 0
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    limits: Limits = Limits()
     environment: Mapping[str, str] = MappingProxyType({})
+    tenant: str = MAIN
+    tenants: int = 16
+    open: bool = False
+    public: str = ""
+    oauth: OAuth | None = None
+
+    @property
+    def home(self) -> Path:
+        """Where the files of the tenant lie."""
+        return folders.home(self.data, self.tenant)
 
     @property
     def file(self) -> Path:
-        """The one database file."""
-        return self.data / "quipu.db"
+        """The one database file of the tenant."""
+        return self.home / "quipu.db"
 
 
 def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
@@ -61,8 +94,18 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
+        limits=_limits(values),
         environment=values,
+        tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
+        open=bool(_number(values, "QUIPU_OPEN", 0, 0, 1)),
+        public=_public(values),
+        oauth=_oauth(values),
     )
+
+
+def on_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
 
 
 def default_data(values: Mapping[str, str], platform: str) -> Path:
@@ -73,6 +116,38 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
     if platform == "win32":
         return Path(values.get("LOCALAPPDATA") or home / "AppData" / "Local") / "quipu"
     return Path(values.get("XDG_DATA_HOME") or home / ".local" / "share") / "quipu"
+
+
+def _limits(values: Mapping[str, str]) -> Limits:
+    usual = Limits()
+    given = {
+        field: _number(values, PREFIX + field.upper(), getattr(usual, field), bound.low, bound.high)
+        for field, bound in BOUNDS.items()
+    }
+    return usual._replace(**given)
+
+
+def _public(values: Mapping[str, str]) -> str:
+    given = values.get("QUIPU_PUBLIC_URL", "").rstrip("/")
+    if given and not _URL.fullmatch(given):
+        raise Fault("invalid", "QUIPU_PUBLIC_URL is an address such as https://memory.example")
+    return given
+
+
+def _oauth(values: Mapping[str, str]) -> OAuth | None:
+    given = {name: values.get(f"QUIPU_OAUTH_{name}", "").strip() for name in _OAUTH}
+    if not any(given.values()):
+        return None
+    for name in ("ISSUER", "JWKS"):
+        if not given[name]:
+            raise Fault("invalid", f"OAuth needs QUIPU_OAUTH_{name}")
+    if not given["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
+        raise Fault("invalid", "OAuth needs QUIPU_PUBLIC_URL or QUIPU_OAUTH_AUDIENCE, which its tokens are for")
+    if given["TENANT"]:
+        folders.tenant(given["TENANT"])
+    return OAuth(
+        given["ISSUER"], Path(given["JWKS"]), given["AUDIENCE"], given["TENANT"], given["TENANT_CLAIM"] or "tenant"
+    )
 
 
 def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:

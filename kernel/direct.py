@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from kernel.errors import Fault
-from kernel.joined import JoinedProtocol
+from kernel.guarded import BETWEEN, BODY, HEAD, GuardedProtocol
+from kernel.limits import Limits
+from kernel.wheel import Wheel
 
 Header = tuple[bytes, bytes]
 
@@ -44,6 +46,7 @@ class _Call:
     message_event = asyncio.Event()  # uvicorn wakes who waits for a message; here nobody does
 
     def __init__(self) -> None:
+        self.response_started = False
         self.response_complete = False
         self.disconnected = False
         self.keep_alive = True
@@ -64,7 +67,7 @@ class _Common:
         return self._joined
 
 
-class DirectProtocol(JoinedProtocol):
+class DirectProtocol(GuardedProtocol):
     """Uvicorn's HTTP protocol with a shorter way for the addresses in `hot`."""
 
     hot: Mapping[bytes, Direct] = {}
@@ -73,19 +76,24 @@ class DirectProtocol(JoinedProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._target: Direct | None = None
-        self._received = b""
+        self._received: bytes | bytearray = b""
         self._call: _Call | None = None
-        self._idle: asyncio.TimerHandle | None = None
-        self._last = 0.0
 
-    def data_received(self, data: bytes) -> None:
-        """Parses; a request whose end has not come goes the ordinary way, where its body has a deadline."""
-        super().data_received(data)
+    def unfinished(self, received: int) -> None:
+        """Lets a request whose end has not come go the ordinary way."""
         if self._target is not None and not self.whole.is_closing():
             self._hand_over()
+        super().unfinished(received)
+
+    def turn_away(self, status: int) -> None:
+        """Refuses what was kept back here as any other."""
+        if self._target is not None:
+            self._hand_over()
+        super().turn_away(status)
 
     def on_message_begin(self) -> None:
         """Makes no scope before it is needed."""
+        self.reading = HEAD
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -95,6 +103,9 @@ class DirectProtocol(JoinedProtocol):
         """Keeps the request back if it may be answered here."""
         self._received = b""
         self._target = self.hot.get(self.url)
+        if self._target is None:
+            self.judge_head()
+        self.reading = BODY
         if self._target is None or not self._is_plain():
             self._hand_over()
 
@@ -102,8 +113,12 @@ class DirectProtocol(JoinedProtocol):
         """Collects the body."""
         if self._target is None:
             super().on_body(body)
-        else:
+        elif self._received:
+            if isinstance(self._received, bytes):
+                self._received = bytearray(self._received)  # in many pieces it grows in place
             self._received += body
+        else:
+            self._received = body
 
     def on_message_complete(self) -> None:
         """Answers, begins to, or hands the request over."""
@@ -111,8 +126,9 @@ class DirectProtocol(JoinedProtocol):
         if target is None:
             super().on_message_complete()
             return
+        self.reading = self.watched = BETWEEN
         call = _Call()
-        found = target(self.headers, self._received, partial(self._finish, call))
+        found = target(self.headers, bytes(self._received), partial(self._finish, call))
         if found is None:
             self._hand_over()
             super().on_message_complete()
@@ -130,8 +146,6 @@ class DirectProtocol(JoinedProtocol):
         """Gives up what nobody will hear."""
         super().connection_lost(exc)
         self._target = None
-        if self._idle is not None:
-            self._idle.cancel()
         if self._call is not None:
             self._call.disconnected = True
             if self._call.cancel is not None:
@@ -160,7 +174,7 @@ class DirectProtocol(JoinedProtocol):
         super().on_headers_complete()
         if self._received:
             received, self._received = self._received, b""
-            super().on_body(received)
+            super().on_body(bytes(received))
 
     def _finish(self, call: _Call, answer: Answer) -> None:
         call.response_complete = True
@@ -173,13 +187,7 @@ class DirectProtocol(JoinedProtocol):
         self.whole.write(self._head(answer, extra) + answer.body)
         if closing:
             self.whole.close()
-        if self.pipeline or closing:
-            super().on_response_complete()
-            return
-        self.server_state.total_requests += 1
-        self._last = self.loop.time()
-        if self._idle is None:
-            self._idle = self.loop.call_later(self.timeout_keep_alive, self._close_if_idle)
+        self.on_response_complete()
 
     def _head(self, answer: Answer, extra: tuple[Header, ...]) -> bytes:
         common = self.common.joined(self.server_state.default_headers)
@@ -190,24 +198,12 @@ class DirectProtocol(JoinedProtocol):
             STATUS_LINE[answer.status], common, answer.media, len(answer.body), more,
         )  # fmt: skip
 
-    def _close_if_idle(self) -> None:
-        """One timer a connection, set again while it is in use, where one a response costs more than the response."""
-        self._idle = None
-        cycle: Any = self.cycle
-        if self.whole.is_closing():
-            return
-        busy = cycle is not None and not cycle.response_complete
-        left = self.timeout_keep_alive - (0 if busy else self.loop.time() - self._last)
-        if left <= 0 and self.timeout_keep_alive_task is None:
-            self.whole.close()
-        else:
-            self._idle = self.loop.call_later(max(left, 1.0), self._close_if_idle)
-
 
 def _lines(headers: Sequence[Header]) -> bytes:
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
-def protocol(hot: Mapping[bytes, Direct]) -> type[DirectProtocol]:
-    """The protocol for `uvicorn.Config(http=...)` that knows these addresses."""
-    return type("HotProtocol", (DirectProtocol,), {"hot": hot, "common": _Common()})
+def protocol(hot: Mapping[bytes, Direct], limits: Limits = Limits()) -> type[DirectProtocol]:
+    """The protocol for `uvicorn.Config(http=...)` of one server, that knows these addresses and limits."""
+    shared = {"hot": hot, "limits": limits, "common": _Common(), "wheel": Wheel()}
+    return type("HotProtocol", (DirectProtocol,), shared)

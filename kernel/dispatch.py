@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +15,7 @@ from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
+from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
 from kernel.store import as_fault
 from kernel.tools import Ask, Dialect, First, Misread, Reply, Tool, Turn
 from kernel.world import Origin
@@ -21,6 +24,7 @@ _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
 _ROUNDS = 1000
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
 
@@ -50,21 +54,30 @@ class _Found(NamedTuple):
 class Bound(NamedTuple):
     """A tool with its dialect, a decoder for its arguments, and its merged form if it has one.
 
-    A `short` tool is answered on the event loop, one that goes `stepwise` waits in a queue more than once.
+    `needs` are the rights of its calls. A `short` tool is answered on the event loop, one that goes `stepwise` waits in
+    a queue more than once.
     """
 
     dialect: Dialect
     tool: Tool
     decode: Callable[[Any], Any]
+    needs: Needs
     many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
     short: bool = False
     stepwise: bool = False
 
+    def shown(self, reach: Reach) -> bool:
+        """Whether something of the tool is in reach, so that it is worth a place in a list."""
+        return reach.sees(self.dialect.name) and self.needs.least <= reach.right
+
 
 class Dispatch:
-    """Every tool of the served dialects by name, over one store."""
+    """Every tool of the served dialects by name, over one store.
 
-    def __init__(self, store: Store, dialects: Sequence[Dialect]) -> None:
+    `rights` is the table of what each tool needs; a call out of its caller's reach raises Denied, and nothing ran.
+    """
+
+    def __init__(self, store: Store, dialects: Sequence[Dialect], rights: Mapping[str, Any] = _NONE) -> None:
         self.store = store
         self.dialects = tuple(dialects)
         self.tools: dict[str, Bound] = {}
@@ -75,29 +88,38 @@ class Dispatch:
                 decode = msgspec.json.Decoder(tool.request).decode
                 stepwise = tool.ahead is not None or tool.first is not None
                 short = tool.mode == "read" and tool.hints.short and not stepwise
-                self.tools[tool.name] = Bound(dialect, tool, decode, _many(dialect, tool), short, stepwise)
+                wanted = needs(rights.get(tool.name))
+                self.tools[tool.name] = Bound(dialect, tool, decode, wanted, _many(dialect, tool), short, stepwise)
 
-    def now(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
+    def over(self, store: Store) -> "Dispatch":
+        """The same tools over another store."""
+        other = copy(self)
+        other.store = store
+        return other
+
+    def now(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
         """`call` for a short tool, which has nothing to wait for."""
+        if caller.reach is not WHOLE:
+            _allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
             return refused(bound, _unfit(bound, error))
-        who = _origin(bound.dialect.name, bound.tool.name, actor)
+        who = _origin(bound.dialect.name, bound.tool.name, caller.actor)
         answer = self.store.read_now(self._work(bound, request, who, turn), who)
         return refused(bound, answer) if isinstance(answer, Fault) else answer
 
-    async def call(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None = None) -> Reply | Ask:
+    async def call(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
         """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
         if bound.stepwise:
-            return await self._stepwise(bound, arguments, actor, turn)
+            return await self._stepwise(bound, arguments, caller, turn)
         future: asyncio.Future[Reply | Ask] = asyncio.get_running_loop().create_future()
 
         def done(reply: Reply | Ask) -> None:
             if not future.done():
                 future.set_result(reply)
 
-        started = self.start(bound, arguments, actor, done, turn)
+        started = self.start(bound, arguments, caller, done, turn)
         if not isinstance(started, Job):
             return started
         try:
@@ -107,20 +129,22 @@ class Dispatch:
             raise
 
     def start(
-        self, bound: Bound, arguments: Any, actor: str, done: Callable[[Any], None], turn: Turn | None = None
+        self, bound: Bound, arguments: Any, caller: Caller, done: Callable[[Any], None], turn: Turn | None = None
     ) -> Reply | Ask | Job:
         """`call` without a task: the reply where it is known at once, else the job whose reply `done` will get.
 
         Not for a tool that goes `stepwise`.
         """
         if bound.short:
-            return self.now(bound, arguments, actor, turn)
+            return self.now(bound, arguments, caller, turn)
         tool = bound.tool
+        if caller.reach is not WHOLE:
+            _allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
             return refused(bound, _unfit(bound, error))
-        who = _origin(bound.dialect.name, tool.name, actor)
+        who = _origin(bound.dialect.name, tool.name, caller.actor)
         work = self._work(bound, request, who, turn)
 
         def deliver(job: Job) -> None:
@@ -130,9 +154,9 @@ class Dispatch:
         queued = guard(self._put, bound, request, work, who, deliver)
         return refused(bound, queued) if isinstance(queued, Fault) else queued
 
-    async def read(self, dialect: Dialect, work: Work, actor: str) -> Any:
+    async def read(self, dialect: Dialect, work: Work, caller: Caller) -> Any:
         """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
-        answer = await self._queued(partial(self.store.begin_read, work, Origin(dialect.name, "", actor)))
+        answer = await self._queued(partial(self.store.begin_read, work, Origin(dialect.name, "", caller.actor)))
         if isinstance(answer, Fault):
             raise answer
         return answer
@@ -146,13 +170,15 @@ class Dispatch:
         alone = tool.mode == "exclusive"
         return self.store.begin_write(work, who, deliver, texts=texts, merge=merge, alone=alone)
 
-    async def _stepwise(self, bound: Bound, arguments: Any, actor: str, turn: Turn | None) -> Reply | Ask:
+    async def _stepwise(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None) -> Reply | Ask:
         tool = bound.tool
+        if caller.reach is not WHOLE:
+            _allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
             return refused(bound, _unfit(bound, error))
-        who = _origin(bound.dialect.name, tool.name, actor)
+        who = _origin(bound.dialect.name, tool.name, caller.actor)
         if tool.ahead is not None:
             request = await self._ahead(tool.ahead, request, who)
         if isinstance(request, Fault):
@@ -223,6 +249,15 @@ class Dispatch:
             return reply
 
         return read
+
+
+def _allow(bound: Bound, arguments: Any, caller: Caller) -> None:
+    """Raises Denied where the call is out of its caller's reach."""
+    reach = caller.reach
+    if reach.dialects and bound.dialect.name not in reach.dialects:
+        raise Denied(bound.tool.name, None)
+    if reach.right < bound.needs.most:
+        permit(bound.tool.name, bound.needs, bound.decode, arguments, reach.right)
 
 
 def refused(bound: Bound, fault: Fault) -> Reply:

@@ -34,10 +34,11 @@ LEVELS: dict[str, int] = {
     "emergency": 7,
 }
 
-Cache = Literal["", "static", "fresh"]
+Cache = Literal["", "static", "own", "fresh"]
 CACHES: dict[Cache, dict[str, int | str]] = {
     "": {},
     "static": {"ttlMs": 3_600_000, "cacheScope": "public"},
+    "own": {"ttlMs": 3_600_000, "cacheScope": "private"},
     "fresh": {"ttlMs": 0, "cacheScope": "private"},
 }
 

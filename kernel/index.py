@@ -1,5 +1,6 @@
 """The search index over every dialect: put, drop, and search that returns evidence, not verdicts."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -87,6 +88,13 @@ class _Place(NamedTuple):
     scope: str
 
 
+class _Born(NamedTuple):
+    """What a document keeps when it is put again: its number, and with it its neighbours, and its time."""
+
+    id: int
+    at: str
+
+
 def _flush(tx: Tx, items: list[Any]) -> None:
     last: dict[tuple[str, str], _Put | None] = {}
     ended: set[tuple[str, str]] = set()
@@ -102,29 +110,29 @@ def _flush(tx: Tx, items: list[Any]) -> None:
         _insert(tx, puts, born)
 
 
-def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], str]:
+def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], _Born]:
     if stale:
         world(tx).memory.change(tx)
         ids = as_json([row.id for row in stale])
         tx.run("kernel.index.unindex", ids=ids)
         tx.run("kernel.index.delete_vectors", ids=ids)
         tx.run("kernel.index.delete_docs", ids=ids)
-    return {(row.space, row.key): row.created_at for row in stale}
+    return {(row.space, row.key): _Born(row.id, row.created_at) for row in stale}
 
 
-def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], str]) -> None:
+def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], _Born]) -> None:
     world(tx).memory.change(tx)
     places = _places(tx, {(put.space, put.scope) for put in puts})
-    after = tx.one("kernel.index.last_doc", int) or 0
-    rows = [
-        (
-            after + number, put.space, put.key, places[put.space, put.scope], put.text, put.grams,
-            put.dialect, put.tool, put.actor, born.get((put.space, put.key), put.at), put.at,
-        )
-        for number, put in enumerate(puts, start=1)
-    ]  # fmt: skip
+    fresh = itertools.count((tx.one("kernel.index.last_doc", int) or 0) + 1)
+    rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
+    for put in puts:
+        known = born.get((put.space, put.key)) or _Born(next(fresh), put.at)
+        rows.append((
+            known.id, put.space, put.key, places[put.space, put.scope], put.text, put.grams,
+            put.dialect, put.tool, put.actor, known.at, put.at,
+        ))  # fmt: skip
     tx.run("kernel.index.insert_docs", rows=as_json(rows))
-    tx.run("kernel.index.index_docs", after=after)
+    tx.run("kernel.index.index_docs", ids=as_json([row[0] for row in rows]))
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
 
 

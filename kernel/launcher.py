@@ -1,11 +1,15 @@
-"""The installed command: in the wheel this file is `quipu/__main__.py`, and the code beside it lies in `_app`."""
+"""The installed command: in the wheel this file is `quipu_memory/__main__.py`, and beside it `_app` holds the code."""
 
 import sys
 from pathlib import Path
 
+_OURS = {"kernel", "handlers"}
+
 
 def main() -> None:
-    """Runs the command line with the code of the wheel in front of everything else on the path."""
+    """Runs the command line with the code of the wheel in front of everything else, whoever has the same names."""
+    for name in [name for name in sys.modules if name.partition(".")[0] in _OURS]:
+        del sys.modules[name]
     sys.path.insert(0, str(Path(__file__).resolve().parent / "_app"))
     from kernel.__main__ import main as run
 

@@ -1,8 +1,7 @@
-"""What a request may weigh and where it may come from: pure checks that both HTTP edges run before they parse."""
+"""What a caller may send, and how slowly, as data; and the pure checks that the edges run before they parse."""
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Header = tuple[bytes, bytes]
@@ -10,9 +9,10 @@ Headers = Mapping[bytes, bytes]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_BODY_SECONDS = 10.0
-_BYTES_PER_SECOND = 65536
+BYTES_PER_SECOND = 65536
+PREFIX = "QUIPU_LIMIT_"
 _SQUARE = bytes.maketrans(b"{}", b"[]")
+_PIECE = 65536
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
 _ORIGIN = re.compile(r"(https?)://(.+)")
@@ -20,18 +20,49 @@ _SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-enc
 
 
 class Limits(NamedTuple):
-    """Sizes, and the names we answer to.
+    """Sizes in bytes, times in seconds, counts, and the names we answer to; `BOUNDS` says what each is.
 
     `hosts` and `origins` hold names, with or without a port (a name alone means any port), or "*"; `origins` may
     hold whole origins too, such as `https://app.example`. What is not listed is refused.
     """
 
     body: int = 4 * 1024 * 1024
+    body_seconds: int = 10
     header_bytes: int = 16 * 1024
     header_count: int = 100
+    header_seconds: int = 5
+    silent_seconds: int = 10
+    idle_seconds: int = 75
+    stall_seconds: int = 10
+    connections: int = 10_000
     depth: int = 64
+    values: int = 50_000
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
+
+
+class Bound(NamedTuple):
+    """What a number of `Limits` may be set to, what it limits, and what happens past it."""
+
+    low: int
+    high: int
+    about: str
+    past: str
+
+
+BOUNDS: Mapping[str, Bound] = {
+    "body": Bound(1024, 1 << 30, "bytes of a body", "413, before it is parsed"),
+    "body_seconds": Bound(1, 3600, "seconds a body may take, and one more for each 64 KiB", "408"),
+    "header_bytes": Bound(1024, 1 << 20, "bytes of names and values of the headers", "431"),
+    "header_count": Bound(10, 10_000, "headers", "431"),
+    "header_seconds": Bound(1, 3600, "seconds from the first byte of a request to the end of its headers", "408"),
+    "silent_seconds": Bound(1, 3600, "seconds a new connection may say nothing", "closed"),
+    "idle_seconds": Bound(1, 86_400, "seconds a connection stays open after an answer", "closed"),
+    "stall_seconds": Bound(1, 3600, "seconds an answer may wait to be taken, and one more for each 64 KiB", "closed"),
+    "connections": Bound(1, 1_000_000, "connections at once, less where the system allows less", "503"),
+    "depth": Bound(8, 512, "levels that JSON may nest", "400"),
+    "values": Bound(1000, 10_000_000, "values in one JSON text", "400"),
+}
 
 
 class Refusal(NamedTuple):
@@ -108,21 +139,39 @@ def accepts(headers: Headers, media: bytes) -> bool:
     return not types.isdisjoint((media, media.partition(b"/")[0] + b"/*", b"*/*"))
 
 
-def too_deep(body: bytes, limit: int) -> bool:
-    """Whether JSON text nests deeper than `limit`; a text with fewer brackets than that costs two counts."""
-    if body.count(b"{") + body.count(b"[") <= limit:
-        return False
-    unquoted = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
-    brackets = b"".join(unquoted).translate(_SQUARE, _NOT_BRACKETS)
-    for _ in range(limit):
-        if not brackets:
-            return False
-        brackets = brackets.replace(b"[]", b"")  # takes the innermost level, and only that
-    return bool(brackets)
+def excess(body: bytes, limits: Limits) -> str:
+    """What JSON text has too much of, in words, or nothing; a short and flat text costs two counts."""
+    if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
+        return ""
+    values, found = 1, bytearray()
+    for part in _outside_strings(body):
+        brackets = part.translate(_SQUARE, _NOT_BRACKETS)
+        values += part.count(b",") + brackets.count(b"[")
+        if values > limits.values:
+            return "too many values"
+        found += brackets
+    for _ in range(limits.depth):
+        if not found:
+            return ""
+        found = found.replace(b"[]", b"")  # takes the innermost level, and only that
+    return "nested too deeply" if found else ""
+
+
+def _outside_strings(body: bytes) -> Iterator[bytes]:
+    """What of JSON text is in no string, piece by piece, since a text of quotes alone falls into very many pieces."""
+    at, quotes = 0, 0
+    while at < len(body):
+        end = at + _PIECE
+        while body[end - 1 : end] == b"\\":
+            end += 1
+        parts = body[at:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        yield b"".join(parts[quotes % 2 :: 2])
+        quotes += len(parts) - 1
+        at = end
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:
-    """The whole body, or None where it grows past `limit`, comes too slowly, or its sender is gone."""
+    """The whole body, or None where it grows past `limit` or its sender is gone, as one too slow soon is."""
     message = await receive()
     if not message.get("more_body", False) and message["type"] == "http.request":
         body: bytes = message.get("body", b"")
@@ -133,20 +182,13 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
 async def read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
     """`read_body` from its first message on, for those who have read that one."""
     parts = bytearray()
-    loop = asyncio.get_running_loop()
-    start = loop.time()
-    try:
-        async with asyncio.timeout(_BODY_SECONDS) as deadline:
-            while message["type"] == "http.request":
-                parts += message.get("body", b"")
-                if len(parts) > limit:
-                    return None
-                if not message.get("more_body", False):
-                    return bytes(parts)
-                deadline.reschedule(start + _BODY_SECONDS + len(parts) / _BYTES_PER_SECOND)
-                message = await receive()
-    except TimeoutError:
-        return None
+    while message["type"] == "http.request":
+        parts += message.get("body", b"")
+        if len(parts) > limit:
+            return None
+        if not message.get("more_body", False):
+            return bytes(parts)
+        message = await receive()
     return None
 
 

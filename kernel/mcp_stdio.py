@@ -9,10 +9,12 @@ import msgspec
 from msgspec import UNSET
 
 from kernel import admission
-from kernel.envelope import ANONYMOUS, Inbound, Initialize, Message, Refused, SetLevel, encoded_id, open_message
+from kernel.dispatch import Dispatch
+from kernel.envelope import Inbound, Initialize, Message, Refused, SetLevel, encoded_id, open_message
 from kernel.eras import INVALID_REQUEST
 from kernel.limits import Limits
 from kernel.pipes import Sink, Source, take_over
+from kernel.rights import ANONYMOUS, ANYBODY, speaking
 from kernel.rpc import Service
 
 DRAIN_SECONDS = 1.0
@@ -22,15 +24,22 @@ class _Cancelled(msgspec.Struct):
     requestId: int | str | None = None
 
 
-def serve(service: Service, input_fd: int = 0, output_fd: int = 1, limits: Limits = Limits()) -> None:
-    """Serves one client until it closes its end or SIGTERM comes, then finishes what it can within a second."""
-    asyncio.run(converse(service, *take_over(input_fd, output_fd), limits))
+def serve(
+    service: Service, dispatch: Dispatch, input_fd: int = 0, output_fd: int = 1, limits: Limits = Limits()
+) -> None:
+    """Serves one client until it closes its end or SIGTERM comes, then finishes what it can within a second.
+
+    Whoever started the process may do everything.
+    """
+    asyncio.run(converse(service, dispatch, *take_over(input_fd, output_fd), limits))
 
 
-async def converse(service: Service, input_fd: int, output_fd: int, limits: Limits = Limits()) -> None:
+async def converse(
+    service: Service, dispatch: Dispatch, input_fd: int, output_fd: int, limits: Limits = Limits()
+) -> None:
     """`serve` on descriptors of one's own, inside a running loop."""
     loop = asyncio.get_running_loop()
-    session = _Session(service, Sink(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits)
+    session = _Session(service, dispatch, Sink(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits)
     source = Source(input_fd, limits.body, session.take)
     # Only the main thread of a system with signals can hear them; elsewhere the end of input is the only end.
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
@@ -43,8 +52,9 @@ async def converse(service: Service, input_fd: int, output_fd: int, limits: Limi
 class _Session:
     """One client: who it says it is, which log lines it wants, and its calls under way."""
 
-    def __init__(self, service: Service, sink: Sink, limits: Limits) -> None:
+    def __init__(self, service: Service, dispatch: Dispatch, sink: Sink, limits: Limits) -> None:
         self._service = service
+        self._dispatch = dispatch
         self._sink = sink
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -62,6 +72,7 @@ class _Session:
                 return
             id_ = encoded_id(envelope.id)
             inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.plans)
+            inbound.caller, inbound.dispatch = speaking(ANYBODY, inbound.actor), self._dispatch
             self._note(inbound)
             if self._service.pace(inbound) == "now":
                 self._sink.write(self._service.now(inbound))
@@ -81,7 +92,7 @@ class _Session:
     def _open(self, line: bytes | None) -> Message:
         if line is None:
             raise Refused(INVALID_REQUEST, "Line too long")
-        return open_message(line, self._limits.depth)
+        return open_message(line, self._limits)
 
     def _hear(self, envelope: Message) -> None:
         if envelope.method == "notifications/cancelled":

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from kernel import envelope, pages, seal
-from kernel.dispatch import Dispatch
 from kernel.envelope import Inbound, Object, Refused
 from kernel.eras import INVALID_PARAMS
 from kernel.tools import Ask, Content, Dialect, Prompt
@@ -21,8 +20,7 @@ _NAME_SHOWN = 128
 class Offers:
     """The resources, prompts and completions of some dialects, each method answering with the fields of its result."""
 
-    def __init__(self, dispatch: Dispatch, dialects: Sequence[Dialect], turn: Callable[..., Any]) -> None:
-        self._dispatch = dispatch
+    def __init__(self, dialects: Sequence[Dialect], turn: Callable[..., Any]) -> None:
         self._turn = turn
         self._resources = [dialect for dialect in dialects if dialect.resources]
         self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.prompts}
@@ -41,7 +39,7 @@ class Offers:
         place, cursor = _place(inbound.params.cursor, len(self._resources))
         while True:
             dialect, page = self._page(place, cursor)
-            found, cursor = await self._dispatch.read(dialect, page, inbound.actor)
+            found, cursor = await _read(inbound, dialect, page)
             place += cursor is None
             if found or place == len(self._resources):
                 break
@@ -67,7 +65,7 @@ class Offers:
         resources = dialect.resources if dialect else None
         found: Object | None = None
         if dialect is not None and resources is not None:
-            found = await self._dispatch.read(dialect, lambda tx: _contents(resources.read(tx, uri)), inbound.actor)
+            found = await _read(inbound, dialect, lambda tx: _contents(resources.read(tx, uri)))
         if found is None:
             raise Refused(inbound.era.resource_missing, "Resource not found", {"uri": uri})
         return found
@@ -88,7 +86,7 @@ class Offers:
             messages = [{"role": role, "content": content} for role, content in said]
             return {"description": prompt.about, "messages": messages}
 
-        return await self._dispatch.read(dialect, say, inbound.actor)
+        return await _read(inbound, dialect, say)
 
     async def _completion(self, inbound: Inbound) -> Object:
         params: envelope.Complete = inbound.params
@@ -97,9 +95,7 @@ class Offers:
         values: list[str] = []
         if dialect is not None and complete is not None:
             one, known = params.argument, (params.context.arguments if params.context else None) or {}
-            values = await self._dispatch.read(
-                dialect, lambda tx: complete(tx, ref, one.name, one.value, known), inbound.actor
-            )
+            values = await _read(inbound, dialect, lambda tx: complete(tx, ref, one.name, one.value, known))
         shown = values[:_COMPLETIONS]
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}}
 
@@ -120,10 +116,14 @@ class Offers:
         return fitting[max(fitting)] if fitting else None
 
 
+async def _read(inbound: Inbound, dialect: Dialect, work: Callable[[Any], Any]) -> Any:
+    return await inbound.dispatch.read(dialect, work, inbound.caller)
+
+
 def prompt_purpose(inbound: Inbound) -> str:
     """What the state of a prompt's rounds is bound to."""
     params: envelope.Get = inbound.params
-    return seal.purpose(inbound.actor, inbound.method, params.name, msgspec.json.encode(params.arguments or {}))
+    return seal.purpose(inbound.caller.mark, inbound.method, params.name, msgspec.json.encode(params.arguments or {}))
 
 
 def _contents(found: list[Content] | None) -> Object | None:

@@ -49,9 +49,11 @@ def close(result: Object, tail: bytes) -> bytes:
     return body + (tail if len(body) > 1 else tail.removeprefix(b","))
 
 
-def fixed(era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
-    """The rest of the message, by method, for what is the same for every caller."""
-    listed = _tail(era, version, "static")
+def fixed(
+    era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
+) -> Mapping[str, bytes]:
+    """The rest of the message, by method, for what is the same for every caller of the same reach."""
+    listed = _tail(era, version, cache)
     served = capabilities(tools, dialects)
     found = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, listed)}
     if era is LEGACY:

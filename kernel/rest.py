@@ -1,6 +1,6 @@
 """The JSON edge: tools by POST, their list, their OpenAPI document, and the two health probes."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -9,13 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from kernel.auth import Stranger
 from kernel.config import VERSION
 from kernel.direct import Answer, Begun, Direct, Done
 from kernel.dispatch import Bound, Dispatch, refused
+from kernel.doors import Doors
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.jobs import Job
-from kernel.limits import Header, Headers, Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
+from kernel.limits import Header, Headers, Limits, Receive, Refusal, excess, read_body, refuse, refuse_body
 from kernel.openapi import document
+from kernel.rights import Denied, Reach
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Ask, Reply, Turn
 
@@ -23,8 +26,6 @@ Scope = Mapping[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _JSON = "application/json"
-# Nobody over plain JSON is vouched for, and what a caller says of himself is no identity.
-_ACTOR = "anonymous"
 _PREFIX = "/tools/"
 _EDGE_CODES = {
     400: "invalid",
@@ -35,6 +36,7 @@ _EDGE_CODES = {
     431: "headers_too_large",
 }
 _RETRY = (b"retry-after", b"1")
+_EVERYBODYS = frozenset({"/healthz"})
 
 
 class Ready(NamedTuple):
@@ -58,7 +60,6 @@ def edge_answer(status: int, code: str, message: str, *extra: Header, **more: An
 
 _NO_TOOL = edge_answer(404, "not_found", "There is no such tool; GET /tools lists them.")
 _WRONG_METHOD = edge_answer(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
-_TOO_DEEP = Fault("invalid", "Invalid arguments: nested too deeply")
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
@@ -68,9 +69,10 @@ class Tools:
     An ASGI callable, and for each tool a way around ASGI.
     """
 
-    def __init__(self, dispatch: Dispatch, limits: Limits) -> None:
+    def __init__(self, dispatch: Dispatch, limits: Limits, doors: Doors) -> None:
         self._dispatch = dispatch
         self._limits = limits
+        self._doors = doors
         simple = [bound for bound in dispatch.tools.values() if not (bound.tool.talk or bound.stepwise)]
         self.hot: dict[bytes, Direct] = {
             f"{_PREFIX}{bound.tool.name}".encode(): partial(self._direct, bound) for bound in simple
@@ -80,23 +82,30 @@ class Tools:
         """Answers one request."""
         raw = scope["headers"]
         headers: dict[bytes, bytes] = dict(raw)
+        path: str = scope["path"]
         refusal = refuse(raw, headers, self._limits)
-        bound = self._dispatch.tools.get(scope["path"].partition(_PREFIX)[2])
-        if refusal is not None:
-            answer = _refused(refusal)
-        elif bound is None:
-            answer = _NO_TOOL
-        elif scope["method"] != "POST":
-            answer = _WRONG_METHOD
-        else:
-            body = await _arguments(headers, receive, self._limits)
-            answer = _refused(body) if isinstance(body, Refusal) else await self._call(bound, headers, body)
+        try:
+            answer = _refused(refusal) if refusal else await self._answer(scope["method"], path, headers, receive)
+        except (Stranger, Denied) as why:
+            answer = shut(self._doors, why, path, headers)
+        except Fault as fault:
+            answer = edge_answer(503, fault.code, fault.message, _RETRY)
         await _send(send, answer)
 
-    async def _call(self, bound: Bound, headers: Headers, body: bytes) -> Answer:
-        if too_deep(body, self._limits.depth):
-            return _answer(refused(bound, _TOO_DEEP), headers)
-        return _answer(await self._dispatch.call(bound, body, _ACTOR, _SILENT), headers)
+    async def _answer(self, method: str, path: str, headers: Headers, receive: Receive) -> Answer:
+        caller = self._doors.caller(headers)
+        bound = self._dispatch.tools.get(path.partition(_PREFIX)[2])
+        if bound is None:
+            return _NO_TOOL
+        if method != "POST":
+            return _WRONG_METHOD
+        body = await _arguments(headers, receive, self._limits)
+        if isinstance(body, Refusal):
+            return _refused(body)
+        if too_much := excess(body, self._limits):
+            return _answer(refused(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
+        async with self._doors.use(caller) as dispatch:
+            return _answer(await dispatch.call(bound, body, caller, _SILENT), headers)
 
     def _direct(self, bound: Bound, raw: Sequence[Header], body: bytes, done: Done) -> Answer | Begun | None:
         headers: dict[bytes, bytes] = dict(raw)
@@ -105,34 +114,83 @@ class Tools:
         )
         if refusal is not None:
             return _refused(refusal)
-        if len(body) > self._limits.body:
+        try:
+            return self._begin(bound, headers, body, done)
+        except (Stranger, Denied) as why:
+            return shut(self._doors, why, f"{_PREFIX}{bound.tool.name}", headers)
+
+    def _begin(self, bound: Bound, headers: Headers, body: bytes, done: Done) -> Answer | Begun | None:
+        caller = self._doors.caller(headers)
+        dispatch = self._doors.at_hand(caller)
+        if dispatch is None or len(body) > self._limits.body:
             return None
-        if too_deep(body, self._limits.depth):
-            return _answer(refused(bound, _TOO_DEEP), headers)
+        if too_much := excess(body, self._limits):
+            return _answer(refused(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
 
         def heard(reply: Reply) -> None:
             done(_answer(reply, headers))
 
-        begun = self._dispatch.start(bound, body or b"{}", _ACTOR, heard)
+        begun = dispatch.start(bound, body or b"{}", caller, heard)
         return Begun(None) if isinstance(begun, Job) else _answer(begun, headers)
 
 
+class Guarded:
+    """Everything else by GET: nobody gets past without a key but to what tells a stranger how to get one."""
+
+    def __init__(self, behind: Any, limits: Limits, doors: Doors) -> None:
+        self._behind = behind
+        self._limits = limits
+        self._doors = doors
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Answers one request."""
+        raw = scope.get("headers", ())
+        headers: dict[bytes, bytes] = dict(raw)
+        path: str = scope.get("path", "")  # the lifespan has none
+        if scope["type"] == "http" and path not in _EVERYBODYS:
+            refusal = refuse(raw, headers, self._limits)
+            told = self._doors.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
+            if refusal is not None or told is not None:
+                await _send(send, _refused(refusal) if refusal else Answer(200, msgspec.json.encode(told)))
+                return
+            try:
+                scope["caller"] = self._doors.caller(headers)
+            except Stranger as why:
+                await _send(send, shut(self._doors, why, path, headers))
+                return
+        await self._behind(scope, receive, send)
+
+
+def shut(doors: Doors, why: Stranger | Denied, path: str, headers: Headers) -> Answer:
+    """The refusal of a stranger, or of what is out of a caller's reach, as the edge words it."""
+    found = doors.shut(why, path, headers)
+    extra = (b"www-authenticate", found.challenge)
+    # A stranger's body may still be on its way, and nobody will read it.
+    closing = () if found.status == 403 else ((b"connection", b"close"),)
+    return edge_answer(found.status, found.code, found.reason, extra, *closing)
+
+
 def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
-    """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`."""
+    """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`; the first two tell what is in reach."""
+
+    def within(reach: Reach) -> list[Bound]:
+        return [bound for bound in dispatch.tools.values() if bound.shown(reach)]
 
     @cache
-    def listing() -> bytes:
-        return msgspec.json.encode({"tools": [_listed(bound) for bound in dispatch.tools.values()]})
+    def listing(reach: Reach) -> bytes:
+        return msgspec.json.encode({"tools": [_listed(bound) for bound in within(reach)]})
 
     @cache
-    def description() -> bytes:
-        return msgspec.json.encode(document(dispatch.dialects, VERSION))
+    def description(reach: Reach) -> bytes:
+        shown = {bound.tool.name for bound in within(reach)}
+        tools = [(d, tuple(tool for tool in d.tools if tool.name in shown)) for d in dispatch.dialects]
+        return msgspec.json.encode(document([d._replace(tools=some) for d, some in tools if some], VERSION))
 
-    async def tools(_request: Request) -> Response:
-        return Response(listing(), media_type=_JSON)
+    async def tools(request: Request) -> Response:
+        return Response(listing(request.scope["caller"].reach), media_type=_JSON)
 
-    async def openapi(_request: Request) -> Response:
-        return Response(description(), media_type=_JSON)
+    async def openapi(request: Request) -> Response:
+        return Response(description(request.scope["caller"].reach), media_type=_JSON)
 
     async def readyz(_request: Request) -> Response:
         return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)

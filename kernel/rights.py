@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
 MAIN = "main"
+ANONYMOUS = "anonymous"
 
 
 class Right(IntEnum):
@@ -18,27 +20,59 @@ class Right(IntEnum):
     admin = 3
 
 
-class Caller(NamedTuple):
-    """Who calls, as the transport vouches for it: `actor` is what provenance keeps, `key` the id of the key, if any.
+class Reach(msgspec.Struct, frozen=True, eq=False):
+    """How far a caller comes, one object for each: see `reach`.
 
-    Without `dialects` all are allowed.
+    Without `dialects` it is to all of them; `keyed` says that another caller may come less far.
     """
 
-    actor: str
     right: Right
+    dialects: frozenset[str]
+    keyed: bool
+
+    def sees(self, dialect: str) -> bool:
+        """Whether a dialect is there for this caller."""
+        return not self.dialects or dialect in self.dialects
+
+
+reach = lru_cache(maxsize=4096)(Reach)
+_ALL: frozenset[str] = frozenset()
+WHOLE = reach(Right.admin, _ALL, False)
+
+
+class Caller(msgspec.Struct, frozen=True, eq=False):
+    """Who calls, as the transport vouches for it: `actor` is what provenance keeps, `key` the id of the key, if any."""
+
+    actor: str
+    reach: Reach
     tenant: str = MAIN
     key: str = ""
-    dialects: frozenset[str] = frozenset()
+
+    @property
+    def mark(self) -> str:
+        """What nobody else is called, in any tenant."""
+        return self.actor if self.tenant == MAIN else f"{self.tenant}/{self.actor}"
 
 
-LOCAL = Caller("local", Right.admin)
+ANYBODY = Caller(ANONYMOUS, WHOLE)
+
+
+def _speaking(caller: Caller, client: str) -> Caller:
+    if client == ANONYMOUS:
+        return caller
+    return msgspec.structs.replace(caller, actor=f"{caller.key}/{client}" if caller.key else client)
+
+
+# A caller with what its client says of itself, for which no key vouches, after what the key does.
+speaking = lru_cache(maxsize=1024)(_speaking)
 
 
 class Denied(Exception):
-    """A call that needs a right its caller does not have; the message names the call and the right, nothing else."""
+    """A call out of its caller's reach; `needed` is the right that would do, None where no right does."""
 
-    def __init__(self, needed: Right, call: str) -> None:
-        super().__init__(f"{call} needs the scope {needed.name}")
+    def __init__(self, call: str, needed: Right | None) -> None:
+        why = "is out of reach" if needed is None else f"needs the scope {needed.name}"
+        super().__init__(f"{call} {why}")
         self.needed = needed
 
 
@@ -73,7 +107,7 @@ def needs(listed: str | Mapping[str, str] | None) -> Needs:
 
 
 def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any, right: Right) -> None:
-    """Raises Denied where this call of the tool needs more than `right`.
+    """Raises Denied where this call of a tool needs more than `right`.
 
     What decides is the action as the tool itself will read it, since JSON may name a key twice; only arguments the tool
     cannot read are judged by the action they claim.
@@ -81,20 +115,24 @@ def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any
     actions = needs.actions
     if not actions:
         if right < needs.most:
-            raise Denied(needs.most, name)
+            raise Denied(name, needs.most)
         return
     try:
         action = acts(decode(arguments))
     except _UNREADABLE:
-        try:
-            action = _action(arguments).action
-        except _UNREADABLE:
-            return
+        action = _claimed(arguments)
         if action not in actions:
-            return
+            return  # the tool will say what is wrong
     needed = actions.get(action, Right.admin)
     if right < needed:
-        raise Denied(needed, f"{name} {action}")
+        raise Denied(f"{name} {action}", needed)
+
+
+def _claimed(arguments: Any) -> str:
+    try:
+        return _action(arguments).action
+    except _UNREADABLE:
+        return ""
 
 
 def acts(request: Any) -> str:

@@ -1,6 +1,6 @@
 """The MCP methods of one profile, for both eras and any transport: a decoded request in, an encoded response out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -8,13 +8,14 @@ from urllib.parse import parse_qs
 import msgspec
 
 from kernel import envelope, pages, seal
-from kernel.dispatch import Bound, Dispatch, guard, refused
+from kernel.dispatch import Bound, guard, refused
 from kernel.envelope import Inbound, Object, Pace, Plan, Refused
 from kernel.eras import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, LEGACY, METHOD_NOT_FOUND, METHODS, MODERN
 from kernel.errors import Fault
 from kernel.jobs import Job
 from kernel.mirror import mirrored
 from kernel.offers import Offers, prompt_purpose
+from kernel.rights import WHOLE, Reach
 from kernel.schema import input_schema
 from kernel.tools import Ask, Dialect, Reply
 from kernel.turns import Rounds
@@ -32,19 +33,26 @@ _NAME_SHOWN = 128
 
 
 class Service:
-    """Some dialects as one MCP server; `tools="read"` leaves out what writes."""
+    """Some dialects as one MCP server; `tools="read"` leaves out what writes.
+
+    It shows what is within `reach`, to whom it is made for; what is not is still told from what does not exist. The
+    store comes with each request.
+    """
 
     def __init__(
-        self, dispatch: Dispatch, dialects: Sequence[Dialect], *, version: str, tools: Tools = "all", seal_key: bytes
-    ) -> None:
+        self, bound: Mapping[str, Bound], dialects: Sequence[Dialect], *,
+        version: str, tools: Tools = "all", seal_key: bytes, reach: Reach = WHOLE,
+    ) -> None:  # fmt: skip
         served = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
+        self.plans = {tool.name: _plan(bound[tool.name]) for tool in served}
+        dialects = [dialect for dialect in dialects if reach.sees(dialect.name)]
+        served = [tool for tool in served if bound[tool.name].shown(reach)]
         offered = pages.capabilities(served, dialects)
-        self.plans = {tool.name: _plan(dispatch.tools[tool.name]) for tool in served}
-        self._dispatch = dispatch
         self._rounds = Rounds(seal_key)
-        self._offers = Offers(dispatch, dialects, self._rounds.turn)
+        self._offers = Offers(dialects, self._rounds.turn)
         self._methods = {name: work for name, work in self._offers.methods.items() if METHODS[name].needs in offered}
-        self._fixed = {era.name: pages.fixed(era, version, served, dialects) for era in (LEGACY, MODERN)}
+        cache = "own" if reach.keyed else "static"
+        self._fixed = {era.name: pages.fixed(era, version, served, dialects, cache) for era in (LEGACY, MODERN)}
         self._ends = {era.name: pages.finish(era, version) for era in (LEGACY, MODERN)}
         self._called_ends = {
             name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._ends.items()
@@ -63,10 +71,10 @@ class Service:
     def now(self, inbound: Inbound) -> bytes:
         """The response to a request of that pace; raises Refused."""
         if inbound.plan is not None:
-            reply: Any = self._dispatch.now(inbound.plan.bound, inbound.params.arguments, inbound.actor)
+            reply: Any = inbound.dispatch.now(inbound.plan.bound, inbound.params.arguments, inbound.caller)
             if reply.fault == "invalid" and bytes(inbound.params.arguments)[:1] != b"{":
                 # Not the tool's matter after all: the decoder met something else than an object, and nothing ran.
-                reply = self._dispatch.now(inbound.plan.bound, _arguments(inbound.params), inbound.actor)
+                reply = inbound.dispatch.now(inbound.plan.bound, _arguments(inbound.params), inbound.caller)
             return self._called(inbound, reply)
         method = inbound.method
         fixed = self._fixed[inbound.era.name].get(method)
@@ -89,7 +97,7 @@ class Service:
         arguments = _arguments(inbound.params)
         if plan.pace == "talking":
             return await self._talk(inbound, plan.bound, arguments)
-        reply: Any = await self._dispatch.call(plan.bound, arguments, inbound.actor)
+        reply: Any = await inbound.dispatch.call(plan.bound, arguments, inbound.caller)
         return self._called(inbound, reply)
 
     def start(self, inbound: Inbound, done: Callable[[bytes], None]) -> bytes | Job:
@@ -101,7 +109,7 @@ class Service:
         def heard(reply: Reply) -> None:
             done(self._called(inbound, reply))
 
-        begun: Any = self._dispatch.start(plan.bound, arguments, inbound.actor, heard)
+        begun: Any = inbound.dispatch.start(plan.bound, arguments, inbound.caller, heard)
         return begun if isinstance(begun, Job) else self._called(inbound, begun)
 
     def _called(self, inbound: Inbound, reply: Reply) -> bytes:
@@ -118,9 +126,9 @@ class Service:
         return b"".join((_ID, inbound.id, *shown, good))
 
     async def _talk(self, inbound: Inbound, bound: Bound, arguments: bytes) -> bytes:
-        belongs = seal.purpose(inbound.actor, inbound.method, bound.tool.name, arguments)
+        belongs = seal.purpose(inbound.caller.mark, inbound.method, bound.tool.name, arguments)
         turn = self._rounds.turn(inbound, bound.dialect.name, belongs)
-        reply = await self._dispatch.call(bound, arguments, inbound.actor, turn)
+        reply = await inbound.dispatch.call(bound, arguments, inbound.caller, turn)
         if isinstance(reply, Reply):
             return self._called(inbound, reply)
         if inbound.era is LEGACY:
@@ -152,14 +160,14 @@ class Service:
         return question if isinstance(question, Fault) else _encoded(inbound, question, self._ends["modern"].asking)
 
 
-def profiles(make: Callable[[Tools], Service]) -> Callable[[bytes], Service]:
-    """The profile a query string asks for, each made when first asked for: `tools=read`, or everything."""
+def profiles(make: Callable[[Tools, Reach], Service]) -> Callable[[bytes, Reach], Service]:
+    """The profile a query string asks for, each made when first asked for: `tools=read`, or everything in reach."""
     made = cache(make)
 
-    def choose(query: bytes) -> Service:
+    def choose(query: bytes, reach: Reach) -> Service:
         if not query:
-            return made("all")
-        return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all")
+            return made("all", reach)
+        return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", reach)
 
     return choose
 

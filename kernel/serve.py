@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from kernel import activation
-from kernel.config import VERSION, Config
+from kernel.config import VERSION, Config, on_loopback
+from kernel.descriptors import room
 from kernel.direct import Direct, protocol
 from kernel.errors import Fault
 from kernel.idle import Idle
 
 if TYPE_CHECKING:
-    from kernel.app import Kernel
     from kernel.application import Application
 
 Scope = MutableMapping[str, Any]
@@ -27,7 +27,6 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 GRACE_SECONDS = 5
-_KEEP_ALIVE_SECONDS = 75
 _LAST_REQUESTS_SECONDS = 0.2
 _GARBAGE = (50_000, 20, 100)
 # What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
@@ -76,7 +75,7 @@ class Server(uvicorn.Server):
         self._stopping = threading.Event()
         self._opening: threading.Thread | None = None
         self._opened = threading.Event()
-        self._kernel: Kernel | None = None
+        self._behind: Application | None = None
         self._fault: Fault | None = None
         self._where = ""
 
@@ -111,8 +110,8 @@ class Server(uvicorn.Server):
         self._stopping.set()
         if self._opening is not None:
             self._opening.join()
-        if self._kernel is not None:
-            self._kernel.store.close()
+        if self._behind is not None:
+            self._behind.close()
         if self._fault is not None:
             raise self._fault
         return 0 if self.started else 1
@@ -127,7 +126,7 @@ class Server(uvicorn.Server):
             loop.call_soon_threadsafe(self._front.decide, None)
             self._opened.set()
             return
-        self._kernel = found.kernel
+        self._behind = found
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
         loop.call_soon_threadsafe(self._front.decide, found)
@@ -139,6 +138,9 @@ class Server(uvicorn.Server):
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
     given = activation.given(config.environment, os.getpid())
+    config = config._replace(host=activation.reached(given) or config.host)
+    if not (config.open or config.oauth or on_loopback(config.host)):
+        _need_keys(config)
     server = Server(config)
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -159,11 +161,23 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     stopping = threading.Event()
     threading.Thread(target=application.warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
     try:
-        serve(application.service(kernel, kernel.dispatch.dialects, "all"))
+        serve(application.service(kernel, kernel.dispatch.dialects), kernel.dispatch)
     finally:
         stopping.set()
         kernel.store.close()
     return 0
+
+
+def _need_keys(config: Config) -> None:
+    """Raises Fault where anybody who reaches the address would be let in, since nobody could have a key."""
+    from kernel import keys
+
+    if not keys.read(config.data):
+        raise Fault(
+            "invalid",
+            f"Listening on {config.host} needs keys: make one with `quipu key create`, "
+            "or say that anybody may read and write everything with --open (QUIPU_OPEN=1).",
+        )
 
 
 def _already_stopping(_number: int, _frame: object) -> None:
@@ -178,12 +192,13 @@ async def _say(send: Send, status: int, body: bytes) -> None:
 
 def _settings(config: Config, served: Front) -> uvicorn.Config:
     fast = sys.platform != "win32"
+    limits = config.limits
     return uvicorn.Config(
         served,
         host=config.host,
         port=config.port,
         loop="uvloop" if fast else "asyncio",
-        http=protocol(served.hot),
+        http=protocol(served.hot, limits._replace(connections=room(limits.connections))),
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -191,6 +206,5 @@ def _settings(config: Config, served: Front) -> uvicorn.Config:
         log_level="warning",
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )

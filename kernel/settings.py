@@ -6,25 +6,31 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
+from kernel.rights import MAIN
 from kernel.store import Tx, world
 
 Parse = Callable[[str], Any]
 
 
 class Setting(NamedTuple):
-    """One setting: `parse(text)` gives its value or raises ValueError saying what the value may be."""
+    """One setting: `parse(text)` gives its value or raises ValueError saying what the value may be.
+
+    What is `personal` tells of files and places of the main tenant; every other has the default.
+    """
 
     name: str
     default: Any
     parse: Parse
     about: str
+    personal: bool = False
 
 
-def read_settings(settings: Iterable[Setting], environment: Mapping[str, str]) -> dict[str, Any]:
+def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], tenant: str = MAIN) -> dict[str, Any]:
     """The value of each setting; an empty variable is one that is not set. Raises Fault naming the variable."""
     found: dict[str, Any] = {}
     for setting in settings:
-        given = environment.get(setting.name, "").strip()
+        mine = tenant == MAIN or not setting.personal
+        given = environment.get(setting.name, "").strip() if mine else ""
         try:
             found[setting.name] = setting.parse(given) if given else setting.default
         except ValueError as error:

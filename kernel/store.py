@@ -284,11 +284,14 @@ class Connection:
         """Copies the whole database to `target` while others read and write."""
         copy = apsw.Connection(str(target))
         try:
-            with copy.backup("main", self._db, "main") as job:
+            job = copy.backup("main", self._db, "main")
+            try:
                 while not job.done:
                     job.step(256)
                     if progress:
                         progress(job.page_count - job.remaining, job.page_count)
+            finally:
+                job.close(True)
             copy.pragma("journal_mode", "delete")
         finally:
             copy.close()

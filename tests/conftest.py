@@ -19,6 +19,7 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.embed import Embedder
+from kernel.rights import ANYBODY, speaking
 from kernel.store import Connection
 from kernel.tools import Reply, Turn
 from tests import catalogue as faults
@@ -51,6 +52,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 Call = Callable[..., Reply]
 Rows = dict[str, list[tuple[Any, ...]]]
+TESTER = speaking(ANYBODY, "tester")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -89,7 +91,7 @@ def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
     def bind(dispatch: Dispatch) -> Call:
         def call(name: str, /, *, by: str = "tester", turn: Turn | None = None, **arguments: Any) -> Any:
             raw = msgspec.json.encode(arguments)
-            return runner.run(dispatch.call(dispatch.tools[name], raw, by, turn))
+            return runner.run(dispatch.call(dispatch.tools[name], raw, speaking(ANYBODY, by), turn))
 
         return call
 

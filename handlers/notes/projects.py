@@ -40,7 +40,9 @@ def _project(entry: str) -> Project:
 
 
 SETTINGS = (
-    Setting("QUIPU_NOTES_ROOTS", (), roots, "the projects: folders, or name=folder, separated as in PATH"),
+    Setting(
+        "QUIPU_NOTES_ROOTS", (), roots, "the projects: folders, or name=folder, separated as in PATH", personal=True
+    ),
     Setting("QUIPU_NOTES_CONFIG", "", text, "a file with memoryTypes of your own, as opencode-historian has it"),
 )
 

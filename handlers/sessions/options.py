@@ -18,7 +18,7 @@ SETTINGS = (
     Setting("CODE_MEMORY_PRIORITY_WEIGHT", 0.15, fraction(0.0, 100.0), "what a step of priority adds to a score"),
     Setting("CODE_MEMORY_RECENCY_WEIGHT", 0.2, fraction(0.0, 100.0), "what the age of the oldest candidate adds"),
     Setting("CODE_MEMORY_FTS_BONUS", 0.1, fraction(0.0, 100.0), "what a hit by words takes off"),
-    Setting("CODE_MEMORY_WORKSPACE", "", text, "shown by health; the working directory if empty"),
+    Setting("CODE_MEMORY_WORKSPACE", "", text, "shown by health; the working directory if empty", personal=True),
     Setting("CODE_MEMORY_SUMMARY_MODEL", "", text, "path of a GGUF model that writes summaries"),
     Setting("CODE_MEMORY_SUMMARY_CTX", 2048, number(256, 1_048_576), "context of that model, in tokens"),
     Setting("CODE_MEMORY_SUMMARY_THREADS", 4, number(1, 256), "threads of that model"),

@@ -41,9 +41,10 @@ SELECT
 FROM json_each(:rows);
 
 -- name: index_docs
--- Indexes every document after `after`.
 INSERT INTO doc_fts (rowid, text, grams, place)
-SELECT id, text, grams, place FROM doc_content WHERE id > :after;
+SELECT d.id, d.text, d.grams, d.place
+FROM json_each(:ids) AS i
+CROSS JOIN doc_content AS d ON d.id = i.value;
 
 -- name: insert_vectors
 -- Rows are (doc, scale, start and length of its tokens); the blobs hold all of them, one after the other. A document

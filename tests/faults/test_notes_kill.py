@@ -26,6 +26,7 @@ import asyncio, os, shutil, signal, sys
 from pathlib import Path
 from kernel import app, store
 from kernel.config import Config
+from kernel.rights import ANYBODY
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "unlink", "replace")
 base, tool, arguments = Path(sys.argv[1]), sys.argv[2], sys.argv[3].encode()
@@ -50,7 +51,7 @@ def arm(point):
 def run(data, point):
     kernel = app.open_kernel(Config(data=data))
     arm(point)
-    reply = asyncio.run(kernel.dispatch.call(kernel.dispatch.tools[tool], arguments, "killer"))
+    reply = asyncio.run(kernel.dispatch.call(kernel.dispatch.tools[tool], arguments, ANYBODY))
     os._exit(0 if reply.fault is None else 1)
 
 for point in range(1, 100):

@@ -16,7 +16,7 @@ from kernel.errors import Code, Fault
 from kernel.pages import tool_entry
 from kernel.schema import input_schema
 from kernel.tools import Source
-from tests.conftest import Call, Clock, everything
+from tests.conftest import TESTER, Call, Clock, everything
 from tests.faults.mutations import CORPUS
 from tests.handlers.brain.conftest import read
 from tests.seeds.test_contracts import contract
@@ -154,7 +154,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kernel, 
     with asyncio.Runner() as runner:
 
         def call(name: str, raw: bytes) -> Any:
-            return runner.run(running.dispatch.call(running.dispatch.tools[name], raw, "tester"))
+            return runner.run(running.dispatch.call(running.dispatch.tools[name], raw, TESTER))
 
         call("save_memory", json.dumps(EXAMPLES["save_memory"][0]).encode())
         yield running, call

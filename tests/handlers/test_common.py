@@ -146,11 +146,12 @@ def refuse(*_):
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from kernel import app
 from kernel.config import Config
+from kernel.rights import ANYBODY
 
 kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
 dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
-print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, "tester")).body.decode())
+print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANYBODY)).body.decode())
 kernel.store.close()
 """
 

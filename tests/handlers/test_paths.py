@@ -20,7 +20,7 @@ from kernel.history import Event
 from kernel.schema import output_schema
 from kernel.tools import Content, Reply, Resource, Source
 from kernel.tools import Tool as KernelTool
-from tests.conftest import Call, Clock, everything
+from tests.conftest import TESTER, Call, Clock, everything
 
 TOOLS = {tool.name: tool for tool in paths.DIALECT.tools}
 NOW = "2026-01-02T03:04:05.678Z"
@@ -322,7 +322,7 @@ def test_of_many_adds_at_once_one_per_path_wins(
 
     async def add(number: int) -> Any:
         raw = msgspec.json.encode({"path": paths_of(number), "content": f"by {number}"})
-        return await kernel.dispatch.call(bound, raw, "tester")
+        return await kernel.dispatch.call(bound, raw, TESTER)
 
     async def storm() -> list[Any]:
         return await asyncio.gather(*(add(number) for number in range(100)))
@@ -347,7 +347,7 @@ def test_adds_that_share_a_transaction_fail_and_succeed_each_for_itself(
 
     async def storm() -> list[Any]:
         raws = [msgspec.json.encode({"path": path, "content": content}) for path, content in asked]
-        return await asyncio.gather(*(kernel.dispatch.call(bound, raw, "tester") for raw in raws))
+        return await asyncio.gather(*(kernel.dispatch.call(bound, raw, TESTER) for raw in raws))
 
     said = [told(reply) for reply in runner.run(storm())]
 
@@ -554,7 +554,7 @@ def test_bad_arguments_name_the_field_and_change_nothing(
     call("add_memory", path="a", content="kept")
     before = everything(kernel)
 
-    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, "tester"))
+    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, TESTER))
 
     assert isinstance(reply, Reply)
     message = refused(reply, "INVALID_ARGS")

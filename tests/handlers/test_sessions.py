@@ -11,7 +11,7 @@ import pytest
 from handlers import sessions
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.schema import input_schema
-from tests.conftest import Call, everything
+from tests.conftest import TESTER, Call, everything
 from tests.handlers.sessions.talking import LISTS, TOOLS, opened
 from tests.seeds.contracts import contracts
 
@@ -115,7 +115,7 @@ def test_hostile_values_get_a_defined_answer_and_a_refusal_changes_nothing(
         for field in bound.tool.request.__struct_fields__:
             for value in HOSTILE:
                 before = everything(kernel)
-                reply: Any = runner.run(kernel.dispatch.call(bound, raw({**GOOD[name], field: value}), "tester"))
+                reply: Any = runner.run(kernel.dispatch.call(bound, raw({**GOOD[name], field: value}), TESTER))
                 assert reply.fault in (None, "invalid", "not_found"), (field, value, reply.body[:200])
                 assert isinstance(msgspec.json.decode(reply.body), dict | list)
                 if reply.fault:

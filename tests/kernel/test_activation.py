@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.activation import given
+from kernel.activation import given, reached
 from kernel.errors import Fault
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,3 +113,16 @@ def test_a_number_of_sockets_that_is_none_is_refused() -> None:
     with pytest.raises(Fault) as raised:
         given({"LISTEN_PID": "5", "LISTEN_FDS": "1e3"}, 5)
     assert (raised.value.code, raised.value.message) == ("invalid", "LISTEN_FDS is a number")
+
+
+def test_the_address_that_most_can_reach_decides_whether_keys_are_needed(tmp_path: Path) -> None:
+    here, everywhere = socket.socket(), socket.socket(socket.AF_INET6)
+    here.bind(("127.0.0.2", 0))
+    everywhere.bind(("::", 0))
+    path = socket.socket(socket.AF_UNIX)
+    path.bind(str(tmp_path / "socket"))
+    with here, everywhere, path:
+        assert reached([]) == ""
+        assert reached([path]) == "localhost"
+        assert reached([here, path]) == "127.0.0.2"
+        assert reached([path, here, everywhere]) == "::"

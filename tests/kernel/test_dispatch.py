@@ -17,7 +17,7 @@ from kernel.lanes import Store
 from kernel.store import origin
 from kernel.tools import Ask, Dialect, First, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
 from kernel.world import World
-from tests.conftest import Call
+from tests.conftest import TESTER, Call
 from tests.kernel.things import STATEMENTS, flush, names, thing_store
 
 TEXT = "text/plain"
@@ -285,7 +285,7 @@ def test_a_bug_is_told_without_detail_and_logged_once_with_it(
 def test_wrong_arguments_are_the_callers_and_the_field_is_named(
     dispatch: Dispatch, runner: asyncio.Runner, raw: bytes, message: str
 ) -> None:
-    assert runner.run(dispatch.call(dispatch.tools["put"], raw, "tester")) == sorry("invalid", message)
+    assert runner.run(dispatch.call(dispatch.tools["put"], raw, TESTER)) == sorry("invalid", message)
 
 
 def test_missing_arguments_are_named() -> None:
@@ -398,7 +398,7 @@ def test_calls_of_a_tool_that_can_be_merged_get_answers_of_their_own(store: Stor
         holder.start()
         assert begun.wait(20)
         calls = [
-            asyncio.ensure_future(dispatch.call(dispatch.tools["put"], msgspec.json.encode({"name": name}), "tester"))
+            asyncio.ensure_future(dispatch.call(dispatch.tools["put"], msgspec.json.encode({"name": name}), TESTER))
             for name in ("a", "no", "b")
         ]
         await asyncio.sleep(0)
@@ -460,13 +460,13 @@ def test_a_caller_who_goes_away_stops_his_read_and_nobody_elses(dispatch: Dispat
     BEGUN.clear()
 
     async def leave() -> Any:
-        task = asyncio.ensure_future(dispatch.call(dispatch.tools["endless"], b"{}", "tester"))
+        task = asyncio.ensure_future(dispatch.call(dispatch.tools["endless"], b"{}", TESTER))
         assert await asyncio.to_thread(BEGUN.wait, 20)
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await dispatch.call(dispatch.tools["listing"], b"{}", "tester")
+        return await dispatch.call(dispatch.tools["listing"], b"{}", TESTER)
 
     assert runner.run(leave()) == said("")
 
@@ -476,7 +476,7 @@ def test_a_read_for_the_edge_raises_its_fault(dispatch: Dispatch, runner: asynci
         raise Fault("not_found", "No.")
 
     with pytest.raises(Fault, match="No"):
-        runner.run(dispatch.read(THINGS, missing, "tester"))
+        runner.run(dispatch.read(THINGS, missing, TESTER))
 
 
 def test_the_guard_gives_values_faults_and_never_an_exception(caplog: pytest.LogCaptureFixture) -> None:

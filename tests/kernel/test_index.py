@@ -75,6 +75,21 @@ def test_a_text_without_any_token_is_kept_alone_and_among_others(shelf: Shelf) -
     assert shelf.write(found("cat")) == {"2"}
 
 
+def test_a_text_put_again_keeps_its_number_and_one_dropped_before_gets_a_new_one(shelf: Shelf) -> None:
+    shelf.put(["A cat", "A dog", "A bird"])
+    shelf.put(["A fox"], first=1)
+    shelf.drop(["0"])
+    shelf.put(["A wolf"], first=0)
+
+    documents = shelf.write(lambda tx: index.documents(tx, [1, 2, 3, 4]))
+
+    assert [(number, document.text) for number, document in sorted(documents.items())] == [
+        (2, "A fox"), (3, "A bird"), (4, "A wolf"),
+    ]  # fmt: skip
+    assert shelf.write(found("dog", semantic=False)) == set()
+    assert shelf.write(found("fox", semantic=False)) == {"1"}
+
+
 def test_a_hit_carries_the_rank_of_its_words_and_the_cosine_and_distance_of_its_meaning(shelf: Shelf) -> None:
     texts = ["The cat sat on the mat", "A kitten rests on a rug", "Interest rates rose again"]
     shelf.put(texts)

@@ -67,7 +67,7 @@ def tables(plan: list[str]) -> list[str]:
         ("kernel.evidence.sketches", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
         ("kernel.evidence.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
         ("kernel.index.unindex", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
-        ("kernel.index.index_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.index.index_docs", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.evidence.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),

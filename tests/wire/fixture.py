@@ -13,16 +13,20 @@ import msgspec
 import uvicorn
 
 from kernel import sql
+from kernel.auth import Auth, Challenge
 from kernel.direct import protocol
 from kernel.dispatch import Dispatch, guard
+from kernel.doors import Doors
 from kernel.errors import Code, Fault
 from kernel.lanes import Store
 from kernel.limits import Limits
 from kernel.mcp_http import Endpoint
 from kernel.mcp_stdio import serve
 from kernel.migrate import migrate
+from kernel.rights import WHOLE, Reach
 from kernel.rpc import Service, Tools, profiles
 from kernel.store import Connection, origin
+from kernel.tenants import Opened, Tenants
 from kernel.tools import (
     Argument,
     Ask,
@@ -318,16 +322,26 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
         store.close()
 
 
-def service(dispatch: Dispatch, tools: Tools = "all") -> Service:
-    return Service(dispatch, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY)
+def service(dispatch: Dispatch, tools: Tools = "all", reach: Reach = WHOLE) -> Service:
+    return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, reach=reach)
+
+
+def unlocked(dispatch: Dispatch) -> Doors:
+    """Doors that let everybody in, to one store."""
+    nowhere = Path("/nonexistent")
+
+    def opens(name: str) -> Opened:
+        raise AssertionError(name)
+
+    return Doors(Auth(nowhere), Challenge(), Tenants(dispatch, opens, 1))
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[Served]:
     """Both dialects on /mcp and the plain one on /mcp/plain, by uvicorn in a thread."""
     with opened(folder, FIRST, SECOND) as dispatch, opened(folder, PLAIN) as plain:
-        both = Endpoint(profiles(lambda tools: service(dispatch, tools)), LIMITS)
-        alone = Endpoint(profiles(lambda tools: service(plain, tools)), LIMITS)
+        both = Endpoint(profiles(lambda tools, reach: service(dispatch, tools, reach)), LIMITS, unlocked(dispatch))
+        alone = Endpoint(profiles(lambda tools, reach: service(plain, tools, reach)), LIMITS, unlocked(plain))
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await (alone if scope["path"] == "/mcp/plain" else both)(scope, receive, send)
@@ -351,7 +365,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     with opened(parser.parse_args().folder, FIRST, SECOND) as dispatch:
-        serve(service(dispatch), limits=LIMITS)
+        serve(service(dispatch), dispatch, limits=LIMITS)
         print("after the end", flush=True)
 
 

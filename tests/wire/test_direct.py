@@ -17,6 +17,7 @@ from kernel.application import Application
 from kernel.config import Config
 from kernel.direct import Answer, Begun, Direct, Done, Header, protocol
 from kernel.dispatch import guard
+from kernel.limits import Limits
 from tests.wire import fixture
 from tests.wire.fixture import LIMITS, MARKS, RELEASED, STARTED, Served
 from tests.wire.posts import BASIC, changed, legacy, modern
@@ -251,29 +252,31 @@ def test_a_tool_that_takes_nothing_needs_no_body(tools: int) -> None:
 
 
 @contextmanager
-def running(app: Any, hot: Mapping[bytes, Direct], **settings: Any) -> Iterator[int]:
+def running(app: Any, hot: Mapping[bytes, Direct], limits: Limits = Limits()) -> Iterator[int]:
     """A server of `app` in a thread."""
     config = uvicorn.Config(
-        app, port=0, lifespan="off", ws="none", log_level="critical", http=protocol(hot), interface="asgi3", **settings
+        app, port=0, lifespan="off", ws="none", log_level="critical", http=protocol(hot, limits), interface="asgi3"
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         thread.join(0.01)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join()
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @contextmanager
-def serving(direct: Direct, **settings: Any) -> Iterator[int]:
+def serving(direct: Direct, limits: Limits = Limits()) -> Iterator[int]:
     """A server with one hot address and nothing else."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("nothing comes this way")
 
-    with running(app, {b"/mcp": partial(guard, direct)}, **settings) as port:
+    with running(app, {b"/mcp": partial(guard, direct)}, limits) as port:
         yield port
 
 
@@ -299,7 +302,7 @@ def test_a_bug_is_an_error_of_the_server_and_ends_the_connection_only() -> None:
 
 
 def test_a_connection_is_closed_when_it_has_been_idle_and_not_before() -> None:
-    with serving(said(b"{}"), timeout_keep_alive=1) as port:
+    with serving(said(b"{}"), Limits(idle_seconds=1)) as port:
         line = Line(port)
         begun = time.monotonic()
         for _ in range(8):

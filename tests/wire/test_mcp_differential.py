@@ -14,7 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
 from kernel.mcp_http import Endpoint
-from tests.wire.fixture import LIMITS, PLAIN, opened, service
+from tests.wire.fixture import LIMITS, PLAIN, opened, service, unlocked
 from tests.wire.posts import BASIC, CLIENT, LEGACY, MODERN, changed, legacy, message, meta, modern, read
 
 WHISPER = {"name": "whisper", "arguments": {"text": "hi"}}
@@ -193,7 +193,7 @@ async def official() -> AsyncIterator[Any]:
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
     with opened(tmp_path_factory.mktemp("beside"), PLAIN) as dispatch, asyncio.Runner() as runner:
         one = service(dispatch)
-        yield Beside(Endpoint(lambda _query: one, LIMITS), official, runner)
+        yield Beside(Endpoint(lambda _query, _reach: one, LIMITS, unlocked(dispatch)), official, runner)
 
 
 async def verdict(app: Any, body: Any, headers: Any) -> tuple[int, Any]:

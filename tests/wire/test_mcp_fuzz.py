@@ -12,7 +12,7 @@ from mcp_types.jsonrpc import jsonrpc_message_adapter
 
 from kernel.eras import HANDSHAKE_VERSIONS, METHODS
 from kernel.mcp_http import Endpoint
-from tests.wire.fixture import FIRST, LIMITS, RELEASED, SECOND, opened, service
+from tests.wire.fixture import FIRST, LIMITS, RELEASED, SECOND, opened, service, unlocked
 from tests.wire.posts import CLIENT, LEGACY, MODERN, meta, read
 
 QUICK = [tool.name for dialect in (FIRST, SECOND) for tool in dialect.tools if tool.name != "shout"]
@@ -113,7 +113,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     RELEASED.set()
     with opened(tmp_path_factory.mktemp("fuzz"), FIRST, SECOND) as dispatch, asyncio.Runner() as runner:
         one = service(dispatch)
-        yield Ran(Endpoint(lambda _query: one, LIMITS), runner)
+        yield Ran(Endpoint(lambda _query, _reach: one, LIMITS, unlocked(dispatch)), runner)
 
 
 relaxed = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])

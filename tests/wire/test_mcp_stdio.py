@@ -56,7 +56,7 @@ class Pipe:
 
     def _serve(self, source: int, sink: int) -> None:
         with fixture.opened(self._folder, FIRST, SECOND) as dispatch:
-            asyncio.run(converse(fixture.service(dispatch), source, sink, fixture.LIMITS))
+            asyncio.run(converse(fixture.service(dispatch), dispatch, source, sink, fixture.LIMITS))
         os.close(source)
         os.close(sink)
 

@@ -20,6 +20,7 @@ from kernel.schema import input_schema, output_schema
 from kernel.store import Connection, origin
 from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
 from kernel.world import World
+from tests.wire.fixture import unlocked
 
 LIMITS = Limits(body=200, depth=8)
 JSON = "application/json"
@@ -109,8 +110,9 @@ def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
 @pytest.fixture
 def send(dispatch: Dispatch) -> Send:
     """Sends one request to the edge as the application composes it."""
-    pages = Starlette(routes=rest.routes(dispatch, lambda: rest.Ready("loading", 2)))
-    tools = rest.Tools(dispatch, LIMITS)
+    doors = unlocked(dispatch)
+    pages = rest.Guarded(Starlette(routes=rest.routes(dispatch, lambda: rest.Ready("loading", 2))), LIMITS, doors)
+    tools = rest.Tools(dispatch, LIMITS, doors)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (tools if scope["path"].startswith("/tools/") else pages)(scope, receive, send)

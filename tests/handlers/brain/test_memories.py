@@ -13,7 +13,7 @@ from kernel.app import Kernel, open_kernel
 from kernel.config import MODEL, Config
 from kernel.embed import Embedder
 from kernel.schema import input_schema
-from tests.conftest import Clock, everything
+from tests.conftest import TESTER, Clock, everything
 from tests.handlers.brain.conftest import Told, read
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -95,7 +95,7 @@ def test_saves_that_share_a_transaction_answer_each_for_itself(
         raws = [
             msgspec.json.encode({"db": db, "content": text, "category": "fact", **more}) for db, text, more in asked
         ]
-        return await asyncio.gather(*(kernel.dispatch.call(bound, raw, "tester") for raw in raws))
+        return await asyncio.gather(*(kernel.dispatch.call(bound, raw, TESTER) for raw in raws))
 
     replies = runner.run(storm())
 

@@ -26,7 +26,7 @@ from kernel.errors import Fault
 from kernel.schema import output_schema
 from kernel.store import Tx
 from kernel.tools import Reply
-from tests.conftest import Call, Clock
+from tests.conftest import TESTER, Call, Clock
 from tests.handlers.notes.conftest import Tell, put, titles, tree
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -476,7 +476,7 @@ def test_bad_arguments_are_named_and_touch_no_row_and_no_file(
 @pytest.mark.parametrize("raw", [b'{"title": "\\ud800"}', b'{"limit": NaN}', b'{"limit": 1e999}', b"[", b"\xff", b""])
 def test_what_is_no_json_is_refused_in_words(kernel: Kernel, runner: Any, raw: bytes) -> None:
     for name in ("memory_remember", "memory_recall", "memory_forget", "memory_sync", "memory_lint"):
-        reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, "tester", None))
+        reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, TESTER, None))
         assert refused(reply)[0] == "invalid"
 
 

@@ -13,7 +13,7 @@ from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.tools import Reply
-from tests.conftest import Call
+from tests.conftest import TESTER, Call
 
 Do = Callable[..., Any]
 KINDS = ("tool", "guideline", "knowledge")
@@ -98,7 +98,7 @@ def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
     async def all_at_once(calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
         tools = kernel.dispatch.tools
         return await asyncio.gather(
-            *(kernel.dispatch.call(tools[name], msgspec.json.encode(given), "tester") for name, given in calls)
+            *(kernel.dispatch.call(tools[name], msgspec.json.encode(given), TESTER) for name, given in calls)
         )
 
     return lambda calls: runner.run(all_at_once(calls))

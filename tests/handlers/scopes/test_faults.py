@@ -12,7 +12,7 @@ from handlers import scopes
 from kernel.app import Kernel
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.tools import Reply
-from tests.conftest import Call, everything
+from tests.conftest import TESTER, Call, everything
 from tests.handlers.scopes.conftest import Do, Store, exported, told
 
 TOOLS = {tool.name: tool for tool in scopes.DIALECT.tools}
@@ -203,7 +203,7 @@ def test_an_action_nobody_knows_is_refused_with_those_there_are(unchanged: Call,
 )
 def test_arguments_that_are_no_object_are_refused(kernel: Kernel, runner: asyncio.Runner, raw: bytes) -> None:
     before = everything(kernel)
-    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_tool"], raw, "tester"))
+    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_tool"], raw, TESTER))
     assert isinstance(reply, Reply)
     assert refusal(reply, "arguments").startswith("Validation error: arguments - ")
     assert everything(kernel) == before
@@ -218,7 +218,7 @@ def test_arguments_that_are_no_object_are_refused(kernel: Kernel, runner: asynci
 )
 def test_text_that_is_no_text_is_refused(kernel: Kernel, runner: asyncio.Runner, given: dict[str, Any]) -> None:
     raw = json.dumps({"action": "add", **given}).replace("\\\\ud800", "\\ud800").encode()
-    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_tool"], raw, "tester"))
+    reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_tool"], raw, TESTER))
     assert isinstance(reply, Reply)
     assert refusal(reply, "arguments")
 

@@ -17,6 +17,7 @@ from tests.conftest import Call, Clock, everything
 from tests.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
 from tests.handlers.scopes.test_export import add
 from tests.seeds.contracts import contracts
+from tests.wire.fixture import unlocked
 
 MIGRATIONS = sorted(file.stem for file in (sql.ROOT / "schema").glob("*_scopes*.sql"))
 NOW = "2026-01-02T03:04:05.678Z"
@@ -75,7 +76,7 @@ def test_health_takes_no_arguments(unchanged: Call) -> None:
 def test_health_refuses_an_action_by_call_and_over_the_wire(
     kernel: Kernel, runner: asyncio.Runner, unchanged: Call, action: Any
 ) -> None:
-    app = rest.Tools(kernel.dispatch, Limits())
+    app = rest.Tools(kernel.dispatch, Limits(), unlocked(kernel.dispatch))
 
     async def post() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:

@@ -13,6 +13,7 @@ from handlers import sessions
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.schema import output_schema
+from tests.conftest import TESTER
 
 Ask = Callable[..., Any]
 TOOLS = {tool.name: tool for tool in sessions.DIALECT.tools}
@@ -37,7 +38,7 @@ def asking(kernel: Kernel, runner: asyncio.Runner) -> Ask:
 
     def ask(name: str, /, **arguments: Any) -> Any:
         raw = msgspec.json.encode(arguments)
-        reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, "tester"))
+        reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, TESTER))
         body = msgspec.json.decode(reply.body)  # type: ignore[union-attr]
         if reply.fault is None:  # type: ignore[union-attr]
             structured = msgspec.json.decode(reply.structured)  # type: ignore[union-attr,arg-type]

@@ -12,7 +12,7 @@ from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.history import Event
 from kernel.tools import Source
-from tests.conftest import Call, Clock
+from tests.conftest import TESTER, Call, Clock
 from tests.handlers.sessions.talking import Ask, opened
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -108,7 +108,7 @@ def test_of_many_equal_calls_at_once_one_is_stored(kernel: Kernel, runner: async
     raw = msgspec.json.encode({"content": "x", "session_id": "s"})
 
     async def storm() -> list[Any]:
-        return await asyncio.gather(*(kernel.dispatch.call(bound, raw, "tester") for _ in range(50)))
+        return await asyncio.gather(*(kernel.dispatch.call(bound, raw, TESTER) for _ in range(50)))
 
     answers = [msgspec.json.decode(reply.body) for reply in runner.run(storm())]
     assert sorted(answer.get("status", "") for answer in answers) == [""] + ["skipped"] * 49

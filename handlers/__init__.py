@@ -1,0 +1,1 @@
+"""The dialects: each a set of tools with its own words and tables."""

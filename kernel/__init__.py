@@ -1,0 +1,1 @@
+"""Mechanism: transports, transactions, search and history; names no dialect."""

@@ -1,0 +1,172 @@
+"""Tenants are opened when somebody asks for them, once, and closed when nobody has for a while or room is needed."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kernel.errors import Fault
+from kernel.tenants import Opened, Tenants
+
+MAIN: Any = object()
+
+
+class House:
+    """Tenants that are nothing but their names, and what happened to them."""
+
+    def __init__(self, most: int = 2, idle: float = 300.0) -> None:
+        self.events: list[str] = []
+        self.open: set[str] = set()
+        self.most_open = 0
+        self.fault: Fault | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+        self.tenants = Tenants(MAIN, self._opens, most, idle)
+
+    def _opens(self, name: str) -> Opened:
+        self.gate.wait()
+        if self.fault is not None:
+            raise self.fault
+        assert name not in self.open
+        self.open.add(name)
+        self.most_open = max(self.most_open, len(self.open))
+        self.events.append(f"+{name}")
+        dispatch: Any = name
+
+        def close() -> None:
+            self.open.remove(name)
+            self.events.append(f"-{name}")
+
+        return Opened(dispatch, close)
+
+    async def visit(self, *names: str) -> None:
+        for name in names:
+            async with self.tenants.use(name) as found:
+                assert found == name
+
+
+async def left(house: House, open_: set[str]) -> None:
+    for _ in range(2000):
+        if house.open == open_:
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(house.open)
+
+
+def run(work: Callable[[], Any]) -> Any:
+    return asyncio.run(work())
+
+
+def test_the_main_tenant_is_always_there() -> None:
+    house = House()
+
+    async def look() -> None:
+        assert house.tenants.at_hand("main") is MAIN
+        async with house.tenants.use("main") as found:
+            assert found is MAIN
+
+    run(look)
+    assert house.events == []
+
+
+def test_a_tenant_is_opened_once_and_is_at_hand_from_then_on() -> None:
+    house = House()
+
+    async def look() -> None:
+        assert house.tenants.at_hand("a") is None
+        await asyncio.gather(*(house.visit("a", "a") for _ in range(5)))
+        assert house.tenants.at_hand("a") == "a"
+
+    run(look)
+    house.tenants.close()
+    assert house.events == ["+a", "-a"]
+
+
+def test_the_one_that_was_used_longest_ago_makes_room() -> None:
+    house = House()
+
+    async def look() -> None:
+        await house.visit("a", "b")
+        house.tenants.at_hand("a")
+        await house.visit("c", "a")
+
+    run(look)
+    assert (house.events, house.most_open) == (["+a", "+b", "-b", "+c"], 2)
+
+
+def test_a_tenant_in_use_is_never_closed() -> None:
+    house = House()
+
+    async def look() -> None:
+        async with house.tenants.use("a"), house.tenants.use("b"):
+            with pytest.raises(Fault) as raised:
+                await house.visit("c")
+            assert (raised.value.code, house.open) == ("busy", {"a", "b"})
+        await house.visit("c")
+
+    run(look)
+    assert (house.events, house.most_open) == (["+a", "+b", "-b", "+c"], 2)
+
+
+def test_a_storm_of_callers_never_has_more_open_than_there_may_be() -> None:
+    house = House(most=3)
+
+    async def look() -> list[Any]:
+        visits = (house.visit(*(f"t{(number * step) % 7}" for step in (1, 3, 5))) for number in range(60))
+        return await asyncio.gather(*visits, return_exceptions=True)
+
+    told = [found and found.code for found in run(look)]
+    assert None in told
+    assert set(told) <= {None, "busy"}
+    assert house.most_open <= 3
+    house.tenants.close()
+    assert house.open == set()
+
+
+def test_a_tenant_that_cannot_be_opened_is_told_to_everybody_who_waits_and_tried_again() -> None:
+    house = House()
+    house.fault = Fault("storage", "No room.")
+
+    async def look() -> None:
+        both = await asyncio.gather(house.visit("a"), house.visit("a"), return_exceptions=True)
+        assert both == [house.fault, house.fault]
+        house.fault = None
+        await house.visit("a")
+
+    run(look)
+    assert house.events == ["+a"]
+
+
+def test_a_caller_who_leaves_while_a_tenant_is_opened_leaves_it_open_for_the_next() -> None:
+    house = House()
+    house.gate.clear()
+
+    async def look() -> None:
+        gone = asyncio.create_task(house.visit("a"))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        house.gate.set()
+        await house.visit("a")
+
+    run(look)
+    assert house.events == ["+a"]
+
+
+def test_what_nobody_uses_is_closed_after_a_while() -> None:
+    house = House(idle=0.02)
+
+    async def look() -> None:
+        async with house.tenants.use("a"):
+            await house.visit("b")
+            await left(house, {"a"})
+            await asyncio.sleep(0.06)
+            assert house.open == {"a"}
+        await left(house, set())
+        await house.visit("b")
+        await left(house, set())
+
+    run(look)
+    assert house.events == ["+a", "+b", "-b", "-a", "+b", "-b"]
