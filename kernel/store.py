@@ -283,17 +283,16 @@ class Connection:
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while others read and write."""
         copy = apsw.Connection(str(target))
+        job = copy.backup("main", self._db, "main")
         try:
-            job = copy.backup("main", self._db, "main")
-            try:
-                while not job.done:
-                    job.step(256)
-                    if progress:
-                        progress(job.page_count - job.remaining, job.page_count)
-            finally:
-                job.close(True)
+            while not job.done:
+                job.step(256)
+                if progress:
+                    progress(job.page_count - job.remaining, job.page_count)
+            job.finish()
             copy.pragma("journal_mode", "delete")
         finally:
+            job.close(True)
             copy.close()
 
     def interrupt(self) -> None:

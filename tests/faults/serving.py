@@ -56,7 +56,7 @@ class Server:
     its environment."""
 
     def __init__(
-        self, data: Path, command: Sequence[str] = (sys.executable, "-m", "kernel", "serve"), **settings: object
+        self, data: Path, command: Sequence[str] = (sys.executable, "-m", "kernel", "serve"), **settings: Any
     ) -> None:
         self.data = data
         self.port = free_port()
@@ -96,7 +96,7 @@ class Server:
 
 
 @contextmanager
-def serving(data: Path, **settings: object) -> Iterator[Server]:
+def serving(data: Path, **settings: Any) -> Iterator[Server]:
     """A server that is gone at the end of the block, whatever happens."""
     data.mkdir(parents=True, exist_ok=True)
     server = Server(data, **settings)
