@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from kernel import app, entries, index, listeners
+from kernel import app, entries, folders, index, keys, listeners
 from kernel.clients import CLIENTS, Client, Entry, file_of
-from kernel.config import MODEL, VERSION, Config
+from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.dispatch import guard
 from kernel.embed import Embedder, Embedding
 from kernel.errors import Fault
+from kernel.ids import utc_now
 from kernel.migrate import lacking
+from kernel.rights import MAIN
 from kernel.store import OLDEST_SQLITE, UNSOUND, Connection, Tx, sqlite_version
 from kernel.world import Origin, World
 
@@ -28,7 +30,6 @@ _SHARED = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs", "virtiofs"}
 )
 _MIB = 1 << 20
-LOCAL = frozenset({"127.0.0.1", "::1", "localhost"})
 
 Grade = Literal["ok", "hint", "wrong"]
 
@@ -48,7 +49,7 @@ class Finding(NamedTuple):
 def run(config: Config, platform: str = sys.platform) -> int:
     """Prints what it finds; 1 if anything is wrong, 0 if there are hints at most."""
     found: list[Finding] = []
-    for look in (engine, folder, settings, database, model, room, server, partial(clients, platform=platform)):
+    for look in (engine, folder, settings, database, model, room, server, doors, partial(clients, platform=platform)):
         for finding in look(config):
             print(finding, flush=True)
             found.append(finding)
@@ -99,19 +100,26 @@ def settings(config: Config) -> Iterator[Finding]:
 
 
 def database(config: Config) -> Iterator[Finding]:
-    """The database file: ours, of a version we know, sound, and with a vector for each document."""
-    if not config.file.is_file():
-        yield Finding("ok", "database", "none yet; it is made at the first start")
-        return
+    """Each database file: ours, of a version we know, sound, and with a vector for each document."""
+    names = [config.tenant, *(folders.others(config.data) if config.tenant == MAIN else [])]
     shared = guard(app.shared_by, config)
-    bare = guard(_examined, config.file, app.world(None) if isinstance(shared, Fault) else shared)
+    for name in names:
+        about = "database" if name == MAIN else f"database of {name}"
+        yield _database(
+            about, config._replace(tenant=name).file, app.world(None) if isinstance(shared, Fault) else shared
+        )
+
+
+def _database(about: str, file: Path, shared: World) -> Finding:
+    if not file.is_file():
+        return Finding("ok", about, "none yet; it is made at the first start")
+    bare = guard(_examined, file, shared)
     if isinstance(bare, Fault):
-        yield Finding("wrong", "database", bare.message, "put a backup in its place, or choose another data directory")
-        return
-    yield Finding("ok", "database", f"{config.file.stat().st_size / _MIB:.1f} MiB, sound")
+        return Finding("wrong", about, bare.message, "put a backup in its place, or choose another data directory")
     if bare:
         told = f"{bare} documents have no vector of this model yet, and are found by words alone"
-        yield Finding("hint", "database", told, "a running server makes them, and so does `quipu reindex`")
+        return Finding("hint", about, told, "a running server makes them, and so does `quipu reindex`")
+    return Finding("ok", about, f"{file.stat().st_size / _MIB:.1f} MiB, sound")
 
 
 def _examined(file: Path, shared: World) -> int:
@@ -193,6 +201,23 @@ def server(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "server", f"Quipu {answered.version} listens on {where}")
 
 
+def doors(config: Config) -> Iterator[Finding]:
+    """Whether everybody comes in who should, and nobody else."""
+    known = guard(keys.read, config.data)
+    if isinstance(known, Fault):
+        yield Finding(
+            "wrong", "keys", known.message, f"restore {config.data / keys.FILE} from a copy, or make new keys"
+        )
+    elif known and not any(key.state(utc_now()) == "active" for key in known):
+        yield Finding("wrong", "keys", "all have ended or were taken back: nobody comes in", "`quipu key create`")
+    elif on_loopback(config.host) or known or config.oauth:
+        yield Finding("ok", "keys", f"{len(known)} made" if known else "none made: this machine comes in without")
+    elif config.open:
+        yield Finding("hint", "keys", f"whoever reaches {config.host} reads and writes", "leave QUIPU_OPEN out")
+    else:
+        yield Finding("wrong", "keys", f"a server on {config.host} starts with keys only", "`quipu key create`")
+
+
 def clients(config: Config, platform: str) -> Iterator[Finding]:
     """What the configurations of known clients say of us."""
     none = True
@@ -231,11 +256,34 @@ def _over_http(client: Client, file: Path, entry: Entry, again: str, config: Con
         host, port = urlsplit(to).hostname, urlsplit(to).port
     except ValueError:
         host, port = None, None
-    if host not in LOCAL or port != config.port:
+    if not on_loopback(host or "") or port != config.port:
         return Finding("hint", client.title, f"points to {to}, not to port {config.port} of this machine", again)
-    if "Bearer " in str(entry) and _seen_by_others(file):
+    trouble = _key(client, entry, config)
+    if trouble:
+        return trouble
+    if _bearer(entry) and _seen_by_others(file):
         return Finding("hint", client.title, f"others may read the key in {file}", f"chmod go= {file}")
     return Finding("ok", client.title, f"points to {to}")
+
+
+def _key(client: Client, entry: Entry, config: Config) -> Finding | None:
+    known: list[keys.Key] | Fault = guard(keys.read, config.data)
+    if isinstance(known, Fault) or not known or config.open:
+        return None
+    bearer = _bearer(entry)
+    again = f"make one with `quipu key create` and give it with `quipu setup --client {client.name} --key -`"
+    if not bearer:
+        return Finding("wrong", client.title, "its entry has no key, and the server asks for one", again)
+    key = next((key for key in known if key.id == keys.named(bearer)), None)
+    if not config.oauth and not (keys.fits(bearer, key) and key and key.state(utc_now()) == "active"):
+        return Finding("wrong", client.title, "its key has ended, was taken back, or is none of ours", again)
+    return None
+
+
+def _bearer(entry: Entry) -> str:
+    headers: Any = entry.get("headers") or entry.get("http_headers") or {}
+    given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
+    return str(given).partition("Bearer ")[2]
 
 
 def _nearest(path: Path) -> Path:

@@ -14,13 +14,18 @@ from kernel import jsonc, tables
 from kernel.clients import Client, Entry, Target
 from kernel.config import MODEL, Config, default_data
 from kernel.errors import Fault
+from kernel.rights import MAIN
 from kernel.upkeep import stamp
 
 NAME = "quipu"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KEY = re.compile(r"[\x21-\x7e]{1,1024}")
 _OURS = ("QUIPU_", "CODE_MEMORY_")
-_GIVEN_AS_OPTIONS = ("QUIPU_DATA", "QUIPU_MODEL", "QUIPU_DIALECTS", "QUIPU_PROGRAM")
+# What becomes an option, or is for a server on the network alone.
+_LEFT_OUT = (
+    "QUIPU_DATA", "QUIPU_MODEL", "QUIPU_DIALECTS", "QUIPU_TENANT", "QUIPU_PROGRAM",
+    "QUIPU_ALLOWED_", "QUIPU_IDLE_EXIT", "QUIPU_OAUTH_", "QUIPU_OPEN", "QUIPU_PUBLIC_URL",
+)  # fmt: skip
 _PRIVATE = 0o600
 
 
@@ -80,12 +85,14 @@ def over_stdio(config: Config, started: Program, platform: str, dialects: tuple[
         words += ["--data", str(config.data.absolute())]
     if config.model != MODEL:
         words += ["--model", str(config.model.absolute()) if config.model else "none"]
+    if config.tenant != MAIN:
+        words += ["--tenant", config.tenant]
     for dialect in dialects or config.dialects:
         words += ["--dialect", dialect]
     settings = {
         name: value
         for name, value in sorted(config.environment.items())
-        if name.startswith(_OURS) and name not in _GIVEN_AS_OPTIONS and value
+        if value and name.startswith(_OURS) and not name.startswith(_LEFT_OUT)
     }
     return Target(command=tuple(words), env={**started.env, **settings})
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kernel import app, entries
+from kernel import app, entries, keys
 from kernel.clients import BY_NAME, CLIENTS, Client, Entry, Target, entry_of, file_of, link_of
-from kernel.config import Config
+from kernel.config import Config, on_loopback
 from kernel.errors import Fault
-from kernel.limits import LOOPBACK
 
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
@@ -54,10 +53,13 @@ def _entry(client: Client, arguments: argparse.Namespace, config: Config, platfo
     entry = entry_of(client, target)
     if entry is None:
         raise Fault("invalid", f"{client.title} starts its servers itself: use --stdio, without --url and --key")
-    if target.key and urlsplit(target.url).scheme == "http" and urlsplit(target.url).hostname not in LOOPBACK:
+    parts = urlsplit(target.url)
+    if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
         print(
-            "the key will cross the network unencrypted: put TLS in front, and give an https address", file=sys.stderr
+            "the key will cross the network in the clear: put TLS in front, and give an https address", file=sys.stderr
         )
+    if target.url and not (target.key or arguments.url) and keys.read(config.data):
+        print("the server asks for a key: make one with `quipu key create`, and give it with --key", file=sys.stderr)
     return entry
 
 
@@ -69,9 +71,9 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
     if arguments.stdio or (client.http is None and not away):
         started = entries.program(sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen"))
         return entries.over_stdio(config, started, platform, dialects)
-    if arguments.data or arguments.model:
-        raise Fault("invalid", "--data and --model are for --stdio: a server that runs has its own")
-    url = arguments.url or f"http://127.0.0.1:{config.port}/mcp"
+    if arguments.data or arguments.model or arguments.tenant:
+        raise Fault("invalid", "--data, --model and --tenant are for --stdio: a server that runs has its own")
+    url = arguments.url or f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
     key = sys.stdin.readline().strip() if arguments.key == "-" else arguments.key
     return entries.over_http(url, key, dialects)
 

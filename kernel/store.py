@@ -3,7 +3,7 @@
 import importlib.util
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -275,10 +275,8 @@ class Connection:
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; the passive form never waits for anybody."""
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
-        try:
+        with suppress(apsw.BusyError, apsw.LockedError):
             self._db.wal_checkpoint(mode=mode)
-        except (apsw.BusyError, apsw.LockedError):
-            return
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while others read and write."""

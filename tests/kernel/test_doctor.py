@@ -7,12 +7,13 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import apsw
 import msgspec
 import pytest
 
-from kernel import doctor
+from kernel import doctor, keys
 from kernel.__main__ import main
 from kernel.app import Kernel
 from kernel.clients import BY_NAME, file_of
@@ -57,7 +58,7 @@ def servers(entry: object) -> str:
 def test_before_the_first_start_there_are_hints_and_nothing_is_made(visit: Doctor, config: Config) -> None:
     status, told = visit()
     assert status == 0
-    assert [line[:6].strip() for line in told.values()] == ["ok", "ok", "ok", "ok", "ok", "hint", "hint"]
+    assert [line[:6].strip() for line in told.values()] == ["ok", "ok", "ok", "ok", "ok", "hint", "ok", "hint"]
     assert told["data directory"] == f"ok     data directory: {config.data} will be made at the first start"
     assert told["database"] == "ok     database: none yet; it is made at the first start"
     assert told["model"] == f"ok     model: {MODEL.name}, 256 dimensions"
@@ -72,7 +73,7 @@ def test_of_a_server_that_runs_and_a_client_that_points_to_it_all_is_well(
     with serving(tmp_path / "served") as server:
         server.data.chmod(0o700)
         write(home, "cursor", servers({"url": f"http://localhost:{server.port}/mcp/brain"}))
-        status, told = visit(data=server.data, port=server.port, host="0.0.0.0")
+        status, told = visit(data=server.data, port=server.port)
     assert status == 0
     assert {line[:6].strip() for line in told.values()} == {"ok"}
     assert told["server"] == f"ok     server: Quipu {VERSION} listens on 127.0.0.1:{server.port}"
@@ -106,7 +107,10 @@ def test_a_data_directory_on_a_disk_of_another_machine_is_wrong(
 @pytest.mark.parametrize("name", ["quipu.db", "quipu.db-wal", "keys.json", ""])
 def test_what_others_may_read_is_a_hint(visit: Doctor, kernel: Kernel, name: str) -> None:
     path = kernel.config.data / name
-    path.touch()
+    if name == "keys.json":
+        path.write_text("[]")
+    elif name:
+        path.touch()
     path.chmod(0o755)
     status, told = visit()
     assert (status, told["data directory"]) == (
@@ -264,6 +268,63 @@ def test_another_release_and_one_that_asks_for_a_key_are_told(visit: Doctor) -> 
     )
     with answering(401) as port:
         assert visit(port=port)[1]["server"] == f"ok     server: one that asks for a key listens on 127.0.0.1:{port}"
+
+
+NOW = "2026-01-02T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("made", "changes", "told"),
+    [
+        ("", {}, "ok     keys: none made: this machine comes in without"),
+        ("active", {}, "ok     keys: 1 made"),
+        ("active", {"host": "0.0.0.0"}, "ok     keys: 1 made"),
+        ("revoked", {}, "wrong  keys: all have ended or were taken back: nobody comes in; `quipu key create`"),
+        ("", {"host": "0.0.0.0"}, "wrong  keys: a server on 0.0.0.0 starts with keys only; `quipu key create`"),
+        (
+            "",
+            {"host": "0.0.0.0", "open": True},
+            "hint   keys: whoever reaches 0.0.0.0 reads and writes; leave QUIPU_OPEN out",
+        ),
+        ("unreadable", {}, "wrong  keys: keys.json cannot be read; without it nobody can be told from anybody else.; "),
+    ],
+)
+def test_who_comes_in_is_told(visit: Doctor, config: Config, made: str, changes: dict[str, Any], told: str) -> None:
+    if made in ("active", "revoked"):
+        key, _ = keys.create(config.data, keys.Key("", "read", NOW))
+        if made == "revoked":
+            keys.revoke(config.data, key.id, NOW)
+    elif made:
+        config.data.mkdir(mode=0o700)
+        (config.data / "keys.json").write_text("{")
+    assert visit(**changes)[1]["keys"].startswith(told)
+
+
+def test_a_client_whose_key_is_none_is_wrong(visit: Doctor, config: Config, home: Path) -> None:
+    key, secret = keys.create(config.data, keys.Key("", "read", NOW))
+
+    def told(bearer: str) -> str:
+        headers = {"headers": {"Authorization": f"Bearer {bearer}"}} if bearer else {}
+        write(home, "cursor", servers({"url": "http://127.0.0.1:7000/mcp", **headers}))
+        return visit(port=7000)[1]["Cursor"]
+
+    ended = "wrong  Cursor: its key has ended, was taken back, or is none of ours; make one with `quipu key create` "
+    assert told(secret) == "ok     Cursor: points to http://127.0.0.1:7000/mcp"
+    assert told("").startswith("wrong  Cursor: its entry has no key, and the server asks for one; make one with")
+    assert told(secret[:-1] + "!").startswith(ended)
+    keys.revoke(config.data, key.id, NOW)
+    assert told(secret).startswith(ended)
+
+
+def test_the_databases_of_all_tenants_are_looked_at(visit: Doctor, kernel: Kernel) -> None:
+    other = kernel.config._replace(tenant="acme")
+    other.home.mkdir(parents=True)
+    no_database(other.file)
+    status, told = visit()
+    assert status == 1
+    assert told["database"].startswith("ok")
+    assert told["database of acme"].startswith("wrong  database of acme: The file is damaged: file is not a database")
+    assert "database" not in visit(tenant="acme")[1]
 
 
 @pytest.mark.parametrize(

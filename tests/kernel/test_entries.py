@@ -191,14 +191,14 @@ def test_an_address_has_one_dialect() -> None:
 def test_a_server_that_a_client_starts_has_the_settings_of_now(tmp_path: Path) -> None:
     environment = {
         "HOME": "/u", "QUIPU_DATA": "x", "QUIPU_MODEL": "none", "QUIPU_DIALECTS": "brain", "QUIPU_GROUP": "9",
-        "CODE_MEMORY_TOP_K": "3", "QUIPU_EMPTY": "", "SECRET": "s",
+        "CODE_MEMORY_TOP_K": "3", "QUIPU_EMPTY": "", "SECRET": "s", "QUIPU_OPEN": "1", "QUIPU_TENANT": "a",
     }  # fmt: skip
-    config = Config(tmp_path / "d", model=None, dialects=("brain",), environment=environment)
+    config = Config(tmp_path / "d", model=None, dialects=("brain",), tenant="acme", environment=environment)
     started = Program(("python", "-m", "kernel"), {"PYTHONPATH": "/q"})
     assert over_stdio(config, started, "linux", ()) == Target(
         command=(
             *("python", "-m", "kernel", "stdio", "--data", str(tmp_path / "d")),
-            *("--model", "none", "--dialect", "brain"),
+            *("--model", "none", "--tenant", "acme", "--dialect", "brain"),
         ),
         env={"PYTHONPATH": "/q", "CODE_MEMORY_TOP_K": "3", "QUIPU_GROUP": "9"},
     )

@@ -30,7 +30,15 @@ OTHERS = {
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home directory with nothing in it, and none of this machine's settings."""
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "PORT"):
+    for name in (
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "CODEX_HOME",
+        "COPILOT_HOME",
+        "PORT",
+        "QUIPU_DATA",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -128,7 +136,7 @@ def test_the_server_that_a_client_starts_answers(home: Path, quipu: Quipu, tmp_p
     [
         (("--client", "emacs"), f"emacs is not among the known clients: {', '.join(BY_NAME)}"),
         (("--client", "zed", "--stdio", "--url", "http://h/mcp"), "--url and --key are for a server that runs"),
-        (("--client", "zed", "--data", "d"), "--data and --model are for --stdio"),
+        (("--client", "zed", "--data", "d"), "--data, --model and --tenant are for --stdio"),
         (("--client", "zed", "--dialect", "nobody"), "There is no dialect nobody"),
         (("--client", "zed", "--dialect", "brain", "--dialect", "notes"), "An address has one dialect or all"),
         (("--client", "zed", "--link"), "Zed has no such addresses"),
@@ -156,7 +164,29 @@ def test_a_key_may_come_from_standard_input(quipu: Quipu, monkeypatch: pytest.Mo
 )
 def test_a_key_that_would_cross_the_network_in_the_clear_is_warned_of(quipu: Quipu, url: str, warned: int) -> None:
     *_, told = quipu("setup", "--client", "cursor", "--key", "k", "--url", url, "--print")
-    assert told.count("the key will cross the network unencrypted") == warned
+    assert told.count("the key will cross the network in the clear") == warned
+
+
+def test_a_server_that_asks_for_a_key_is_not_set_up_without_a_word(
+    home: Path, quipu: Quipu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUIPU_DATA", str(home / "data"))
+    assert quipu("setup", "--client", "cursor")[2] == ""
+    assert quipu("key", "create", "--scope", "read")[0] == 0
+    assert quipu("setup", "--client", "cursor") == (
+        0,
+        f"Cursor: {file(BY_NAME['cursor'], home)} says so already\n",
+        "the server asks for a key: make one with `quipu key create`, and give it with --key\n",
+    )
+    for more in (("--key", "k"), ("--url", "http://h/mcp"), ("--stdio",)):
+        assert quipu("setup", "--client", "cursor", *more)[::2] == (0, "")
+
+
+@pytest.mark.usefixtures("home")
+def test_a_public_address_is_the_one_that_clients_get(quipu: Quipu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIPU_PUBLIC_URL", "https://memory.example/")
+    _, printed, _ = quipu("setup", "--client", "cursor", "--dialect", "brain", "--print")
+    assert json.loads(printed)["mcpServers"]["quipu"] == {"url": "https://memory.example/mcp/brain"}
 
 
 def test_the_known_clients_are_listed_with_what_they_point_to(home: Path, quipu: Quipu) -> None:
