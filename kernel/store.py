@@ -304,19 +304,19 @@ class Connection:
         self._db.close()
 
 
+_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
+_FAULTS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+    ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
+    ((apsw.InterruptError,), "busy", "The call was cancelled."),
+    ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
+    (_BAD_DISK, "storage", "Cannot write to storage."),
+    ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
+)
+
+
 def as_fault(error: BaseException) -> Fault | None:
     """The engine's error as a Fault, or None if it is not one of the engine's that a caller should hear of."""
-    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        return Fault("busy", "The store is busy, try again.")
-    if isinstance(error, apsw.InterruptError):
-        return Fault("busy", "The call was cancelled.")
-    if isinstance(error, apsw.FullError):
-        return Fault("storage", "Cannot write to storage, insufficient disk space.")
-    if isinstance(error, (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError)):
-        return Fault("storage", "Cannot write to storage.")
-    if isinstance(error, (apsw.TooBigError, OverflowError, UnicodeEncodeError)):
-        return Fault("invalid", "A value is too large or is not valid text.")
-    return None
+    return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 
 def vector_extension() -> Path:
