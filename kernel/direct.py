@@ -101,13 +101,12 @@ class DirectProtocol(GuardedProtocol):
 
     def on_headers_complete(self) -> None:
         """Keeps the request back if it may be answered here."""
-        self.reading = BODY
         self._received = b""
         self._target = self.hot.get(self.url)
         if self._target is None:
             self.judge_head()
-            self._hand_over()
-        elif not self._is_plain():
+        self.reading = BODY
+        if self._target is None or not self._is_plain():
             self._hand_over()
 
     def on_body(self, body: bytes) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel import eras
-from kernel.limits import too_deep
+from kernel.limits import Limits, excess
 from kernel.rights import ANONYMOUS, Caller
 
 ABSENT = Raw()
@@ -273,10 +273,10 @@ _decoders = {
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def open_message(body: bytes, depth: int) -> Message:
-    """The message in `body`, nested at most so deep; raises Refused with -32700 or -32600."""
-    if body.count(b"{") + body.count(b"[") > depth and too_deep(body, depth):
-        raise Refused(eras.PARSE_ERROR, "Nested too deeply")
+def open_message(body: bytes, limits: Limits) -> Message:
+    """The message in `body`; raises Refused with -32700 or -32600."""
+    if too_much := excess(body, limits):
+        raise Refused(eras.PARSE_ERROR, too_much.capitalize())
     try:
         if not body.isascii():
             body.decode()  # what stays raw is not checked by the decoder

@@ -1,7 +1,7 @@
 """What a caller may send, and how slowly, as data; and the pure checks that the edges run before they parse."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Header = tuple[bytes, bytes]
@@ -12,6 +12,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 BYTES_PER_SECOND = 65536
 PREFIX = "QUIPU_LIMIT_"
 _SQUARE = bytes.maketrans(b"{}", b"[]")
+_PIECE = 65536
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
 _ORIGIN = re.compile(r"(https?)://(.+)")
@@ -35,6 +36,7 @@ class Limits(NamedTuple):
     stall_seconds: int = 10
     connections: int = 10_000
     depth: int = 64
+    values: int = 50_000
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
 
@@ -59,6 +61,7 @@ BOUNDS: Mapping[str, Bound] = {
     "stall_seconds": Bound(1, 3600, "seconds an answer may wait to be taken, and one more for each 64 KiB", "closed"),
     "connections": Bound(1, 1_000_000, "connections at once, less where the system allows less", "503"),
     "depth": Bound(8, 512, "levels that JSON may nest", "400"),
+    "values": Bound(1000, 10_000_000, "values in one JSON text", "400"),
 }
 
 
@@ -136,17 +139,35 @@ def accepts(headers: Headers, media: bytes) -> bool:
     return not types.isdisjoint((media, media.partition(b"/")[0] + b"/*", b"*/*"))
 
 
-def too_deep(body: bytes, limit: int) -> bool:
-    """Whether JSON text nests deeper than `limit`; a text with fewer brackets than that costs two counts."""
-    if body.count(b"{") + body.count(b"[") <= limit:
-        return False
-    unquoted = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
-    brackets = b"".join(unquoted).translate(_SQUARE, _NOT_BRACKETS)
-    for _ in range(limit):
-        if not brackets:
-            return False
-        brackets = brackets.replace(b"[]", b"")  # takes the innermost level, and only that
-    return bool(brackets)
+def excess(body: bytes, limits: Limits) -> str:
+    """What JSON text has too much of, in words, or nothing; a short and flat text costs two counts."""
+    if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
+        return ""
+    values, found = 1, bytearray()
+    for part in _outside_strings(body):
+        brackets = part.translate(_SQUARE, _NOT_BRACKETS)
+        values += part.count(b",") + brackets.count(b"[")
+        if values > limits.values:
+            return "too many values"
+        found += brackets
+    for _ in range(limits.depth):
+        if not found:
+            return ""
+        found = found.replace(b"[]", b"")  # takes the innermost level, and only that
+    return "nested too deeply" if found else ""
+
+
+def _outside_strings(body: bytes) -> Iterator[bytes]:
+    """What of JSON text is in no string, piece by piece, since a text of quotes alone falls into very many pieces."""
+    at, quotes = 0, 0
+    while at < len(body):
+        end = at + _PIECE
+        while body[end - 1 : end] == b"\\":
+            end += 1
+        parts = body[at:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        yield b"".join(parts[quotes % 2 :: 2])
+        quotes += len(parts) - 1
+        at = end
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:

@@ -85,8 +85,7 @@ class Endpoint:
     def __init__(self, choose: Choose, limits: Limits, doors: Doors, path: str = "/mcp") -> None:
         self._choose = choose
         self._gate = _gate(limits)
-        self._limits = limits
-        self._most, self._depth = limits.body, limits.depth
+        self._most, self._limits = limits.body, limits
         self._doors = doors
         self._caller, self._at_hand = doors.auth.caller, doors.tenants.at_hand
         self._path = path
@@ -152,7 +151,7 @@ class Endpoint:
         version, era = admission.spoken(headers)
         id_ = b"null"
         try:
-            envelope = open_message(body, self._depth)
+            envelope = open_message(body, self._limits)
             if not isinstance(envelope, Called) and not admission.is_request(envelope, era, version):
                 return Answer(202, b"")
             service = self._choose(query, caller.reach)

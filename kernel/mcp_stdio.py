@@ -92,7 +92,7 @@ class _Session:
     def _open(self, line: bytes | None) -> Message:
         if line is None:
             raise Refused(INVALID_REQUEST, "Line too long")
-        return open_message(line, self._limits.depth)
+        return open_message(line, self._limits)
 
     def _hear(self, envelope: Message) -> None:
         if envelope.method == "notifications/cancelled":

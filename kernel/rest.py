@@ -16,7 +16,7 @@ from kernel.dispatch import Bound, Dispatch, refused
 from kernel.doors import Doors
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.jobs import Job
-from kernel.limits import Header, Headers, Limits, Receive, Refusal, read_body, refuse, refuse_body, too_deep
+from kernel.limits import Header, Headers, Limits, Receive, Refusal, excess, read_body, refuse, refuse_body
 from kernel.openapi import document
 from kernel.rights import Denied, Reach
 from kernel.schema import input_schema, output_schema
@@ -60,7 +60,6 @@ def edge_answer(status: int, code: str, message: str, *extra: Header, **more: An
 
 _NO_TOOL = edge_answer(404, "not_found", "There is no such tool; GET /tools lists them.")
 _WRONG_METHOD = edge_answer(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
-_TOO_DEEP = Fault("invalid", "Invalid arguments: nested too deeply")
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
@@ -103,8 +102,8 @@ class Tools:
         body = await _arguments(headers, receive, self._limits)
         if isinstance(body, Refusal):
             return _refused(body)
-        if too_deep(body, self._limits.depth):
-            return _answer(refused(bound, _TOO_DEEP), headers)
+        if too_much := excess(body, self._limits):
+            return _answer(refused(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
         async with self._doors.use(caller) as dispatch:
             return _answer(await dispatch.call(bound, body, caller, _SILENT), headers)
 
@@ -125,8 +124,8 @@ class Tools:
         dispatch = self._doors.at_hand(caller)
         if dispatch is None or len(body) > self._limits.body:
             return None
-        if too_deep(body, self._limits.depth):
-            return _answer(refused(bound, _TOO_DEEP), headers)
+        if too_much := excess(body, self._limits):
+            return _answer(refused(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
 
         def heard(reply: Reply) -> None:
             done(_answer(reply, headers))

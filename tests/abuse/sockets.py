@@ -42,12 +42,13 @@ class Peer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def send(self, data: bytes) -> None:
-        """Sends as much as the server takes; what it has closed takes nothing."""
+    def send(self, data: bytes) -> bool:
+        """Whether the server takes this; what it has closed takes nothing."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            return
+            return False
+        return True
 
     def listen(self) -> bool:
         """Takes what has come into `said`; whether the server is still there. If not, `ended` says after how long."""
@@ -70,7 +71,7 @@ class Peer:
         headers = {name.lower(): value for name, _, value in lines}
         while len(body) < int(headers["content-length"]):
             body += self._more()
-        return status(head), headers, json.loads(body)
+        return status(head), headers, json.loads(body) if body[:1] in b"{[" else body.decode()
 
     def _more(self) -> bytes:
         data = self.socket.recv(1 << 16)

@@ -1,6 +1,7 @@
 """Names and sizes: who we answer to, how deep JSON may nest, how a body is read."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel import limits
-from kernel.limits import LOOPBACK, Limits, host_allowed, origin_allowed, read_body, too_deep
+from kernel.limits import LOOPBACK, Limits, excess, host_allowed, origin_allowed, read_body
 
 
 @pytest.mark.parametrize(
@@ -101,12 +102,20 @@ texts = st.text(st.sampled_from('[]{}"\\a\n\u20ac'))
 values = st.recursive(texts | st.none(), lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=30)
 
 
-@given(values, st.integers(0, 8))
-def test_depth_is_judged_as_a_parser_would(value: Any, limit: int) -> None:
-    import json
+def count(value: Any) -> int:
+    """The values in a value, itself included, with an empty list or object for two."""
+    parts = [*value.values()] if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 1 if parts is None else 1 + (sum(map(count, parts)) if parts else 1)
 
-    for ascii_ in (True, False):
-        assert too_deep(json.dumps(value, ensure_ascii=ascii_).encode(), limit) is (depth(value) > limit)
+
+@given(values, st.integers(0, 8), st.integers(1, 20), st.integers(1, 5))
+def test_depth_and_number_are_judged_as_a_parser_would(value: Any, deep: int, many: int, piece: int) -> None:
+    told = "too many values" if count(value) > many else "nested too deeply" if depth(value) > deep else ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "_PIECE", piece)
+        for ascii_ in (True, False):
+            body = json.dumps(value, ensure_ascii=ascii_).encode()
+            assert excess(body, Limits(depth=deep, values=many)) == told
 
 
 class Sender:
