@@ -16,7 +16,7 @@ from tests.catalogue import Catalogue
 from tests.faults.serving import Server, serving
 
 SECONDS = float(os.environ.get("FLOOD_SECONDS", "0.7"))
-RATE, BURST = 20, 30
+RATE, BURST = 10, 30
 CREATED = "2026-11-21T10:00:00.000Z"
 PATHS = ("/tools/recall", "/mcp", "/tools/nothing", "/tools/memory_recall")
 WAYS = ("in two pieces", "by GET")
@@ -48,16 +48,14 @@ def test_past_the_burst_a_caller_is_told_to_wait_and_may_go_on_later(
 ) -> None:
     call = asked(secrets[path], path)
     with Peer(server.port) as peer:
-        statuses: list[int] = []
-        for _ in range(BURST + 3):
+        answered = 0
+        peer.send(call)
+        while (answer := peer.answer())[0] != 429:
+            answered += 1
             peer.send(call)
-            status, headers, body = peer.answer()
-            statuses.append(status)
-            if status == 429:
-                break
-        assert statuses.count(429) == 1
-        assert len(statuses) > BURST
-        assert (headers["retry-after"], headers.get("connection", "")) == ("1", "")
+        status, headers, body = answer
+        assert answered >= BURST
+        assert (status, headers["retry-after"], headers.get("connection", "")) == (429, "1", "")
         assert body == {"error": {"code": "too_often", "message": "Too many requests, try again later."}}
         begun = time.monotonic()
         peer.send(call)
@@ -72,7 +70,7 @@ def test_what_does_not_come_whole_and_what_is_no_call_are_counted_too(
     whole = asked(secrets[way])
     get = f"GET /tools HTTP/1.1\r\nAuthorization: Bearer {secrets[way]}\r\nHost: localhost\r\n\r\n".encode()
     statuses: list[int] = []
-    while 429 not in statuses and len(statuses) < 3 * BURST:
+    while 429 not in statuses:
         with Peer(server.port, get if way == "by GET" else whole[:-1]) as peer:
             if way != "by GET":
                 time.sleep(0.002)
@@ -141,5 +139,5 @@ def pace(server: Server, call: bytes) -> float:
             peer.send(call)
             assert peer.answer()[0] == 200
             spent.append(time.perf_counter() - begun)
-            time.sleep(1.5 / RATE)
+            time.sleep(1 / RATE)
     return statistics.quantiles(spent, n=100)[-1] * 1000 if len(spent) > 1 else spent[0] * 1000
