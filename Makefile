@@ -31,9 +31,12 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 # How long `make faults` goes on with what a test does shorter; each can be set from outside.
 FUZZ_REQUESTS ?= 200000
 KILL_ROUNDS ?= 200
+POWER_CUTS ?= 50
+CRASH_IMAGES ?= 500
+IO_ERRORS ?= all
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
-	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 

@@ -124,7 +124,18 @@ def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     outcome = guard(_migrate, config, shared)
     if isinstance(outcome, Fault):
         raise outcome
+    _keep_names(config.data)
     return outcome
+
+
+def _keep_names(folder: Path) -> None:
+    """Makes the folder itself durable: a rollback journal of the first moment must not come back after a power cut."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def _migrate(config: Config, shared: World) -> tuple[bytes, int]:

@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 
 from kernel import app, upkeep
 from kernel.app import Kernel
-from kernel.auth import Auth, Challenge
-from kernel.config import VERSION, Config, on_loopback
+from kernel.auth import Auth, Challenge, Tokens
+from kernel.config import VERSION, Config, OAuth, on_loopback
 from kernel.direct import Direct
 from kernel.dispatch import guard
 from kernel.doors import Doors
@@ -84,8 +84,23 @@ def ready(kernel: Kernel) -> Ready:
 
 def doors(config: Config, tenants: Tenants, paths: frozenset[str]) -> Doors:
     """Who may come in: those with a key, once there is one or the server listens to more than this machine."""
-    auth = Auth(config.data, required=not on_loopback(config.host), is_open=config.open)
-    return Doors(auth, Challenge(config.public, paths=paths), tenants)
+    trusted = config.oauth
+    tokens = None if trusted is None else _tokens(config, trusted, paths)
+    needed = tokens is not None or not on_loopback(config.host)
+    issuers = () if trusted is None else (trusted.issuer,)
+    auth = Auth(config.data, required=needed, is_open=config.open, tokens=tokens)
+    return Doors(auth, Challenge(config.public, issuers, paths), tenants)
+
+
+def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> Tokens:
+    """Tokens for all of `/mcp`, or for one dialect at its own address, unless that reads what others keep."""
+    from kernel import oauth
+
+    known = [name for name in (trusted.audience, config.public) if name]
+    wholes = frozenset(name + end for name in known for end in ("", "/mcp"))
+    dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
+    parts = {name + path: one for name in known for path, one in dialects.items() if one not in app.ACROSS}
+    return oauth.Tokens(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
 
 
 def tenant(kernel: Kernel, name: str) -> Opened:

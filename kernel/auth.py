@@ -4,9 +4,9 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from kernel import keys
 from kernel.errors import Fault
@@ -37,17 +37,24 @@ class Known(NamedTuple):
     ends: str
 
 
+class Tokens(Protocol):
+    """Bearers that are no keys of ours: whose they are, or Stranger; and whether that may have changed."""
+
+    def caller(self, bearer: str, /) -> Known: ...
+
+    def changed(self) -> bool: ...
+
+
 class Auth:
     """Callers by their Authorization header; what `keys.json` says holds a quarter of a second later.
 
     Once there is a key, even a revoked one, nobody gets in without; `required` asks for one from the start, `is_open`
-    never does. `tokens(bearer, now)` knows those that are no keys of ours; it raises Stranger.
+    never does.
     """
 
     def __init__(
-        self, data: Path, *, required: bool = False, is_open: bool = False,
-        tokens: Callable[[str, str], Known] | None = None,
-    ) -> None:  # fmt: skip
+        self, data: Path, *, required: bool = False, is_open: bool = False, tokens: Tokens | None = None
+    ) -> None:
         self._file = data / keys.FILE
         self._data = data
         self._always = required
@@ -97,7 +104,7 @@ class Auth:
         if scheme.lower() != "bearer" or not bearer:
             return self._stranger("", "A key is needed: Authorization: Bearer KEY")
         now = utc_now()
-        known = self._keyed(bearer, now) if bearer.startswith(keys.PREFIX) else self._tokened(bearer, now)
+        known = self._keyed(bearer, now) if bearer.startswith(keys.PREFIX) else self._tokened(bearer)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[digest] = known
@@ -110,10 +117,10 @@ class Auth:
         far = reach(Right[key.scope], frozenset(key.dialects), True)
         return Known(Caller(key.id, far, key.tenant, key.id), key.expires)
 
-    def _tokened(self, bearer: str, now: str) -> Known:
+    def _tokened(self, bearer: str) -> Known:
         if self._tokens is None:
             return self._stranger("invalid_token", "This is no key of this server")
-        return self._tokens(bearer, now)
+        return self._tokens.caller(bearer)
 
     def _stranger(self, error: str, message: str) -> Known:
         """Credentials meant for somebody else, such as a proxy, make nobody less than anybody."""
@@ -122,7 +129,7 @@ class Auth:
         return Known(ANYBODY, "")
 
     def _look(self) -> None:
-        """Takes in what changed in the file, and forgets who has expired."""
+        """Takes in what changed in the files, and forgets who has expired."""
         self._next = time.monotonic() + _LOOK_SECONDS
         stamp = self._seen()
         if stamp != self._stamp:
@@ -130,7 +137,8 @@ class Auth:
             self._known.clear()
             self._read()
         now = utc_now()
-        if any(known.ends and known.ends <= now for known in self._known.values()):
+        other = self._tokens is not None and self._tokens.changed()
+        if other or any(known.ends and known.ends <= now for known in self._known.values()):
             self._known.clear()
 
     def _seen(self) -> tuple[int, ...]:

@@ -14,8 +14,23 @@ from kernel.rights import MAIN
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
+_OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
+_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
+
+
+class OAuth(NamedTuple):
+    """An authorization server whose tokens count: its `issuer`, the file with its keys, and what tokens are for.
+
+    Without `audience` they are for the public address; without `tenant` their claim of the name `claim` tells it.
+    """
+
+    issuer: str
+    keys: Path
+    audience: str = ""
+    tenant: str = ""
+    claim: str = "tenant"
 
 
 class Config(NamedTuple):
@@ -46,6 +61,7 @@ class Config(NamedTuple):
     tenants: int = 16
     open: bool = False
     public: str = ""
+    oauth: OAuth | None = None
 
     @property
     def home(self) -> Path:
@@ -82,7 +98,8 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         environment=values,
         tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
         open=bool(_number(values, "QUIPU_OPEN", 0, 0, 1)),
-        public=values.get("QUIPU_PUBLIC_URL", "").rstrip("/"),
+        public=_public(values),
+        oauth=_oauth(values),
     )
 
 
@@ -108,6 +125,29 @@ def _limits(values: Mapping[str, str]) -> Limits:
         for field, bound in BOUNDS.items()
     }
     return usual._replace(**given)
+
+
+def _public(values: Mapping[str, str]) -> str:
+    given = values.get("QUIPU_PUBLIC_URL", "").rstrip("/")
+    if given and not _URL.fullmatch(given):
+        raise Fault("invalid", "QUIPU_PUBLIC_URL is an address such as https://memory.example")
+    return given
+
+
+def _oauth(values: Mapping[str, str]) -> OAuth | None:
+    given = {name: values.get(f"QUIPU_OAUTH_{name}", "").strip() for name in _OAUTH}
+    if not any(given.values()):
+        return None
+    for name in ("ISSUER", "JWKS"):
+        if not given[name]:
+            raise Fault("invalid", f"OAuth needs QUIPU_OAUTH_{name}")
+    if not given["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
+        raise Fault("invalid", "OAuth needs QUIPU_PUBLIC_URL or QUIPU_OAUTH_AUDIENCE, which its tokens are for")
+    if given["TENANT"]:
+        folders.tenant(given["TENANT"])
+    return OAuth(
+        given["ISSUER"], Path(given["JWKS"]), given["AUDIENCE"], given["TENANT"], given["TENANT_CLAIM"] or "tenant"
+    )
 
 
 def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ class Doors(NamedTuple):
         reason = str(why)
         if isinstance(why, Stranger):
             told = {"error": why.error, "why": reason} if why.error else {}
-            return Shut(401, "unauthorized", reason, self.challenge.header(path, headers, scope=Right.read, **told))
+            status, code = (403, why.error) if why.error == "insufficient_scope" else (401, "unauthorized")
+            return Shut(status, code, reason, self.challenge.header(path, headers, scope=Right.read, **told))
         error = "insufficient_scope"
         header = self.challenge.header(path, headers, scope=why.needed, error=error, why=reason)
         return Shut(403, error, reason, header)

@@ -75,10 +75,15 @@ class Store:
         self._checkpoint.set()
         self._keeper.join()
         if self._inline is not None:
-            self._inline.close()
-        with_checkpoint = Connection(self.file, self.world, readonly=False)
-        with_checkpoint.checkpoint(truncate=True)
-        with_checkpoint.close()
+            self._guard(self._inline.close)
+        self._guard(self._fold)
+
+    def _fold(self) -> None:
+        db = Connection(self.file, self.world, readonly=False)
+        try:
+            db.checkpoint(truncate=True)
+        finally:
+            db.close()
 
     def begin_write(
         self, work: Work, who: Origin, deliver: Deliver, *,

@@ -144,7 +144,7 @@ def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
     given = activation.given(config.environment, os.getpid())
     config = config._replace(host=activation.reached(given) or config.host)
-    if not (config.open or on_loopback(config.host)):
+    if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
     # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.

@@ -1,6 +1,5 @@
 """SQLite connections, the transaction a handler sees, and the engine's errors put into our own words."""
 
-import importlib.util
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,9 +9,9 @@ from typing import Any, TypeVar
 import apsw
 
 from kernel.embed import Embedding
-from kernel.errors import Fault
+from kernel.errors import Code, Fault
 from kernel.ids import new_id, utc_now
-from kernel.world import Origin, World
+from kernel.world import Origin, World, vector_extension
 
 R = TypeVar("R")
 Row = Callable[..., R]
@@ -283,14 +282,16 @@ class Connection:
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while others read and write."""
         copy = apsw.Connection(str(target))
+        job = copy.backup("main", self._db, "main")
         try:
-            with copy.backup("main", self._db, "main") as job:
-                while not job.done:
-                    job.step(256)
-                    if progress:
-                        progress(job.page_count - job.remaining, job.page_count)
+            while not job.done:
+                job.step(256)
+                if progress:
+                    progress(job.page_count - job.remaining, job.page_count)
+            job.finish()
             copy.pragma("journal_mode", "delete")
         finally:
+            job.close(True)
             copy.close()
 
     def interrupt(self) -> None:
@@ -302,27 +303,19 @@ class Connection:
         self._db.close()
 
 
+_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
+_FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
+    ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
+    ((apsw.InterruptError,), "busy", "The call was cancelled."),
+    ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
+    (_BAD_DISK, "storage", "Cannot write to storage."),
+    ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
+)
+
+
 def as_fault(error: BaseException) -> Fault | None:
     """The engine's error as a Fault, or None if it is not one of the engine's that a caller should hear of."""
-    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        return Fault("busy", "The store is busy, try again.")
-    if isinstance(error, apsw.InterruptError):
-        return Fault("busy", "The call was cancelled.")
-    if isinstance(error, apsw.FullError):
-        return Fault("storage", "Cannot write to storage, insufficient disk space.")
-    if isinstance(error, (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.CorruptError, apsw.NotADBError)):
-        return Fault("storage", "Cannot write to storage.")
-    if isinstance(error, (apsw.TooBigError, OverflowError, UnicodeEncodeError)):
-        return Fault("invalid", "A value is too large or is not valid text.")
-    return None
-
-
-def vector_extension() -> Path:
-    """The path of sqlite-vec's library, found without importing its package."""
-    spec = importlib.util.find_spec("sqlite_vec")
-    if spec is None or spec.origin is None:
-        raise Fault("storage", "The sqlite-vec package is not installed.")
-    return Path(spec.origin).parent / "vec0"
+    return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
 
 
 def sqlite_version() -> int:

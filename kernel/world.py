@@ -1,11 +1,13 @@
-"""Who calls, and what all transactions of one store share."""
+"""Who calls, what all transactions of one store share, and where the engine's extension lies."""
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kernel.embed import Embedder
+from kernel.errors import Fault
 
 
 class Origin(NamedTuple):
@@ -28,3 +30,11 @@ class World(NamedTuple):
     memory: Any = None
     settings: Mapping[str, Any] = MappingProxyType({})
     data: Path | None = None
+
+
+def vector_extension() -> Path:
+    """The path of sqlite-vec's library, found without importing its package."""
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or spec.origin is None:
+        raise Fault("storage", "The sqlite-vec package is not installed.")
+    return Path(spec.origin).parent / "vec0"

@@ -17,8 +17,8 @@ import numpy as np
 from kernel.config import MODEL
 from kernel.embed import Embedder, Embedding
 from kernel.ids import utc_now
-from kernel.store import vector_extension
 from kernel.terms import STOP_WORDS
+from kernel.world import vector_extension
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS note (

@@ -74,6 +74,10 @@ def test_the_wire_is_ours() -> None:
     assert importers("mcp", "pydantic") == set()
 
 
+def test_tokens_are_checked_in_one_place() -> None:
+    assert importers("jwt") == {"kernel.oauth"}
+
+
 def test_only_the_composition_root_knows_the_dialects() -> None:
     assert importers("handlers") - set(HANDLERS) == {"kernel.app"}
 
@@ -230,7 +234,7 @@ def test_a_server_starts_without_what_it_does_not_need_yet(program: str, tmp_pat
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.split())
     assert "apsw" in loaded
-    assert loaded & {"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec"} == set()
+    assert loaded & {"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"} == set()
 
 
 def test_the_readme_has_a_line_for_every_package_the_server_needs() -> None:

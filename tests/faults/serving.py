@@ -52,30 +52,33 @@ class Client:
 
 
 class Server:
-    """`python -m kernel serve` on a port of its own; `settings` are variables of its environment."""
+    """`python -m kernel serve`, or another command with its options, on a port of its own; `settings` are variables of
+    its environment."""
 
-    def __init__(self, data: Path, **settings: object) -> None:
+    def __init__(
+        self, data: Path, command: Sequence[str] = (sys.executable, "-m", "kernel", "serve"), **settings: Any
+    ) -> None:
         self.data = data
         self.port = free_port()
         begun = time.monotonic()
-        command = [sys.executable, "-m", "kernel", "serve", "--data", str(data), "--port", str(self.port)]
         self._log = data.parent / f"server-{self.port}.log"
         with self._log.open("wb") as log:
+            whole = [*command, "--data", str(data), "--port", str(self.port)]
             environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
-            self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
-        until(self.healthy, f"server on port {self.port}")
+            self.process = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        until(self.ready, f"server on port {self.port}")
         self.seconds = time.monotonic() - begun
 
     def log(self) -> str:
         """What the server wrote so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
-    def healthy(self) -> bool:
-        """Whether /healthz answers; a server that has ended is an error."""
+    def ready(self) -> bool:
+        """Whether its store is open; a server that has ended is an error."""
         assert self.process.poll() is None, "the server has ended"
         client = Client(self.port)
         try:
-            return client.get("/healthz") == 200
+            return client.get("/readyz") == 200
         except LOST:
             return False
         finally:
@@ -93,7 +96,7 @@ class Server:
 
 
 @contextmanager
-def serving(data: Path, **settings: object) -> Iterator[Server]:
+def serving(data: Path, **settings: Any) -> Iterator[Server]:
     """A server that is gone at the end of the block, whatever happens."""
     data.mkdir(parents=True, exist_ok=True)
     server = Server(data, **settings)
@@ -127,6 +130,7 @@ class Writer(threading.Thread):
         self.doubt: tuple[str, Content] | None = None
         self.errors: list[bytes] = []
         self.stopping = threading.Event()
+        self.fragile = False  # whether the first refusal ends it
         self._port = port
         self._random = random.Random(seed)
         self._answered = answered
@@ -141,15 +145,25 @@ class Writer(threading.Thread):
         finally:
             client.close()
 
+    def began(self) -> None:
+        """A call is about to be sent."""
+
+    def ended(self, path: str, content: Content) -> None:
+        """A call has been answered."""
+
     def _step(self, client: Client) -> None:
         tool, path = self._choice()
         content = None if tool == "drop_memory" else self._text()
         arguments = {"path": path} if content is None else {"path": path, "content": content}
         self.doubt = (path, content)
+        self.began()
         status, body = client.call(tool, **arguments)
         if status == 200:
             self.known[path] = content
+            self.ended(path, content)
             self._answered()
+        elif self.fragile:
+            raise ConnectionError("refused: what was under way stays in doubt")
         else:
             self.errors.append(body)
         self.doubt = None

@@ -176,13 +176,17 @@ def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make:
     known = Known(Caller("oauth:ada", reach(Right.read, frozenset(), True), "acme", "oauth:ada"), "")
     asked: list[str] = []
 
-    def tokens(bearer: str, _now: str) -> Known:
-        asked.append(bearer)
-        if bearer != "a.b.c":
-            raise Stranger("invalid_token", "no")
-        return known
+    class Tokens:
+        def caller(self, bearer: str, /) -> Known:
+            asked.append(bearer)
+            if bearer != "a.b.c":
+                raise Stranger("invalid_token", "no")
+            return known
 
-    found = Auth(tmp_path, tokens=tokens)
+        def changed(self) -> bool:
+            return False
+
+    found = Auth(tmp_path, tokens=Tokens())
     assert found.caller(given(b"Bearer a.b.c")) is known.caller
     assert found.caller(given(b"Bearer a.b.c")) is known.caller
     assert refused(found, b"Bearer a.b.d") == ("invalid_token", "no")

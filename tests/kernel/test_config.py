@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.config import MODEL, Config, default_data, from_mapping
+from kernel.config import MODEL, Config, OAuth, default_data, from_mapping, on_loopback
 from kernel.errors import Fault
 from kernel.limits import BOUNDS, PREFIX, Limits
 from tests.sql.code import ROOT
@@ -25,13 +25,42 @@ def test_every_variable_is_read() -> None:
         "QUIPU_DIALECTS": "paths, common ,", "QUIPU_READERS": "4", "QUIPU_WRITE_QUEUE": "10", "QUIPU_READ_QUEUE": "20",
         "QUIPU_GROUP": "1", "QUIPU_DURABILITY": "normal", "QUIPU_IDLE_EXIT": "300",
         "QUIPU_ALLOWED_HOSTS": "memory.example", "QUIPU_ALLOWED_ORIGINS": "https://a.example,https://b.example",
+        "QUIPU_OPEN": "1", "QUIPU_TENANTS": "3", "QUIPU_PUBLIC_URL": "https://memory.example/",
+        "QUIPU_OAUTH_ISSUER": "https://id.example", "QUIPU_OAUTH_JWKS": "/etc/jwks.json",
+        "QUIPU_OAUTH_AUDIENCE": "quipu", "QUIPU_OAUTH_TENANT": "acme", "QUIPU_OAUTH_TENANT_CLAIM": "org",
     }  # fmt: skip
     assert from_mapping(values, "linux") == Config(
         data=Path("/data"), host="0.0.0.0", port=8080, model=Path("/models/own"), dialects=("paths", "common"),
         readers=4, write_queue=10, read_queue=20, group=1, durable=False, idle_exit=300,
         allowed_hosts=("memory.example",), allowed_origins=("https://a.example", "https://b.example"),
-        environment=values,
+        open=True, tenants=3, public="https://memory.example",
+        oauth=OAuth("https://id.example", Path("/etc/jwks.json"), "quipu", "acme", "org"), environment=values,
     )  # fmt: skip
+
+
+def test_each_tenant_has_a_home_of_its_own() -> None:
+    assert Config(data=Path("/data")).home == Path("/data")
+    assert Config(data=Path("/data"), tenant="acme").file == Path("/data/tenants/acme/quipu.db")
+    with pytest.raises(Fault, match="A tenant has a name"):
+        _ = Config(data=Path("/data"), tenant="../acme").file
+
+
+def test_tokens_are_for_the_public_address_where_nothing_else_is_said() -> None:
+    least = {"QUIPU_OAUTH_ISSUER": "https://id.example", "QUIPU_OAUTH_JWKS": "/jwks"}
+    found = from_mapping({**HOME, **least, "QUIPU_PUBLIC_URL": "https://memory.example"}, "linux")
+    assert found.oauth == OAuth("https://id.example", Path("/jwks"))
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True), ("127.1.2.3", True), ("localhost", True), ("LOCALHOST", True), ("::1", True),
+        ("0.0.0.0", False), ("::", False), ("127.0.0.1.example", False), ("10.0.0.1", False), ("127.1", False),
+        ("localhost.example", False), ("", False), ("example", False), ("::ffff:127.0.0.1", False),
+    ],
+)  # fmt: skip
+def test_only_addresses_of_this_machine_are_local(host: str, local: bool) -> None:
+    assert on_loopback(host) == local
 
 
 def test_the_model_may_be_none_and_empty_variables_count_as_absent() -> None:
@@ -64,6 +93,12 @@ def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
         ("QUIPU_READERS", "0", "QUIPU_READERS is a number from 1 to 64"),
         ("QUIPU_GROUP", "1e3", "QUIPU_GROUP is a number from 1 to 10000"),
         ("QUIPU_DURABILITY", "off", "QUIPU_DURABILITY is full or normal"),
+        ("QUIPU_OPEN", "yes", "QUIPU_OPEN is a number from 0 to 1"),
+        ("QUIPU_TENANTS", "0", "QUIPU_TENANTS is a number from 1 to 10000"),
+        ("QUIPU_PUBLIC_URL", "memory.example", "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
+        ("QUIPU_PUBLIC_URL", 'https://a"b', "QUIPU_PUBLIC_URL is an address such as https://memory.example"),
+        ("QUIPU_OAUTH_JWKS", "/jwks", "OAuth needs QUIPU_OAUTH_ISSUER"),
+        ("QUIPU_OAUTH_ISSUER", "https://id.example", "OAuth needs QUIPU_OAUTH_JWKS"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(name: str, value: str, message: str) -> None:

@@ -6,8 +6,8 @@ import apsw
 import pytest
 
 from kernel.migrate import migrate
-from kernel.store import Connection, vector_extension
-from kernel.world import World
+from kernel.store import Connection
+from kernel.world import World, vector_extension
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,149 @@
+"""A story in which every tool that writes, and every action of one, is called once with success."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from kernel.tools import Reply
+
+
+class Step(NamedTuple):
+    """A call; `$name` in an argument is a value kept before, and `keep` says where later ones lie in the answer."""
+
+    tool: str
+    arguments: dict[str, Any]
+    keep: Mapping[str, str] = {}
+
+
+def step(tool: str, /, keep: Mapping[str, str] = {}, **arguments: Any) -> Step:
+    """One step."""
+    return Step(tool, arguments, keep)
+
+
+def act(tool: str, action: str, /, keep: Mapping[str, str] = {}, **arguments: Any) -> Step:
+    """One step of a tool with actions."""
+    return Step(f"memory_{tool}", {"action": action, **arguments}, keep)
+
+
+_GLOBAL: dict[str, Any] = {"scopeType": "global"}
+_LOCK: dict[str, Any] = {"file_path": "/src/cart.py", "agent_id": "ada"}
+_CORE: dict[str, Any] = {"db": "core"}
+_FACT: dict[str, Any] = {**_CORE, "category": "fact"}
+
+PATHS = [
+    step("add_memory", path="a/b", content="The cart is blue"),
+    step("add_memory", path="a/c", content="The horse is brown"),
+    step("replace_memory", path="a/b", content="The cart is red"),
+    step("drop_memory", path="a/b"),
+    step("clear_memory"),
+]
+SCOPES = [
+    act("init", "init"),
+    act("org", "create", {"org": "organization.id"}, name="Acme"),
+    act("project", "create", {"project": "project.id"}, name="Shop", orgId="$org"),
+    act("project", "update", id="$project", description="A shop"),
+    act("session", "start", {"session": "session.id"}, projectId="$project", agentId="ada"),
+    act("tool", "add", {"tool": "tool.id"}, **_GLOBAL, name="git", category="cli", description="Versions"),
+    act("tool", "update", id="$tool", description="Versions of files"),
+    act("guideline", "add", {"rule": "guideline.id"}, **_GLOBAL, name="commits", content="Small ones"),
+    act("guideline", "update", id="$rule", content="Smaller ones"),
+    act("knowledge", "add", {"fact": "knowledge.id"}, **_GLOBAL, title="cart", content="It is blue"),
+    act("knowledge", "update", id="$fact", content="It is red"),
+    act("tag", "create", {"tag": "tag.id"}, name="ours"),
+    act("tag", "attach", entryType="guideline", entryId="$rule", tagName="ours"),
+    act("tag", "detach", entryType="guideline", entryId="$rule", tagId="$tag"),
+    act(
+        "relation",
+        "create",
+        {"relation": "relation.id"},
+        sourceType="guideline",
+        sourceId="$rule",
+        targetType="tool",
+        targetId="$tool",
+        relationType="applies_to",
+    ),
+    act("relation", "delete", id="$relation"),
+    act("file_lock", "checkout", **_LOCK),
+    act("file_lock", "checkin", **_LOCK),
+    act("file_lock", "checkout", **_LOCK),
+    act("file_lock", "force_unlock", file_path="/src/cart.py", agent_id="bob", reason="gone"),
+    act("knowledge", "deactivate", id="$fact"),
+    act("session", "end", id="$session"),
+    act("export", "export", {"export": "content"}),
+    act("import", "import", content="$export"),
+    act("init", "reset", confirm=True),
+]
+BRAIN = [
+    step("save_memory", {"memory": "id"}, **_FACT, content="The cart is blue"),
+    step("save_memory", {"other": "id"}, **_FACT, content="The horse eats oats"),
+    step("update_memory", **_CORE, id="$memory", importance=4),
+    step("supersede_memory", **_CORE, old_id="$memory", new_content="The cart is red"),
+    step("bulk_save_memories", **_CORE, memories=[{"content": "Rain in May", "category": "fact"}]),
+    step("smart_save_memory", **_FACT, content="Quite another thing about the sea"),
+    step("handle_correction", **_CORE, wrong_memory_id="$other", correct_content="The horse eats hay"),
+    step("create_entity", {"entity": "id"}, **_CORE, name="Ada", type="person"),
+    step("update_entity", **_CORE, id="$entity", description="She wrote it"),
+    step(
+        "create_link",
+        {"link": "id"},
+        **_CORE,
+        source_type="entity",
+        source_id="$entity",
+        target_type="entity",
+        target_id="$entity",
+        relationship="is",
+    ),
+    step("delete_link", **_CORE, id="$link"),
+    step("delete_entity", **_CORE, id="$entity"),
+    step("save_note", {"note": "id"}, **_CORE, title="Plan", content="Buy oats"),
+    step("update_note", **_CORE, id="$note", content="Buy hay"),
+    step("save_resource", **_CORE, title="A book", url="https://example.com"),
+    step("set_config", key="search.half_life_days", value="30"),
+    step("batch_embed", **_CORE),
+    step("cleanup_query_log"),
+    step("delete_memory", **_CORE, id="$other"),
+]
+SESSIONS = [
+    step("remember", content="We chose SQLite for the cart", session_id="s1"),
+    step("remember", content="The horse eats oats", session_id="s2"),
+    step("upsert_entity", name="Cart", entity_type="thing", observations_json='["it is blue"]'),
+    step("upsert_entity", name="Horse", entity_type="animal"),
+    step("add_relation", source="Horse", target="Cart", relation_type="pulls"),
+    step("maintenance", action="purge_session", session_id="s1", confirm=True),
+    step("maintenance", action="prune_older_than", older_than_days=0, confirm=True),
+    step("maintenance", action="vacuum", confirm=True),
+    step("maintenance", action="purge_all", confirm=True),
+]
+STORY = [*PATHS, *SCOPES, *BRAIN, *SESSIONS]
+
+
+class Kept:
+    """The values that later steps need."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def fill(self, value: Any) -> Any:
+        """An argument with its `$name` replaced."""
+        if isinstance(value, str) and value.startswith("$"):
+            return self._values[value[1:]]
+        return value
+
+    def arguments(self, step: Step) -> dict[str, Any]:
+        """The arguments of a step as they are to be sent."""
+        return {name: self.fill(value) for name, value in step.arguments.items()}
+
+    def take(self, step: Step, reply: Reply) -> None:
+        """Keeps what the step says from its answer."""
+        for name, where in step.keep.items():
+            found: Any = told(reply)
+            for part in where.split("."):
+                found = found[part]
+            self._values[name] = found
+
+
+def told(reply: Reply) -> Any:
+    """The body of an answer in whatever it is written."""
+    return yaml.safe_load(reply.body) if "yaml" in reply.media else msgspec.json.decode(reply.body)
