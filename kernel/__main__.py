@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from kernel import config
 from kernel.errors import Fault
@@ -39,9 +40,7 @@ def parser() -> argparse.ArgumentParser:
     tools = commands.add_parser("tools", help="list the tools of every dialect")
     tools.add_argument("--tokens", action="store_true", help="what each tool list costs a model's context")
     _key_parsers(commands.add_parser("key", help="make, list and take back the keys that callers need"))
-    health = commands.add_parser("health", help="ask a running server whether it is healthy")
-    health.add_argument("--host", help="address it listens on (HOST, 127.0.0.1)")
-    health.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
+    _looking_parsers(commands, data)
     return top
 
 
@@ -58,6 +57,26 @@ def _key_parsers(key: argparse.ArgumentParser) -> None:
     actions.add_parser("list", parents=[data], help="show every key without its secret")
     revoke = actions.add_parser("revoke", parents=[data], help="take a key back, within a second")
     revoke.add_argument("id", help="the id of the key, as the list shows it")
+
+
+def _looking_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    _setup_options(commands.add_parser("setup", parents=[data], help="point an MCP client at this server"))
+    doctor = commands.add_parser("doctor", parents=[data], help="say what is wrong and what helps")
+    health = commands.add_parser("health", help="ask a running server whether it is healthy")
+    for command in (doctor, health):
+        command.add_argument("--host", help="address it listens on (HOST, 127.0.0.1)")
+        command.add_argument("--port", type=int, help=f"port to ask on (PORT, {config.DEFAULT_PORT})")
+
+
+def _setup_options(setup: argparse.ArgumentParser) -> None:
+    setup.add_argument("--client", metavar="NAME", help="which client; without it the known ones are listed")
+    setup.add_argument("--stdio", action="store_true", help="let the client start the server")
+    setup.add_argument("--url", help="where the server is (http://127.0.0.1:PORT/mcp)")
+    setup.add_argument("--dialect", action="append", default=[], help="only this dialect; may be repeated with --stdio")
+    setup.add_argument("--key", default="", help="key that the server asks for; - reads it from standard input")
+    setup.add_argument("--name", default="quipu", help="what the client shall call the server (quipu)")
+    setup.add_argument("--print", dest="shown", action="store_true", help="print the configuration, change nothing")
+    setup.add_argument("--link", action="store_true", help="print an address that makes the client offer to add it")
 
 
 def settings(arguments: argparse.Namespace) -> config.Config:
@@ -96,6 +115,14 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
 
         health.ask(chosen.host, chosen.port)
         return 0
+    if arguments.command == "setup":
+        from kernel import setup
+
+        return setup.run(arguments, chosen)
+    if arguments.command == "doctor":
+        from kernel import doctor
+
+        return doctor.run(chosen)
     from kernel import commands
 
     return commands.run(arguments, chosen)

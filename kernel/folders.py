@@ -22,6 +22,11 @@ def home(data: Path, name: str) -> Path:
     return data if name == MAIN else data / _TENANTS / tenant(name)
 
 
+def others(data: Path) -> list[str]:
+    """The tenants besides the main one that have a folder."""
+    return sorted(folder.name for folder in (data / _TENANTS).glob("*/") if _NAME.fullmatch(folder.name))
+
+
 def private(folder: Path) -> None:
     """Makes a folder and those above it where they lack, for their owner alone; raises Fault("storage")."""
     try:

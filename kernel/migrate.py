@@ -34,6 +34,15 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
     return applied
 
 
+def lacking(db: Connection, root: Path = ROOT) -> int:
+    """How many migrations the file lacks, looked up without changing anything; raises what `migrate` raises."""
+    files = migrations(root)
+    applied = _count(db, files)
+    if applied == len(files):
+        _verify(db, files)
+    return len(files) - applied
+
+
 def _count(db: Connection, files: list[Path]) -> int:
     tables = db.values("SELECT count(*) FROM sqlite_schema")[0][0]
     mark = db.pragma("application_id")

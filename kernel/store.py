@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -211,10 +211,10 @@ class Connection:
         """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
         return self._db.execute(text, params or {}).fetchall()
 
-    def damage(self) -> list[str]:
-        """What the engine finds wrong with the file itself."""
+    def damage(self, *, quick: bool = False) -> list[str]:
+        """What the engine finds wrong with the file itself; `quick` does not compare indexes with their tables."""
         try:
-            found = self._db.execute("PRAGMA integrity_check(10)").fetchall()
+            found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
         except UNSOUND as error:
             return [str(error)]
         return [str(text) for (text,) in found if text != "ok"]
@@ -274,10 +274,8 @@ class Connection:
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; the passive form never waits for anybody."""
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
-        try:
+        with suppress(apsw.BusyError, apsw.LockedError):
             self._db.wal_checkpoint(mode=mode)
-        except (apsw.BusyError, apsw.LockedError):
-            return
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while others read and write."""
