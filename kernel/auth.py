@@ -66,6 +66,11 @@ class Auth:
         self._next = 0.0
         self._required = True
 
+    @property
+    def required(self) -> bool:
+        """Whether nobody gets in without a key, as far as was seen last."""
+        return self._required
+
     def needed(self) -> bool:
         """Whether nobody gets in without a key."""
         if time.monotonic() >= self._next:

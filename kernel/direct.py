@@ -4,6 +4,7 @@ What does not come whole, or needs a stream, goes the ordinary way, so that noth
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from kernel.errors import Fault
 from kernel.guarded import BETWEEN, BODY, HEAD, GuardedProtocol
 from kernel.limits import Limits
+from kernel.meter import Meter, address
 from kernel.wheel import Wheel
 
 Header = tuple[bytes, bytes]
@@ -37,6 +39,9 @@ Done = Callable[[Answer], None]
 # A Fault is a bug that was caught: nothing may be raised here.
 Direct = Callable[[Sequence[Header], bytes, Done], Answer | Begun | Fault | None]
 _CLOSING = (b"connection", b"close")
+_PROBES = (b"/healthz", b"/readyz")
+_TOO_OFTEN = b'{"error":{"code":"too_often","message":"Too many requests, try again later."}}'
+_CALM_SECONDS = 1.0
 _BROKEN = Answer(500, b"Internal Server Error", (_CLOSING,), b"text/plain")
 
 
@@ -72,12 +77,20 @@ class DirectProtocol(GuardedProtocol):
 
     hot: Mapping[bytes, Direct] = {}
     common = _Common()
+    meter = Meter(0, 1)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._target: Direct | None = None
         self._received: bytes | bytearray = b""
         self._call: _Call | None = None
+        self._address, self._local = "", True
+        self._wait = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Notes where from."""
+        super().connection_made(transport)
+        self._address, self._local = address(self.client)
 
     def unfinished(self, received: int) -> None:
         """Lets a request whose end has not come go the ordinary way."""
@@ -105,6 +118,8 @@ class DirectProtocol(GuardedProtocol):
         self._target = self.hot.get(self.url)
         if self._target is None:
             self.judge_head()
+        if self.meter.counts(local=self._local):
+            self._count()
         self.reading = BODY
         if self._target is None or not self._is_plain():
             self._hand_over()
@@ -141,6 +156,9 @@ class DirectProtocol(GuardedProtocol):
             self._call = self.cycle = call  # type: ignore[assignment]
         else:
             self._finish(call, found)
+        if self._wait:
+            self._wait = 0.0
+            self.calm_down(_CALM_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Gives up what nobody will hear."""
@@ -150,6 +168,15 @@ class DirectProtocol(GuardedProtocol):
             self._call.disconnected = True
             if self._call.cancel is not None:
                 self._call.cancel()
+
+    def _count(self) -> None:
+        """Turns to a refusal what comes too often; whether the server lives may be asked as often as one likes."""
+        if self.url not in _PROBES:
+            self._wait = self.meter.wait(self.headers, self._address, self.loop.time())
+            self._target = self._slowed if self._wait else self._target
+
+    def _slowed(self, _raw: Sequence[Header], _body: bytes, _done: Done) -> Answer:
+        return Answer(429, _TOO_OFTEN, ((b"retry-after", b"%d" % max(1, math.ceil(self._wait))),))
 
     def _is_plain(self) -> bool:
         parser: Any = self.parser
@@ -166,12 +193,16 @@ class DirectProtocol(GuardedProtocol):
 
     def _hand_over(self) -> None:
         """Lets uvicorn have the request as if it had come to it first."""
-        self._target = None
+        served, self._target = self.app, None
+        if self._wait:
+            self.app = _refusing(self._slowed((), b"", _unheard))
+            self._wait = 0.0
         url, headers, expected = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expected
         self.headers.extend(headers)
         super().on_headers_complete()
+        self.app = served
         if self._received:
             received, self._received = self._received, b""
             super().on_body(bytes(received))
@@ -203,7 +234,25 @@ def _lines(headers: Sequence[Header]) -> bytes:
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
-def protocol(hot: Mapping[bytes, Direct], limits: Limits = Limits()) -> type[DirectProtocol]:
-    """The protocol for `uvicorn.Config(http=...)` of one server, that knows these addresses and limits."""
-    shared = {"hot": hot, "limits": limits, "common": _Common(), "wheel": Wheel()}
+def _unheard(_answer: Answer) -> None:
+    """For an answer that is given at once."""
+
+
+def _refusing(answer: Answer) -> Any:
+    """An application that says one thing, and closes, since nobody will read the rest."""
+    head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.extra, _CLOSING]
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": answer.status, "headers": head})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    return app
+
+
+def protocol(
+    hot: Mapping[bytes, Direct], limits: Limits = Limits(), meter: Meter | None = None
+) -> type[DirectProtocol]:
+    """The protocol for `uvicorn.Config(http=...)` of one server, that knows these addresses, limits and buckets."""
+    meter = meter or Meter(limits.rate, limits.burst)
+    shared = {"hot": hot, "limits": limits, "common": _Common(), "wheel": Wheel(), "meter": meter}
     return type("HotProtocol", (DirectProtocol,), shared)

@@ -47,6 +47,7 @@ class GuardedProtocol(JoinedProtocol):
         self._last = 0.0
         self._stalled: tuple[float, int] | None = None
         self._closed = 0.0
+        self._calm = 0.0
         self._over = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -142,6 +143,12 @@ class GuardedProtocol(JoinedProtocol):
         else:
             super().shutdown()
 
+    def calm_down(self, seconds: float) -> None:
+        """Reads nothing more for a while: a caller who does not wait is made to."""
+        self._calm = self.loop.time() + seconds
+        self.flow.pause_reading()
+        self.wheel.put(self, self._calm)
+
     def late(self, now: float) -> float | None:
         """Ends what takes too long; when to look again."""
         end = self._end(now)
@@ -182,6 +189,11 @@ class GuardedProtocol(JoinedProtocol):
         if self.whole.is_closing():
             self._closed = self._closed or now
             return self._closed + limits.stall_seconds
+        if self._calm and now < self._calm:
+            return self._calm
+        if self._calm:
+            self._calm = 0.0
+            self.flow.resume_reading()
         if self.flow.read_paused:
             self._since = now
             return now + limits.stall_seconds

@@ -37,6 +37,8 @@ class Limits(NamedTuple):
     connections: int = 10_000
     depth: int = 64
     values: int = 50_000
+    rate: int = 100
+    burst: int = 200
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
 
@@ -62,6 +64,8 @@ BOUNDS: Mapping[str, Bound] = {
     "connections": Bound(1, 1_000_000, "connections at once, less where the system allows less", "503"),
     "depth": Bound(8, 512, "levels that JSON may nest", "400"),
     "values": Bound(1000, 10_000_000, "values in one JSON text", "400"),
+    "rate": Bound(0, 1_000_000, "requests a second of one key, or of one address without a key; 0 for any", "429"),
+    "burst": Bound(1, 1_000_000, "requests at once after a quiet time", "429"),
 }
 
 

@@ -18,6 +18,8 @@ from kernel.descriptors import room
 from kernel.direct import Direct, protocol
 from kernel.errors import Fault
 from kernel.idle import Idle
+from kernel.limits import Limits
+from kernel.meter import Meter
 
 if TYPE_CHECKING:
     from kernel.application import Application
@@ -37,11 +39,13 @@ _CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}'
 class Front:
     """The ASGI application from the first moment: it says that it lives, and lets the rest wait for the kernel.
 
-    `hot` is filled when the kernel is open.
+    `hot` is filled when the kernel is open, and `meter` knows keys from then on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.hot: dict[bytes, Direct] = {}
+        self.limits = limits._replace(connections=room(limits.connections))
+        self.meter = Meter(limits.rate, limits.burst)
         self._decided = asyncio.Event()
         self._behind: Application | None = None
 
@@ -50,6 +54,7 @@ class Front:
         self._behind = behind
         if behind is not None:
             self.hot.update(behind.hot)
+            self.meter.doorman = behind.doors.auth
         self._decided.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +73,7 @@ class Server(uvicorn.Server):
     """Uvicorn that opens the kernel once it listens, in a thread beside the first requests."""
 
     def __init__(self, config: Config) -> None:
-        self._front = Front()
+        self._front = Front(config.limits)
         super().__init__(_settings(config, self._front))
         self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._chosen = config
@@ -192,13 +197,12 @@ async def _say(send: Send, status: int, body: bytes) -> None:
 
 def _settings(config: Config, served: Front) -> uvicorn.Config:
     fast = sys.platform != "win32"
-    limits = config.limits
     return uvicorn.Config(
         served,
         host=config.host,
         port=config.port,
         loop="uvloop" if fast else "asyncio",
-        http=protocol(served.hot, limits._replace(connections=room(limits.connections))),
+        http=protocol(served.hot, served.limits, served.meter),
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -17,6 +17,7 @@ from kernel import serve
 from kernel.app import open_kernel
 from kernel.application import Application
 from kernel.config import Config
+from kernel.limits import Limits
 from tests.faults.serving import ROOT, free_port, until
 
 ASKED = json.dumps({"path": "absent"}).encode()
@@ -49,7 +50,7 @@ def said(status: int, body: bytes) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_server_is_alive_but_not_ready_before_its_kernel_is_open(method: str) -> None:
-    front = serve.Front()
+    front = serve.Front(Limits())
     assert asyncio.run(asked(front, method, "/healthz")) == said(200, b'{"status":"ok"}')
     assert asyncio.run(asked(front, method, "/readyz")) == said(503, b'{"status":"starting"}')
 
@@ -58,7 +59,7 @@ def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path
     kernel = open_kernel(Config(data=tmp_path))
 
     async def calls() -> list[list[dict[str, Any]]]:
-        front = serve.Front()
+        front = serve.Front(Limits())
         early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
         await asyncio.sleep(0.05)
         assert not early.done()
@@ -77,7 +78,7 @@ def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path
 
 def test_a_call_that_waited_for_a_kernel_that_never_opens_is_refused() -> None:
     async def call() -> list[dict[str, Any]]:
-        front = serve.Front()
+        front = serve.Front(Limits())
         early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
         await asyncio.sleep(0)
         front.decide(None)

@@ -1,0 +1,80 @@
+"""Every caller has a bucket of its own, which fills steadily and never runs over."""
+
+import pytest
+
+from kernel.meter import Meter, address
+
+KEYS = {b"Bearer one": "1", b"Bearer two": "2"}
+
+
+class Doorman:
+    """Knows two keys."""
+
+    required = True
+
+    def key_id(self, headers: dict[bytes, bytes]) -> str:
+        return KEYS.get(headers[b"authorization"], "")
+
+
+def bearer(key: bytes) -> list[tuple[bytes, bytes]]:
+    return [(b"host", b"localhost"), (b"authorization", key)]
+
+
+@pytest.fixture
+def meter() -> Meter:
+    made = Meter(rate=10, burst=3)
+    made.doorman = Doorman()
+    return made
+
+
+def test_a_burst_is_let_through_and_then_as_many_as_the_rate(meter: Meter) -> None:
+    assert [meter.wait([], "a", 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
+    assert [meter.wait([], "a", 0.05), meter.wait([], "a", 0.1), meter.wait([], "a", 0.1)] == [0.05, 0, 0.1]
+    assert [meter.wait([], "a", 100.0) for _ in range(4)] == [0, 0, 0, 0.1]
+
+
+def test_keys_and_addresses_do_not_take_from_each_other_and_a_wrong_key_is_an_address(meter: Meter) -> None:
+    for headers, who in ((bearer(b"Bearer one"), "a"), (bearer(b"Bearer two"), "a"), ([], "a"), ([], "b")):
+        assert [meter.wait(headers, who, 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
+    assert meter.wait(bearer(b"Bearer one"), "another address", 0.0) == 0.1
+    assert [meter.wait(bearer(b"Bearer %d" % number), "c", 0.0) for number in range(4)] == [0, 0, 0, 0.1]
+
+
+def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter: Meter) -> None:
+    for number in range(20_000):
+        meter.wait([], str(number), number / 10_000)
+    assert len(meter._buckets) <= 4096
+    for _ in range(3):
+        meter.wait([], "dry", 2.0)
+    for number in range(3000):
+        meter.wait([], f"later {number}", 2.0)
+    assert meter.wait([], "dry", 2.0) == 0.1
+
+
+def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: Meter) -> None:
+    assert (meter.counts(local=True), meter.counts(local=False)) == (True, True)
+    meter.doorman = None
+    assert (meter.counts(local=True), meter.counts(local=False)) == (False, True)
+    assert Meter(rate=0, burst=1).counts(local=False) is False
+
+
+@pytest.mark.parametrize(
+    ("client", "found"),
+    [
+        (None, ("", True)),
+        (("127.0.0.1", 1), ("127.0.0.1", True)),
+        (("127.9.9.9", 1), ("127.9.9.9", True)),
+        (("10.0.0.1", 1), ("10.0.0.1", False)),
+        (("::1", 1), ("0000000000000000", True)),
+        (("::ffff:127.0.0.1", 1), ("127.0.0.1", True)),
+        (("::ffff:10.0.0.1", 1), ("10.0.0.1", False)),
+        (("2001:db8::1", 1), ("20010db800000000", False)),
+        (("2001:db8::ffff:1", 1), ("20010db800000000", False)),
+        (("fe80::1%eth0", 1), ("fe80000000000000", False)),
+        (("a socket", 1), ("a socket", False)),
+    ],
+)
+def test_a_client_is_known_by_its_address_and_by_its_network_where_it_has_many(
+    client: tuple[str, int] | None, found: tuple[str, bool]
+) -> None:
+    assert address(client) == found

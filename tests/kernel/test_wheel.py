@@ -1,0 +1,64 @@
+"""Each connection is looked at soon after its time, never before, and never again once it is forgotten."""
+
+import asyncio
+
+from kernel import wheel
+from kernel.wheel import TICK, Wheel
+
+
+class Seen:
+    """Counts the looks; wants another at each of `again`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *again: float) -> None:
+        self.slot = 0
+        self.loop = loop
+        self.again = list(again)
+        self.looks: list[float] = []
+
+    def late(self, now: float) -> float | None:
+        self.looks.append(now)
+        return now + self.again.pop(0) if self.again else None
+
+
+async def waited(*again: float, puts: tuple[float, ...], drop: bool = False) -> list[float]:
+    """When a connection was looked at, in seconds after it was put for these times."""
+    loop, wheel = asyncio.get_running_loop(), Wheel()
+    seen = Seen(loop, *again)
+    begun = loop.time()
+    for after in puts:
+        wheel.put(seen, begun + after)
+    if drop:
+        wheel.drop(seen)
+        wheel.drop(seen)
+    await asyncio.sleep(max(puts) + sum(again) + (2 + len(again)) * TICK)
+    assert not wheel._slots
+    return [look - begun for look in seen.looks]
+
+
+def test_a_look_comes_after_the_earliest_time_that_was_wanted() -> None:
+    (look,) = asyncio.run(waited(puts=(0.6, 0.3, 0.9)))
+    assert 0.3 <= look < 0.6 + TICK
+
+
+def test_who_wants_another_look_gets_it() -> None:
+    first, second = asyncio.run(waited(0.3, puts=(0.1,)))
+    assert first >= 0.1
+    assert second >= first + 0.3
+
+
+def test_who_is_dropped_is_not_looked_at() -> None:
+    assert asyncio.run(waited(puts=(0.1,), drop=True)) == []
+
+
+def test_after_a_sleep_of_the_whole_process_what_came_meanwhile_is_read_first() -> None:
+    async def slept() -> tuple[int, int]:
+        loop = asyncio.get_running_loop()
+        wheel_, seen = Wheel(), Seen(loop)
+        wheel_.put(seen, loop.time())
+        wheel_._turned -= wheel._ASLEEP + TICK
+        await asyncio.sleep(1.5 * TICK)
+        early = len(seen.looks)
+        await asyncio.sleep(3 * TICK)
+        return early, len(seen.looks)
+
+    assert asyncio.run(slept()) == (0, 1)
