@@ -74,11 +74,11 @@ class Server:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def ready(self) -> bool:
-        """Whether its store is open; a server that has ended is an error."""
+        """Whether its store is open, be it only for those with a key; a server that has ended is an error."""
         assert self.process.poll() is None, "the server has ended"
         client = Client(self.port)
         try:
-            return client.get("/readyz") == 200
+            return client.get("/readyz") != 503
         except LOST:
             return False
         finally:
