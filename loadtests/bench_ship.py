@@ -31,7 +31,7 @@ from tests.ship.containers import EDGE, LATEST, Container, contained, podman, wh
 
 _FOLDER, _FILE = ROOT / "dist" / "quipu", ROOT / "dist" / "quipu.run"
 _CLONE, _UNPACKED, _SINGLE = "python -m kernel", "dist/quipu/quipu", "dist/quipu.run"
-_OPEN = ("--env", "QUIPU_OPEN=1")
+_OPEN = ("--env", "QUIPU_OPEN=1", "--env", "QUIPU_LIMIT_RATE=0")
 _WRITERS, _ANSWERS = 16, 500
 
 

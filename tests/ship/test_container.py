@@ -14,7 +14,7 @@ from tests.ship.programs import Running
 
 pytestmark = pytest.mark.ship
 EDGE_MB = 170
-OPEN = ("--env", "QUIPU_OPEN=1")
+OPEN = ("--env", "QUIPU_OPEN=1", "--env", "QUIPU_LIMIT_RATE=0")
 both = pytest.mark.parametrize("image", [LATEST, EDGE])
 Sure = Callable[[str], None]
 
