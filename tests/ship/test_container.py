@@ -104,8 +104,10 @@ def test_the_pod_becomes_healthy_and_keeps_its_data(pod: Pod) -> None:
     assert pod.remembers("car", "My automobile goes to the garage in May.", "vehicle maintenance")
     shown = podman("inspect", "--format", "{{.HostConfig.ReadonlyRootfs}} {{.Config.User}}", pod.container).stdout
     assert shown.split() == ["true", f"{USER}:{USER}"]
-    podman("pod", "restart", pod.name)
-    until(pod.healthy, "the pod, restarted")
+    podman("kube", "down", str(pod.manifest))
+    pod.manifest.write_text(pod.manifest.read_text(encoding="utf-8").split("\n---\n")[1], encoding="utf-8")
+    podman("kube", "play", str(pod.manifest))
+    until(pod.healthy, "the pod, played again")
     assert pod.finds("car", "vehicle maintenance")
 
 
