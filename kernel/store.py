@@ -20,6 +20,7 @@ BUSY_MILLISECONDS = 5000
 UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
 _CACHE_KIB = 16384
 _MAPPED_BYTES = 1 << 28
+_LOG_BYTES = 1 << 26  # what the log keeps on disk once it has started over
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -164,6 +165,7 @@ class Connection:
             ("query_only", int(readonly)),
             ("mmap_size", _MAPPED_BYTES if readonly else 0),
             ("synchronous", "FULL" if durable else "NORMAL"),
+            ("journal_size_limit", _LOG_BYTES),
         ):
             self._db.pragma(name, value)
         if not readonly:
@@ -301,12 +303,14 @@ class Connection:
         self._db.close()
 
 
-_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
+_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)
+_DAMAGED = "The database file is damaged: run `quipu check`, or put a backup in its place."
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
     ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
     (_BAD_DISK, "storage", "Cannot write to storage."),
+    ((*UNSOUND, UnicodeDecodeError), "storage", _DAMAGED),
     ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
 )
 
