@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover bench peers clients quality conformance lock \
+.PHONY: help run test test-full test-extras faults check lint cover bench load peers clients quality conformance lock \
 	wheel binary sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -57,6 +57,9 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
+
+load: .venv/.ok ## a mixed load from 1 to 512 callers, and locust with 512 users (ARGS=--plots=FOLDER draws it)
+	@$(VENV)/python -m loadtests.under_load $(ARGS)
 
 peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
 	@$(NODE) $(VENV)/python -m loadtests.side_by_side $(ARGS)

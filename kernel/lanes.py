@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernel.embed import Embedding
 from kernel.errors import Fault
@@ -16,6 +16,7 @@ from kernel.world import Origin, World
 GROUP_LIMIT = 256
 _WAL_PAGES = 2000
 _WAL_PAGES_HARD = 32000
+_GROUPS = 15  # by powers of two, the last for more than the largest group there may be
 
 
 def _unheard(_job: Job) -> None:
@@ -27,6 +28,13 @@ def _broken(answer: Any) -> bool:
     return isinstance(answer, Fault) and answer.code == "storage"
 
 
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def _promise() -> tuple[asyncio.Future[Any], Deliver]:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -35,6 +43,22 @@ def _promise() -> tuple[asyncio.Future[Any], Deliver]:
             future.set_result(job.answer)
 
     return future, deliver
+
+
+class Load(NamedTuple):
+    """How busy a store is: what waits and may wait, how many commits there were by size, and how large its files are.
+
+    `groups[n]` counts commits of at most 2**n calls and more than half as many, `calls` is the calls of all of them.
+    """
+
+    writes: int
+    reads: int
+    write_limit: int
+    read_limit: int
+    groups: tuple[int, ...]
+    calls: int
+    file_bytes: int
+    wal_bytes: int
 
 
 class Store:
@@ -57,6 +81,8 @@ class Store:
         self._checkpoint = threading.Event()
         self._keeper = threading.Thread(target=self._checkpoint_loop, name="quipu-checkpoint", daemon=True)
         self._closing = False
+        self._groups = [0] * _GROUPS
+        self._calls = 0
 
     def start(self) -> None:
         """Starts the writer, the readers and the checkpointer; the file must have been migrated."""
@@ -143,6 +169,12 @@ class Store:
         """`read` for a thread without an event loop; raises the Fault."""
         return wait(self._reads, work, who)
 
+    def load(self) -> Load:
+        """How busy it is at this moment."""
+        writes, reads = self._writes, self._reads
+        files = (_size(self.file), _size(self.file.with_name(f"{self.file.name}-wal")))
+        return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *files)
+
     def _reader(self) -> Connection:
         db = Connection(self.file, self.world, readonly=True)
         db.load_vectors()
@@ -194,6 +226,8 @@ class Store:
     def _commit(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
         outcome = self._guard(self._group, db, group)
         if not isinstance(outcome, Fault):
+            self._groups[(len(group) - 1).bit_length()] += 1
+            self._calls += len(group)
             if db.wal_pages > _WAL_PAGES_HARD:
                 self._guard(db.checkpoint)  # between two groups it reaches the end, so the log starts over
             elif db.wal_pages > _WAL_PAGES:
