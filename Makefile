@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-full test-extras faults check lint cover bench load peers clients quality conformance lock \
-	wheel binary sbom container container-test ship
+	wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -76,6 +76,9 @@ wheel: .venv/.ok ## build the wheel in dist/
 binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
 	@.ci/ship/binary .venv-ship/bin/python
 
+bundle: wheel .venv-node/.ok .ci/bundle/node_modules/.ok ## build the .mcpb bundle and server.json in dist/ (NAMESPACE=io.github.USER)
+	@$(NODE) .ci/bundle/build $(VENV)/python "$$(ls -t dist/quipu_memory-*.whl | head -n 1)"
+
 sbom: .venv-ship/.ok ## write the bill of materials, dist/quipu.cdx.json
 	@mkdir -p dist && .venv-ship/bin/python .ci/ship/sbom.py >dist/quipu.cdx.json
 
@@ -126,6 +129,6 @@ endef
 		ln -s "$$home/lib/node_modules/npm/bin/npm-cli.js" .venv-node/bin/npm && chmod +x "$$home/lib/node_modules/npm/bin/npm-cli.js"
 	@touch $@
 
-tests/%/node_modules/.ok: tests/%/package-lock.json .venv-node/.ok
-	@cd tests/$* && $(NODE) npm ci --silent --ignore-scripts
+%/node_modules/.ok: %/package-lock.json .venv-node/.ok
+	@cd $* && $(NODE) npm ci --silent --ignore-scripts
 	@touch $@
