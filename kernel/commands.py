@@ -3,14 +3,17 @@
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
 from kernel import app, folders, keys, upkeep
+from kernel.bar import Bar
 from kernel.config import Config
 from kernel.dispatch import guard
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.progress import Progress, telling
 from kernel.store import Connection, Tx
 from kernel.tokens import price
 from kernel.tools import Imported
@@ -37,10 +40,13 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
         target = arguments.target or config.home / f"quipu-{upkeep.stamp()}.db"
-        _sure(upkeep.backup, config.file, shared, target, _progress)
+        with closing(Bar("backup", sys.stderr)) as bar:
+            _sure(upkeep.backup, config.file, shared, target, bar)
         print(target)
         return 0
-    print(f"{_sure(upkeep.reindex, config.file, shared, _progress)} vectors rebuilt")
+    with closing(Bar("reindex", sys.stderr)) as bar:
+        done = _sure(upkeep.reindex, config.file, shared, bar)
+    print(f"{done} vectors rebuilt")
     return 0
 
 
@@ -75,7 +81,8 @@ def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
     def work(tx: Tx) -> Imported:
         return chosen.run(tx, arguments.path, password)
 
-    done: Imported = _sure(_import, config, shared, origin, work)
+    with closing(Bar("import", sys.stderr)) as bar:
+        done: Imported = _sure(_import, config, shared, origin, telling(Progress(bar), work))
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
@@ -148,8 +155,3 @@ def _sure(work: Callable[..., Any], *args: Any) -> Any:
     if isinstance(answer, Fault):
         raise answer
     return answer
-
-
-def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done}/{total}", end="" if done < total else "\n", file=sys.stderr, flush=True)

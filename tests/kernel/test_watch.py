@@ -104,7 +104,7 @@ def test_all_watches_are_told(tmp_path: Path) -> None:
 
 
 def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "quipu"):
+    with caplog.at_level(logging.INFO, "quipu.calls"):
         for dispatch in watched(tmp_path, logs.watch, more=(write(bug),)):
             call(dispatch, "crash")
             call(dispatch, "bug", text="the mill")
