@@ -48,8 +48,8 @@ def heard(target: Any, mode: str, tool: str, arguments: dict[str, Any]) -> Steps
     """What a call reports on its way."""
     told: Steps = []
 
-    async def step(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total))
+    async def step(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total))
 
     async def call() -> None:
         async with Client(target, mode=mode) as client:
