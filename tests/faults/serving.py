@@ -137,6 +137,7 @@ class Writer(threading.Thread):
         self.errors: list[bytes] = []
         self.stopping = threading.Event()
         self.fragile = False  # whether the first refusal ends it
+        self.dark = threading.Event()  # from here on no answer counts: the machine that gave it has no power
         self._port = port
         self._random = random.Random(seed)
         self._answered = answered
@@ -164,6 +165,8 @@ class Writer(threading.Thread):
         self.doubt = (path, content)
         self.began()
         status, body = client.call(tool, **arguments)
+        if self.dark.is_set():
+            raise ConnectionError("after the power: what was under way stays in doubt")
         if status == 200:
             self.known[path] = content
             self.ended(path, content)
