@@ -99,7 +99,7 @@ def flipped(sound: Sound, page: int, at: int, count: int) -> bytes:
     return bytes(content)
 
 
-DAMAGED = "The database file is damaged: run `quipu check`, or put a backup in its place."
+DAMAGED = "The database is damaged: run `quipu check`, or restore a backup."
 AT_START: dict[str, tuple[Callable[[Sound], bytes], str]] = {
     "header of page 1": (lambda sound: flipped(sound, 1, 0, 16), DAMAGED),
     "schema in page 1": (lambda sound: flipped(sound, 1, 100, 8), DAMAGED),
