@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 Header = tuple[bytes, bytes]
@@ -184,15 +185,16 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
 
 
 async def read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
-    """`read_body` from its first message on, for those who have read that one."""
+    """`read_body` from its first message on, for those who have read that one; what memory cannot hold is too large."""
     parts = bytearray()
-    while message["type"] == "http.request":
-        parts += message.get("body", b"")
-        if len(parts) > limit:
-            return None
-        if not message.get("more_body", False):
-            return bytes(parts)
-        message = await receive()
+    with suppress(MemoryError):
+        while message["type"] == "http.request":
+            parts += message.get("body", b"")
+            if len(parts) > limit:
+                return None
+            if not message.get("more_body", False):
+                return bytes(parts)
+            message = await receive()
     return None
 
 
