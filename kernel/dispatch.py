@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kernel import audit
+from kernel.engine import as_fault
 from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
 from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
-from kernel.store import as_fault
 from kernel.tools import Ask, Dialect, First, Misread, Reply, Tool, Turn
 from kernel.world import Origin
 
@@ -100,7 +101,7 @@ class Dispatch:
     def now(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
         """`call` for a short tool, which has nothing to wait for."""
         if caller.reach is not WHOLE:
-            _allow(bound, arguments, caller)
+            self._allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
@@ -139,7 +140,7 @@ class Dispatch:
             return self.now(bound, arguments, caller, turn)
         tool = bound.tool
         if caller.reach is not WHOLE:
-            _allow(bound, arguments, caller)
+            self._allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
@@ -167,13 +168,15 @@ class Dispatch:
             return self.store.begin_read(work, who, deliver)
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None
-        alone = tool.mode == "exclusive"
-        return self.store.begin_write(work, who, deliver, texts=texts, merge=merge, alone=alone)
+        return self.store.begin_write(
+            work, who, deliver, texts=texts, merge=merge,
+            alone=tool.mode == "exclusive", noted=True, undoable=bool(tool.hints.destructive),
+        )  # fmt: skip
 
     async def _stepwise(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None) -> Reply | Ask:
         tool = bound.tool
         if caller.reach is not WHOLE:
-            _allow(bound, arguments, caller)
+            self._allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
@@ -238,21 +241,34 @@ class Dispatch:
             raise
 
     def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
-        tool, follow = bound.tool, bound.tool.follow
-        if follow is None:
+        tool = bound.tool
+        if tool.follow is None and not tool.audited:
             return _work(bound, request, turn)
 
         def read(tx: Any) -> Reply:
             result = tool.handler(tx, request)
             reply = bound.dialect.reply(tool, result)
-            self.store.write_later(lambda tx: follow(tx, request, result), who)
+            for work in _left_behind(tool, request, result):
+                self.store.write_later(work, who)
             return reply
 
         return read
 
+    def _allow(self, bound: Bound, arguments: Any, caller: Caller) -> None:
+        try:
+            _permit(bound, arguments, caller)
+        except Denied:
+            refusal = partial(audit.note, outcome="denied")
+            self.store.write_later(refusal, _origin(bound.dialect.name, bound.tool.name, caller.actor))
+            raise
 
-def _allow(bound: Bound, arguments: Any, caller: Caller) -> None:
-    """Raises Denied where the call is out of its caller's reach."""
+
+def _left_behind(tool: Tool, request: Any, result: Any) -> list[Work]:
+    follow, audited = tool.follow, [audit.note] if tool.audited else list[Work]()
+    return audited if follow is None else [lambda tx: follow(tx, request, result), *audited]
+
+
+def _permit(bound: Bound, arguments: Any, caller: Caller) -> None:
     reach = caller.reach
     if reach.dialects and bound.dialect.name not in reach.dialects:
         raise Denied(bound.tool.name, None)

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kernel.errors import Fault
-from kernel.store import UNSOUND, Connection
+from kernel.engine import UNSOUND
+from kernel.store import Connection
 from kernel.world import World
 
 _MAGIC = b"SQLite format 3\0"
