@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache, partial
@@ -17,16 +16,16 @@ from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
+from kernel.misread import argument_message, misread
+from kernel.progress import Progress, telling
 from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
-from kernel.tools import Ask, Dialect, First, Misread, Reply, Tool, Turn
+from kernel.tools import Ask, Dialect, First, Reply, Tool, Turn
 from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
 _ROUNDS = 1000
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
 
 
@@ -188,7 +187,10 @@ class Dispatch:
             return refused(bound, request)
         work = self._work(bound, request, who, turn)
         if tool.first is not None:
-            answer = await self._read_after(tool.first, request, work, who)
+            first = tool.first
+            if tool.long and turn is not None:
+                first = first._replace(write=telling(_progress(turn), first.write))
+            answer = await self._read_after(first, request, work, who)
         else:
             answer = await self._queued(partial(self._put, bound, request, work, who))
         return refused(bound, answer) if isinstance(answer, Fault) else answer
@@ -264,8 +266,10 @@ class Dispatch:
 
 
 def _left_behind(tool: Tool, request: Any, result: Any) -> list[Work]:
-    follow, audited = tool.follow, [audit.note] if tool.audited else list[Work]()
-    return audited if follow is None else [lambda tx: follow(tx, request, result), *audited]
+    left: list[Work] = [audit.note] if tool.audited else []
+    if (follow := tool.follow) is not None:
+        left.append(lambda tx: follow(tx, request, result))
+    return left
 
 
 def _permit(bound: Bound, arguments: Any, caller: Caller) -> None:
@@ -282,30 +286,6 @@ def refused(bound: Bound, fault: Fault) -> Reply:
     return bound.dialect.fail(fault)
 
 
-def argument_message(error: Exception) -> str:
-    """What is wrong with the arguments, in words that name the field."""
-    if isinstance(error, msgspec.ValidationError):
-        text = (
-            str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
-        )
-        return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
-    return "Invalid arguments: not valid JSON"
-
-
-def misread(tool: Tool, error: Exception) -> Misread:
-    """Which field of the arguments does not fit, and in what way."""
-    if not isinstance(error, msgspec.ValidationError):
-        return Misread(tool, "unreadable", "", argument_message(error))
-    text = str(error)
-    place = _PLACE.search(text)
-    path, said = (place[1], text[: place.start()]) if place else ("", text)
-    named = _FIELD.fullmatch(said)
-    if named is None:
-        return Misread(tool, "wrong", path, said)
-    field = f"{path}.{named[2]}" if path else named[2]
-    return Misread(tool, "missing" if named[1].startswith("missing") else "unknown", field, said)
-
-
 def _unfit(bound: Bound, error: Exception) -> Fault:
     put = bound.dialect.misread
     return Fault("invalid", argument_message(error)) if put is None else guard(put, misread(bound.tool, error))
@@ -320,7 +300,13 @@ def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Repl
             return result if isinstance(result, Ask) else reply(tool, result)
 
         return talk
+    if tool.long and turn is not None:
+        handler = telling(_progress(turn), handler)
     return lambda tx: reply(tool, handler(tx, request))
+
+
+def _progress(turn: Turn) -> Progress:
+    return Progress(lambda done, total: turn.progress(done, total, None))
 
 
 def _many(dialect: Dialect, tool: Tool) -> Callable[[Any, Sequence[Any]], list[Any]] | None:

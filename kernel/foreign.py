@@ -7,8 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kernel.errors import Fault
 from kernel.engine import UNSOUND
+from kernel.errors import Fault
 from kernel.store import Connection
 from kernel.world import World
 
