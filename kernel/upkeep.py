@@ -52,7 +52,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
             raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
         found = _full_text(db)
         with db.writing() as tx:
-            found += _vectors(tx) + agree(tx, dialects, repair=repair) + _audit(tx)
+            found += _vectors(tx) + _audit(tx) + agree(tx, dialects, repair=repair)
             if repair:
                 tx.run("kernel.upkeep.rebuild_full_text")
                 settle(tx)
