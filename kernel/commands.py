@@ -99,8 +99,10 @@ def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], 
     try:
         db.load_vectors()
         with db.writing(origin) as tx:
+            before = db.changed
             done = work(tx)
-            audit.note(tx)
+            if db.changed > before:
+                audit.note(tx)
             return done
     finally:
         db.close()
