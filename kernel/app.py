@@ -12,6 +12,7 @@ from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
 from kernel.folders import private, settle
 from kernel.index import Memory
+from kernel.journal import examine
 from kernel.lanes import Store
 from kernel.metrics import Meters
 from kernel.migrate import migrate
@@ -138,6 +139,7 @@ def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     try:
         private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
+        examine(config.file)
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
     outcome = guard(_migrate, config, shared)
