@@ -6,12 +6,13 @@ from kernel.errors import Code, Fault
 
 OLDEST_SQLITE = 3051003
 UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
-_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
+    ((apsw.NoMemError, MemoryError), "busy", "Too little memory is free, try again."),
     ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
-    (_BAD_DISK, "storage", "Cannot write to storage."),
+    ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
+    ((*UNSOUND, UnicodeDecodeError), "storage", "The database is damaged: run `quipu check`, or restore a backup."),
     ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
 )
 

@@ -17,8 +17,6 @@ from kernel.world import Origin, World, vector_extension
 R = TypeVar("R")
 Row = Callable[..., R]
 BUSY_MILLISECONDS = 5000
-_CACHE_KIB = 16384
-_MAPPED_BYTES = 1 << 28
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -174,11 +172,12 @@ class Connection:
         self._db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self._db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         for name, value in (
-            ("cache_size", -_CACHE_KIB),
+            ("cache_size", -16384),  # KiB
             ("temp_store", "memory"),
             ("query_only", int(readonly)),
-            ("mmap_size", _MAPPED_BYTES if readonly else 0),
+            ("mmap_size", 1 << 28 if readonly else 0),
             ("synchronous", "FULL" if durable else "NORMAL"),
+            ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
         ):
             self._db.pragma(name, value)
         if not readonly:
