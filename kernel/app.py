@@ -21,7 +21,7 @@ from kernel.settings import read_settings
 from kernel.sketch import Sketcher, Sketches
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
-from kernel.watch import Watched, together
+from kernel.watch import Logged, Watched, together
 from kernel.world import Origin, World
 
 ACROSS = rights.ACROSS
@@ -98,7 +98,8 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     traces = _traces() if config.traces else None
     watches = [one.watch for one in (meters, traces) if one] + ([logs.watch] if config.log_calls else [])
     if watches:
-        dispatch = Watched(store, shown, rights.RIGHTS, together(watches))
+        watched = Logged if config.log_calls else Watched
+        dispatch = watched(store, shown, rights.RIGHTS, together(watches))
     else:
         dispatch = Dispatch(store, shown, rights.RIGHTS)
     return Kernel(config, store, dispatch, seal_key, schema, meters, traces)
@@ -127,7 +128,7 @@ def _started(config: Config, shared: World) -> tuple[Store, bytes, int]:
     store = Store(
         config.file, shared, guard,
         readers=config.readers, write_limit=config.write_queue, read_limit=config.read_queue,
-        durable=config.durable, group_limit=config.group,
+        durable=config.durable, group_limit=config.group, undo_hours=config.undo_hours,
     )  # fmt: skip
     store.start()
     return store, seal_key, schema
