@@ -236,11 +236,11 @@ class Store:
             self._calls += len(group)
             self._keeper.after(db)
             return db
-        self._guard(db.rollback)
-        if outcome.code not in ("busy", "storage") and len(group) > 1:
+        stuck = isinstance(self._guard(db.rollback), Fault)  # it needs memory too
+        if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
             return self._one_by_one(db, group)
         fail_all(group, outcome)
-        if not _broken(outcome):
+        if not (stuck or _broken(outcome)):
             return db
         self._guard(db.close)
         return self._guard(self._writer)

@@ -121,7 +121,7 @@ def test_a_server_that_gets_no_more_memory_refuses_what_is_large_and_loses_nothi
             sender.join()
         alive = server.process.poll() is None
         if alive:
-            resource.prlimit(server.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+            resource.prlimit(server.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             assert client.call("read_memory", path="small")[0] == 200
         client.close()
     answers = [status for sender in senders for status in sender.answers]
