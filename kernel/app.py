@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from handlers import brain, common, notes, paths, rights, scopes, sessions
 from kernel import sql
+from kernel.coarse import Sketches
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
 from kernel.embed import FILES, Embedder
@@ -16,7 +17,7 @@ from kernel.lanes import Store
 from kernel.migrate import migrate
 from kernel.schema import configured
 from kernel.settings import read_settings
-from kernel.sketch import Sketcher, Sketches
+from kernel.sketch import Sketcher
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
 from kernel.world import Origin, World

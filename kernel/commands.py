@@ -3,12 +3,14 @@
 import argparse
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from kernel import app, folders, keys, upkeep
+from kernel.compact import Freed, compact
 from kernel.config import Config
 from kernel.dispatch import guard
 from kernel.errors import Fault
@@ -43,6 +45,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         _sure(upkeep.backup, config.file, shared, target, _progress)
         print(target)
         return 0
+    if arguments.command == "compact":
+        return smaller(config, shared, arguments.forget)
     print(f"{_sure(upkeep.reindex, config.file, shared, _progress)} vectors rebuilt")
     return 0
 
@@ -79,6 +83,27 @@ def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
     for remark in done.remarks:
         print(remark, file=sys.stderr)
     return 0
+
+
+def smaller(config: Config, shared: World, forget: str | None) -> int:
+    """Gives room back, saying what is done, and prints the size of the file before and after."""
+    before = _moment(forget) if forget else None
+    freed: Freed = _sure(partial(compact, config.file, shared, _say, forget=before))
+    print(f"{freed.before} bytes before, {freed.after} after")
+    return 0
+
+
+def _moment(given: str) -> str:
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _say(part: str) -> None:
+    print(part, file=sys.stderr, flush=True)
 
 
 def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], Imported]) -> Imported:

@@ -11,6 +11,7 @@ import apsw
 from kernel.embed import Embedding
 from kernel.errors import Code, Fault
 from kernel.ids import new_id, utc_now
+from kernel.tally import tally
 from kernel.world import Origin, World, vector_extension
 
 R = TypeVar("R")
@@ -19,7 +20,7 @@ OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
 UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
 _CACHE_KIB = 16384
-_MAPPED_BYTES = 1 << 28
+_MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that the engine maps
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -166,6 +167,7 @@ class Connection:
             ("synchronous", "FULL" if durable else "NORMAL"),
         ):
             self._db.pragma(name, value)
+        self._db.register_fts5_function("tally", tally)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = False
@@ -229,7 +231,11 @@ class Connection:
         settle(tx)
         self._db.execute("COMMIT")
         if tx._shrink:  # pyright: ignore[reportPrivateUsage]
-            self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
+            self.shrink()
+
+    def shrink(self) -> None:
+        """Writes the file anew without its free pages; everybody else who writes waits."""
+        self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
 
     def rollback(self) -> None:
         """Ends a transaction, if one is open, without a trace."""
