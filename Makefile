@@ -34,9 +34,12 @@ KILL_ROUNDS ?= 200
 POWER_CUTS ?= 50
 CRASH_IMAGES ?= 500
 IO_ERRORS ?= all
+MISTAKES_EVERY ?= 1
+LATE_SECONDS ?= 1.5
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
-	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) \
+		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 

@@ -11,7 +11,7 @@ from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
 from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
-from kernel.folders import private
+from kernel.folders import private, settle
 from kernel.index import Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
@@ -125,18 +125,8 @@ def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     outcome = guard(_migrate, config, shared)
     if isinstance(outcome, Fault):
         raise outcome
-    _keep_names(config.data)
+    settle(config.home)  # a rollback journal of the first moment must not come back after a power cut
     return outcome
-
-
-def _keep_names(folder: Path) -> None:
-    """Makes the folder itself durable: a rollback journal of the first moment must not come back after a power cut."""
-    if os.name == "posix":
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
 
 
 def _migrate(config: Config, shared: World) -> tuple[bytes, int]:

@@ -146,7 +146,12 @@ def answer_all(jobs: Sequence[Job]) -> None:
 
 def _deliver(jobs: Sequence[Job]) -> None:
     for job in jobs:
-        job.deliver(job)
+        deliver, job.deliver = job.deliver, _delivered  # who waits knows the job too: a cycle only the collector ends
+        deliver(job)
+
+
+def _delivered(_job: Job) -> None:
+    """Whoever waited has the answer."""
 
 
 def wait(lane: Lane, work: Work, who: Origin, *, alone: bool = False) -> Any:

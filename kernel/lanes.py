@@ -1,12 +1,12 @@
 """The threads work waits for: one writer that commits in groups, a few readers, and the event loop's own connection."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kernel.checkpoint import Keeper
 from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.jobs import Deliver, Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
@@ -14,8 +14,6 @@ from kernel.store import Connection, Guard, Tx
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
-_WAL_PAGES = 2000
-_WAL_PAGES_HARD = 32000
 
 
 def _unheard(_job: Job) -> None:
@@ -54,8 +52,7 @@ class Store:
         self._writes = Lane(write_limit)
         self._reads = Lane(read_limit)
         self._inline: Connection | None = None
-        self._checkpoint = threading.Event()
-        self._keeper = threading.Thread(target=self._checkpoint_loop, name="quipu-checkpoint", daemon=True)
+        self._keeper = Keeper(self._guard, self._writer)
         self._closing = False
 
     def start(self) -> None:
@@ -72,8 +69,7 @@ class Store:
         self._closing = True
         self._reads.stop()
         self._writes.stop()
-        self._checkpoint.set()
-        self._keeper.join()
+        self._keeper.stop()
         if self._inline is not None:
             self._guard(self._inline.close)
         self._guard(self._fold)
@@ -194,10 +190,7 @@ class Store:
     def _commit(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
         outcome = self._guard(self._group, db, group)
         if not isinstance(outcome, Fault):
-            if db.wal_pages > _WAL_PAGES_HARD:
-                self._guard(db.checkpoint)  # between two groups it reaches the end, so the log starts over
-            elif db.wal_pages > _WAL_PAGES:
-                self._checkpoint.set()
+            self._keeper.after(db)
             return db
         self._guard(db.rollback)
         if outcome.code not in ("busy", "storage") and len(group) > 1:
@@ -246,17 +239,3 @@ class Store:
         for job, answer in zip(run, answers, strict=True):
             job.answer = answer
         return True
-
-    def _checkpoint_loop(self) -> None:
-        db: Connection | Fault | None = None
-        while not self._closing:
-            self._checkpoint.wait()
-            self._checkpoint.clear()
-            if self._closing:
-                break
-            if not isinstance(db, Connection):
-                db = self._guard(self._writer)
-            if isinstance(db, Connection):
-                self._guard(db.checkpoint)
-        if isinstance(db, Connection):
-            db.close()
