@@ -12,7 +12,7 @@ from kernel.dispatch import Dispatch, guard
 from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
 from kernel.folders import private, settle
-from kernel.index import Memory
+from kernel.index import COMMON, Memory
 from kernel.lanes import Store
 from kernel.migrate import migrate
 from kernel.schema import configured
@@ -60,7 +60,10 @@ def world(model: Path | None) -> World:
 
 
 def _remembering(embedder: Embedder | None) -> Memory:
-    return Memory(Sketches(lambda: Sketcher(embedder.dimensions if embedder else 8)))
+    def sketcher() -> Sketcher:
+        return Sketcher(embedder.dimensions, embedder.embed([COMMON])[0].vector) if embedder else Sketcher(8)
+
+    return Memory(Sketches(sketcher))
 
 
 def shared_by(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> World:

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK = 1 << 16
-_WIDER = 12  # candidates by distance for every one that is wanted by nearness
+_WIDER = 16  # candidates by distance for every one that is wanted by nearness
 _SAMPLE = 16
 _SPARE = 8
 _MOST = 4
+_ROUGH = 0.04
+_ROUGHLY = 2
 _FARTHEST = 65535
 _GONE = 0  # no place has this number
 
@@ -220,60 +222,92 @@ class Sketches:
 
 
 class _Near:
-    """The rows of all chunks that differ least from a query."""
+    """The rows of all chunks that differ least from a query: by half of each sketch, then of those by the whole."""
 
     def __init__(self, probe: Probe, room: int) -> None:
         self._probe = probe
         self._room = room
-        self._parts: list[tuple[_Chunk, Any, Any]] = []
+        self._half = (len(probe.signs) + 1) // 2
+        self._parts: list[_Part] = []
 
     def look(self, chunk: _Chunk, count: int, places: "NDArray[np.uint32] | None") -> None:
         """Compares the first `count` rows of a chunk, or those of them in `places`."""
         import numpy as np
 
-        words = [column[:count] for column in chunk.words]
-        held = chunk.places[:count]
+        words = [column[:count] for column in chunk.words[: self._half]]
         if places is None and not chunk.gone:
-            self._parts.append((chunk, None, self._probe.distance(words)))
+            self._parts.append(_Part(chunk, None, self._probe.distance(words)))
             return
+        held = chunk.places[:count]
         chosen = np.flatnonzero(held if places is None else _members(held, places))
         if 2 * len(chosen) > count:  # picking most of them costs more than to compare them all
-            self._parts.append((chunk, chosen, self._probe.distance(words)[chosen]))
+            self._parts.append(_Part(chunk, chosen, self._probe.distance(words)[chosen]))
         elif len(chosen):
-            self._parts.append((chunk, chosen, self._probe.distance([column[chosen] for column in words])))
+            self._parts.append(_Part(chunk, chosen, self._probe.distance([column[chosen] for column in words])))
 
     def best(self) -> "tuple[NDArray[np.int64], list[NDArray[np.uint64]]]":
         """Ids and sketches of about as many as there is room for."""
         import numpy as np
 
-        reach = self._reach()
-        found: list[tuple[_Chunk, Any]] = []
-        left = self._room * _MOST
-        for chunk, chosen, distance in reversed(self._parts):  # where too many are alike, the newest
-            at = np.flatnonzero(distance <= reach)[-left:] if left else np.empty(0, np.int64)
-            left -= len(at)
-            found.append((chunk, at if chosen is None else chosen[at]))
-        if not found:
+        total = sum(len(part.distance) for part in self._parts)
+        if total > self._room:
+            self._parts = _within(self._parts, max(_ROUGHLY * self._room, int(total * _ROUGH)))
+            self._parts = _within([part.closer(self._probe, self._half) for part in self._parts], self._room)
+        if not self._parts:
             return np.empty(0, np.int64), []
-        columns = range(len(found[0][0].words))
-        return np.concatenate([chunk.ids[at] for chunk, at in found]), [
-            np.concatenate([chunk.words[column][at] for chunk, at in found]) for column in columns
+        return np.concatenate([part.chunk.ids[part.rows] for part in self._parts]), [
+            np.concatenate([part.chunk.words[column][part.rows] for part in self._parts])
+            for column in range(len(self._probe.signs))
         ]
 
-    def _reach(self) -> int:
-        """The distance within which as many rows lie as there is room for; guessed from some, and then widened."""
-        import numpy as np
 
-        distances: list[NDArray[np.uint16]] = [distance for _, _, distance in self._parts]
-        total = sum(map(len, distances))
-        if total <= self._room:
-            return _FARTHEST
-        some: NDArray[np.uint16] = np.concatenate([distance[::_SAMPLE] for distance in distances])
-        sample: NDArray[np.int64] = np.bincount(some).cumsum()
-        reach = int(np.count_nonzero(sample < self._room / total * sample[-1]))
-        while sum(int(np.count_nonzero(distance <= reach)) for distance in distances) < self._room:
-            reach += 1
-        return reach
+class _Part(NamedTuple):
+    """Rows of a chunk, all of the first ones where none are `chosen`, and how far they are from the query."""
+
+    chunk: _Chunk
+    chosen: "NDArray[np.int64] | None"
+    distance: "NDArray[np.uint16]"
+
+    @property
+    def rows(self) -> "NDArray[np.int64] | slice":
+        return slice(0, len(self.distance)) if self.chosen is None else self.chosen
+
+    def closer(self, probe: Probe, first: int) -> "_Part":
+        """With the distance by the words from `first` on too."""
+        words = [column[self.rows] for column in self.chunk.words[first:]]
+        return self._replace(distance=self.distance + probe.distance(words, first)) if words else self
+
+    def taken(self, at: "NDArray[np.int64]") -> "_Part":
+        return _Part(self.chunk, at if self.chosen is None else self.chosen[at], self.distance[at])
+
+
+def _within(parts: Sequence[_Part], room: int) -> list[_Part]:
+    """About as many of the nearest rows as there is room for; where too many are alike, the newest."""
+    import numpy as np
+
+    reach, left = _reach([part.distance for part in parts], room), room * _MOST
+    found: list[_Part] = []
+    for part in reversed(parts):
+        at = np.flatnonzero(part.distance <= reach)[-left:] if left else np.empty(0, np.int64)
+        left -= len(at)
+        if len(at):
+            found.append(part.taken(at))
+    return found[::-1]
+
+
+def _reach(distances: "Sequence[NDArray[np.uint16]]", room: int) -> int:
+    """The distance within which as many rows lie as there is room for; guessed from some, and then widened."""
+    import numpy as np
+
+    total = sum(map(len, distances))
+    if total <= room:
+        return _FARTHEST
+    some: NDArray[np.uint16] = np.concatenate([distance[::_SAMPLE] for distance in distances])
+    sample: NDArray[np.int64] = np.bincount(some).cumsum()
+    reach = int(np.count_nonzero(sample < room / total * sample[-1]))
+    while sum(int(np.count_nonzero(distance <= reach)) for distance in distances) < room:
+        reach += 1
+    return reach
 
 
 def _members(held: "NDArray[np.uint32]", places: "NDArray[np.uint32]") -> "NDArray[np.bool_]":

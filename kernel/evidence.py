@@ -1,5 +1,6 @@
 """Evidence for a search: what a hit tells, where a search looks, and what it remembers between calls."""
 
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,9 +10,11 @@ from kernel.coarse import Sketches
 from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.store import Tx, model
-from kernel.terms import SMALL
+from kernel.terms import SMALL, STOP_WORDS
 
 FEW = 64
+COMMON = " ".join(sorted(STOP_WORDS))  # a text that says what all texts say
+_COMMON_DIGEST = zlib.crc32(COMMON.encode())
 _FREQUENCY_DRIFT = 1.125
 _MOST_COUNTED = 64
 
@@ -120,8 +123,14 @@ def placed(tx: Tx, ids: Sequence[int]) -> Places:
 
 def model_id(tx: Tx) -> int:
     """The number under which the configured model's vectors are stored; 0 before the first, or without a model."""
-    known = model(tx)
+    known = kind(tx)
     return tx.one("kernel.evidence.model", int, identity=known[0]) or 0 if known else 0
+
+
+def kind(tx: Tx) -> tuple[str, int] | None:
+    """What vectors and their sketches must have in common to be compared, and their dimensions."""
+    known = model(tx)
+    return known and (f"{known[0]}/{_COMMON_DIGEST:08x}", known[1])
 
 
 def has_model(tx: Tx) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from kernel import blocks
 from kernel.evidence import (
+    COMMON,
     Hit,
     Memory,
     Places,
@@ -13,16 +14,17 @@ from kernel.evidence import (
     embedded,
     fuse,
     has_model,
+    kind,
     model_id,
     placed,
 )
 from kernel.meaning import by_meaning, hit_of
-from kernel.store import Tx, defer, model, origin, settle, world
+from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
 from kernel.wording import Ranked, by_words, coverage, every_by_words
 
 __all__ = [
-    "CANDIDATES", "Document", "Hit", "Memory", "beside", "clear", "coverage", "delete_vectors", "documents",
+    "CANDIDATES", "COMMON", "Document", "Hit", "Memory", "beside", "clear", "coverage", "delete_vectors", "documents",
     "drop", "drop_scope", "find", "fuse", "has_model", "insert_vectors", "model_id", "places_of", "put", "search",
     "sift",
 ]  # fmt: skip
@@ -170,7 +172,7 @@ def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
 
 
 def _add_model(tx: Tx) -> int:
-    known = model(tx)
+    known = kind(tx)
     return tx.one("kernel.index.add_model", int, identity=known[0], dimensions=known[1]) or 0 if known else 0
 
 
@@ -187,19 +189,20 @@ def search(
     tx: Tx, text: str, *,
     within: Sequence[tuple[str, str | None]] | None = None,
     limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False, each: bool = False,
+    comparable: bool = False,
 ) -> list[Hit]:  # fmt: skip
     """Evidence for the documents nearest to `text`: up to `limit` by words and up to `limit` by meaning, in one union.
 
     `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
     `every`, all that words find is there, the similarity of those after the first `limit` left out; with `each`, the
-    `limit` best by words of each pair are.
+    `limit` best by words of each pair are. Ranks are `comparable` between searches, or by what is rare in a small place.
     """
     settle(tx)
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
     places = None if ids is None else placed(tx, ids)
-    ranks = dict(_lexical(tx, text, places, limit, every=every, each=each)) if lexical else {}
+    ranks = dict(_lexical(tx, text, places, limit, every=every, each=each, comparable=comparable)) if lexical else {}
     found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
@@ -209,11 +212,13 @@ def search(
     ]
 
 
-def _lexical(tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, each: bool) -> list[Ranked]:
+def _lexical(
+    tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, each: bool, comparable: bool
+) -> list[Ranked]:  # fmt: skip
     if every:
         return every_by_words(tx, text, places)
     if not each or places is None:
-        return by_words(tx, text, places, limit)
+        return by_words(tx, text, places, limit, comparable=comparable)
     return [row for place in places.ids for row in by_words(tx, text, placed(tx, [place]), limit)]
 
 

@@ -50,10 +50,15 @@ class _Count(NamedTuple):
     docs: int
 
 
-def by_words(tx: Tx, text: str, places: Places | None, limit: int) -> list[Ranked]:
-    """The documents that hold the words of `text`, best BM25 first: of those that can win, where many hold them."""
+def by_words(
+    tx: Tx, text: str, places: Places | None, limit: int, *, comparable: bool = False
+) -> list[Ranked]:  # fmt: skip
+    """The documents that hold the words of `text`, best BM25 first: of those that can win, where many hold them.
+
+    In small places a word is worth what it is worth there, unless ranks shall be `comparable` between searches.
+    """
     terms = _terms(tx, text)
-    if places is not None and places.few:
+    if places is not None and places.few and not comparable:
         return _ranked(*_few(tx, terms, places), len(terms), places.held, None, limit)
     small, large = (places.small, places.large) if places else ((), ())
     known, total = _known(tx, terms, large[:_MOST_PLACES])
@@ -64,7 +69,7 @@ def by_words(tx: Tx, text: str, places: Places | None, limit: int) -> list[Ranke
     found = dict(_visit(tx, everywhere(held, small), ())) if small else {}
     if large or not places:
         found |= _visit_large(tx, rows_to_visit(held, known, total, share, limit), looked)
-    own = bool(small) and not large
+    own = bool(small) and not large and not comparable
     counts = None if own else [known.get(term.stem, 0) for term in held]
     rows = places.held if own and places else total
     return _ranked([*found], [*found.values()], len(held), rows, counts, limit)
