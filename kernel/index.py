@@ -195,7 +195,7 @@ def search(
 
     `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
     `every`, all that words find is there, the similarity of those after the first `limit` left out; with `each`, the
-    `limit` best by words of each pair are. Ranks are `comparable` between searches, or by what is rare in a small place.
+    `limit` best by words of each pair are. Ranks are `comparable` between searches, or by what is rare in few places.
     """
     settle(tx)
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))

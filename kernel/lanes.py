@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernel.checkpoint import Keeper
 from kernel.embed import Embedding
@@ -14,6 +14,7 @@ from kernel.store import Connection, Guard, Tx
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
+_GROUPS = 15  # by powers of two, the last for more than the largest group there may be
 
 
 def _unheard(_job: Job) -> None:
@@ -25,6 +26,13 @@ def _broken(answer: Any) -> bool:
     return isinstance(answer, Fault) and answer.code == "storage"
 
 
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def _promise() -> tuple[asyncio.Future[Any], Deliver]:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -33,6 +41,22 @@ def _promise() -> tuple[asyncio.Future[Any], Deliver]:
             future.set_result(job.answer)
 
     return future, deliver
+
+
+class Load(NamedTuple):
+    """How busy a store is: what waits and may wait, how many commits there were by size, and how large its files are.
+
+    `groups[n]` counts commits of at most 2**n calls and more than half as many, `calls` is the calls of all of them.
+    """
+
+    writes: int
+    reads: int
+    write_limit: int
+    read_limit: int
+    groups: tuple[int, ...]
+    calls: int
+    file_bytes: int
+    wal_bytes: int
 
 
 class Store:
@@ -54,6 +78,8 @@ class Store:
         self._inline: Connection | None = None
         self._keeper = Keeper(self._guard, self._writer)
         self._closing = False
+        self._groups = [0] * _GROUPS
+        self._calls = 0
 
     def start(self) -> None:
         """Starts the writer, the readers and the checkpointer; the file must have been migrated."""
@@ -139,6 +165,12 @@ class Store:
         """`read` for a thread without an event loop; raises the Fault."""
         return wait(self._reads, work, who)
 
+    def load(self) -> Load:
+        """How busy it is at this moment."""
+        writes, reads = self._writes, self._reads
+        files = (_size(self.file), _size(self.file.with_name(f"{self.file.name}-wal")))
+        return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *files)
+
     def _reader(self) -> Connection:
         db = Connection(self.file, self.world, readonly=True)
         db.load_vectors()
@@ -190,6 +222,8 @@ class Store:
     def _commit(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
         outcome = self._guard(self._group, db, group)
         if not isinstance(outcome, Fault):
+            self._groups[(len(group) - 1).bit_length()] += 1
+            self._calls += len(group)
             self._keeper.after(db)
             return db
         self._guard(db.rollback)
