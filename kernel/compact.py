@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel import blocks, index
+from kernel import about, blocks, index
 from kernel.evidence import as_json
 from kernel.lanes import Store
 from kernel.meaning import learn
@@ -53,7 +53,7 @@ def compact(file: Path, world: World, told: Told, *, forget: str | None = None) 
         write(lambda tx: tx.run("kernel.compact.merge"))
         told("full text merged")
         db.checkpoint(truncate=True)
-        db.shrink()
+        write(about.compact)
         db.checkpoint(truncate=True)
         return Freed(before, file.stat().st_size)
     finally:

@@ -19,8 +19,6 @@ Row = Callable[..., R]
 OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
 UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
-_CACHE_KIB = 16384
-_MAPPED_BYTES = (1 << 31) - (1 << 16)  # the most that the engine maps
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -126,10 +124,8 @@ def waiting(tx: Tx, who: Any = None) -> Any:
 def model(tx: Tx) -> tuple[str, int] | None:
     """Identity and dimensions of the configured embedding model; None without one, or where it cannot be read."""
     embedder = tx._world.embedder  # pyright: ignore[reportPrivateUsage]
-    try:
+    with suppress(OSError, ValueError):
         return embedder and (embedder.identity, embedder.dimensions)
-    except (OSError, ValueError):
-        return None
 
 
 def tokenize(tx: Tx, text: str) -> Any:
@@ -169,11 +165,12 @@ class Connection:
         self._db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self._db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         for name, value in (
-            ("cache_size", -_CACHE_KIB),
+            ("cache_size", -16384),  # KiB
             ("temp_store", "memory"),
             ("query_only", int(readonly)),
-            ("mmap_size", _MAPPED_BYTES if readonly else 0),
+            ("mmap_size", (1 << 31) - (1 << 16) if readonly else 0),  # the most that the engine maps
             ("synchronous", "FULL" if durable else "NORMAL"),
+            ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
         ):
             self._db.pragma(name, value)
         self._db.register_fts5_function("tally", tally)
@@ -240,11 +237,7 @@ class Connection:
         settle(tx)
         self._db.execute("COMMIT")
         if tx._shrink:  # pyright: ignore[reportPrivateUsage]
-            self.shrink()
-
-    def shrink(self) -> None:
-        """Writes the file anew without its free pages; everybody else who writes waits."""
-        self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
+            self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
 
     def rollback(self) -> None:
         """Ends a transaction, if one is open, without a trace."""
@@ -316,12 +309,13 @@ class Connection:
         self._db.close()
 
 
-_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
+    ((apsw.NoMemError, MemoryError), "busy", "Too little memory is free, try again."),
     ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
-    (_BAD_DISK, "storage", "Cannot write to storage."),
+    ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
+    ((*UNSOUND, UnicodeDecodeError), "storage", "The database is damaged: run `quipu check`, or restore a backup."),
     ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
 )
 
