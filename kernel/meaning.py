@@ -9,7 +9,7 @@ from kernel.coarse import Sketches
 from kernel.evidence import Hit, Memory, Places, as_json, embedded, model_id
 from kernel.store import Tx, world
 
-_CANDIDATES = 1024
+_CANDIDATES = 1280
 _TIMES = 8  # candidates for every result, where results are many
 _TRIES = 4
 

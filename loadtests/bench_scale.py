@@ -25,7 +25,7 @@ from loadtests.inside import Inside
 from loadtests.load import Request, drive
 
 _SIZES = (1_000, 10_000, 100_000, 1_000_000)
-_PARTS = ("recall", "writes", "deletes", "scopes")
+_PARTS = ("recall", "writes", "deletes", "lonely", "scopes")
 _QUESTIONS = 100
 _FASTER = {100_000: 10.0, 1_000_000: 40.0}
 _ANONYMOUS_MB = 150.0
@@ -69,8 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             promised += growing.writes(folder, work, sizes, count)
         if "deletes" in chosen.only:
             promised += growing.deletes(folder, work, sizes, count, complaints)
+        if "lonely" in chosen.only:
+            promised += growing.lonely(folder, work, sizes[-1], count, complaints)
         if "scopes" in chosen.only:
-            promised += growing.scopes(folder, work, sizes[-1], count, complaints)
+            promised += growing.scopes(folder, sizes[-1], complaints)
     budgets(promised)
     return finish(complaints)
 
