@@ -32,8 +32,6 @@ def parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", parents=[data], help="copy the database while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
     commands.add_parser("reindex", parents=[data], help="rebuild full text and vectors from the rows")
-    compact = commands.add_parser("compact", parents=[data], help="give the room of what was deleted back")
-    compact.add_argument("--forget", metavar="TIME", help="drop the history of what was deleted before it (ISO 8601)")
     bring = commands.add_parser("import", parents=[data], help="bring in the data of another memory server")
     bring.add_argument("kind", help="whose data it is; an unknown name lists the known ones")
     bring.add_argument("path", type=Path, help="the file or folder to read; it is not changed")
@@ -66,6 +64,8 @@ def _key_parsers(key: argparse.ArgumentParser) -> None:
 
 
 def _looking_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    compact = commands.add_parser("compact", parents=[data], help="give the room of what was deleted back")
+    compact.add_argument("--forget", metavar="TIME", help="drop the history of what was deleted before it (ISO 8601)")
     _setup_options(commands.add_parser("setup", parents=[data], help="point an MCP client at this server"))
     doctor = commands.add_parser("doctor", parents=[data], help="say what is wrong and what helps")
     health = commands.add_parser("health", help="ask a running server whether it is healthy")
