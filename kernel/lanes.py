@@ -14,6 +14,7 @@ from kernel.store import Connection, Guard, Tx
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
+ALONE = 60  # times what others may take, for a call with a transaction of its own
 _GROUPS = 15  # by powers of two, the last for more than the largest group there may be
 
 
@@ -251,7 +252,7 @@ class Store:
         for run in runs(group):
             if len(run) == 1 or not self._merged(db, tx, run):
                 for job in run:
-                    job.answer = db.call(tx, job.origin, self._guard, job.work)
+                    job.answer = db.call(tx, job.origin, self._guard, job.work, ALONE if job.alone else 1)
         db.commit(tx)
 
     def _embedded(self, group: Sequence[Job]) -> dict[str, Embedding]:
