@@ -30,6 +30,9 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 
 # How long `make faults` goes on with what a test does shorter; each can be set from outside.
 FUZZ_REQUESTS ?= 200000
+SCHEMA_EXAMPLES ?= 200
+IDLE_SOCKETS ?= 9000
+PATTERN_BYTES ?= 200000
 KILL_ROUNDS ?= 200
 POWER_CUTS ?= 50
 CRASH_IMAGES ?= 500
@@ -39,7 +42,7 @@ LATE_SECONDS ?= 1.5
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
 	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) \
-		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+		SCHEMA_EXAMPLES=$(SCHEMA_EXAMPLES) IDLE_SOCKETS=$(IDLE_SOCKETS) PATTERN_BYTES=$(PATTERN_BYTES) MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 
