@@ -19,10 +19,10 @@ COUNT = int(os.environ.get("FUZZ_REQUESTS", "4000"))
 BATCH = int(os.environ.get("FUZZ_BATCH", "500"))
 ROOM = 1.10  # what the server may hold at the end, over what it held once it had settled
 SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
-STATUSES = {200, 202, 400, 403, 404, 405, 406, 409, 411, 413, 415, 421, 431}
+STATUSES = {200, 202, 400, 403, 404, 405, 406, 408, 409, 411, 413, 415, 421, 431}
 CODES = {-32700, -32600, -32601, -32602, -32002, -32020, -32021, -32022}
 FAULTS = {"invalid", "not_found", "conflict", "disabled", "blocked", "forbidden", "too_large", "method_not_allowed",
-          "unsupported_media_type", "misdirected", "headers_too_large"}  # fmt: skip
+          "unsupported_media_type", "misdirected", "headers_too_large", "timeout"}  # fmt: skip
 SETTLED = 10_000  # requests after which every tool has run, every page of the model is read, every cache full
 _GOOD = mutations.Call(
     "POST", "/tools/recall", (("Host", "localhost"), ("Content-Type", "application/json")), b'{"query":"x"}'
@@ -37,13 +37,14 @@ class Wire:
         self._socket: socket.socket | None = None
 
     def send(self, call: mutations.Call) -> tuple[int, bytes]:
-        """Status and body of the answer; (0, b"") where there was none."""
+        """Status and body of the answer; (0, b"") where there was none.
+
+        Nothing is closed before: who hangs up has given up the call, and may get no answer.
+        """
         connection = self._socket or socket.create_connection(("127.0.0.1", self._port), timeout=20)
         self._socket = None
         try:
             connection.sendall(call.encode())
-            if call.length is not None or any(name == "Transfer-Encoding" for name, _ in call.headers):
-                connection.shutdown(socket.SHUT_WR)
             status, headers, body = _answer(connection, call.method)
         except OSError:
             connection.close()
