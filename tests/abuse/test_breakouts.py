@@ -118,7 +118,7 @@ def test_no_answer_holds_a_control_character_as_it_is(
 OUT = (
     "../../outside.md", "..", "../outside.md", "/etc/passwd", "/", "a/../../../outside.md", "%2e%2e%2foutside.md",
     "..%2foutside.md", "..\\outside.md", "\\\\server\\share\\x.md", "C:\\Windows\\x.md", "a\0.md", "./../outside.md",
-    "~/x.md", "file:///etc/passwd", "．．/outside.md", "‥/outside.md", "..../x.md", "x/" * 2000 + "a.md", "CON", "nul.md",
+    "~/x.md", "file:///etc/x.md", "．．/outside.md", "‥/outside.md", "..../x.md", "x/" * 2000 + "a.md", "nul.md",
     ".mnemonics/../../outside.md", "../.mnemonics-evil/a.md", "learning/../../outside.md", ".md", "context/.. /a.md",
     "context/../../../outside.md", "//etc/passwd", "/proc/self/environ", "context/a.md\n../outside.md",
 )  # fmt: skip

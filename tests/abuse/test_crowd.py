@@ -26,6 +26,7 @@ HEAD, BODY, SILENT = (5, 10, 10) if WHOLE_TEST else (2, 2, 2)
 SETTINGS = {
     "QUIPU_LIMIT_HEADER_SECONDS": HEAD, "QUIPU_LIMIT_BODY_SECONDS": BODY, "QUIPU_LIMIT_SILENT_SECONDS": SILENT,
 }  # fmt: skip
+LIVES = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SENT = {"nothing": (b"", SILENT, 0), "half a head": (HALF_HEAD, HEAD, 408), "half a body": (HALF_BODY, BODY, 408)}
 
 
@@ -62,9 +63,10 @@ def test_nobody_waits_for_thousands_who_say_nothing_or_half(tmp_path: Path, cata
         client.close()
         pace(server.port)
         before, held = [pace(server.port) for _ in range(3)], process.memory_info().rss
-        idle = stack.enter_context(crowd(server.port, WHOLE, count=IDLE))
-        for peer in idle:
-            assert peer.answer()[0] == 200
+        idle: list[Peer] = []
+        for _ in range(IDLE):
+            idle.append(stack.enter_context(Peer(server.port, LIVES)))
+            assert idle[-1].answer()[0] == 200
         half = {what: stack.enter_context(crowd(server.port, sent[0], count=HALF)) for what, sent in SENT.items()}
         during, more = [pace(server.port)], process.memory_info().rss - held
         until_ended({peer: b"" for peers in half.values() for peer in peers})
