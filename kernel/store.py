@@ -19,8 +19,6 @@ Row = Callable[..., R]
 OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
 UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
-_CACHE_KIB = 16384
-_MAPPED_BYTES = 1 << 28
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -171,8 +169,9 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self._budget = tame(self._db, apsw, world.engine)
         for name, value in (
-            ("cache_size", -_CACHE_KIB), ("temp_store", "memory"), ("query_only", int(readonly)),
-            ("mmap_size", _MAPPED_BYTES if readonly else 0), ("synchronous", "FULL" if durable else "NORMAL"),
+            ("cache_size", -16384), ("temp_store", "memory"), ("query_only", int(readonly)),  # KiB
+            ("mmap_size", 1 << 28 if readonly else 0), ("synchronous", "FULL" if durable else "NORMAL"),
+            ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
         ):  # fmt: skip
             self._db.pragma(name, value)
         if not readonly:
@@ -310,12 +309,13 @@ class Connection:
         self._db.close()
 
 
-_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
+    ((apsw.NoMemError, MemoryError), "busy", "Too little memory is free, try again."),
     ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
-    (_BAD_DISK, "storage", "Cannot write to storage."),
+    ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
+    ((*UNSOUND, UnicodeDecodeError), "storage", "The database is damaged: run `quipu check`, or restore a backup."),
     ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
 )
 

@@ -123,7 +123,7 @@ def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Cap
         "not a database, whatever its name says, and long enough to be read as one\n" * 9
     )
     assert main(["check", "--data", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == "quipu: Cannot write to storage."
+    assert capsys.readouterr().err.splitlines()[-1].startswith("quipu: The database is damaged: ")
 
 
 def test_the_commands_of_the_parser_are_those_that_run() -> None:
