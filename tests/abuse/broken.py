@@ -55,10 +55,6 @@ def _one_tenant() -> None:
     put(folders, home=lambda data, _name: data)
 
 
-def _telling() -> None:
-    put(dispatch, argument_message=lambda error: f"apsw {error!r}")
-
-
 def _wildcards() -> None:
     put(search, _pattern=lambda query: f"%{query}%")
 
@@ -68,7 +64,7 @@ def _raw_match() -> None:
 
 
 def _slow_pattern() -> None:
-    put(text, _WORD=re.compile(r"(?:\s*a\s*)*\s*$"))
+    put(text, _WORD=re.compile("[^;]+;"))
 
 
 def _no_bounds() -> None:
@@ -127,15 +123,14 @@ def _early_compare() -> None:
 
 
 BUILDS: Mapping[str, Broken] = {
-    "pages of others": Broken("S01", "every Host and Origin passes", _pages_of_others, "test_routes.py -k names"),
+    "pages of others": Broken("S01", "every Host and Origin passes", _pages_of_others, "test_routes.py -k somebody"),
     "forms": Broken("S03", "every content type is JSON", _forms, "test_routes.py -k form"),
     "no keys": Broken("S05", "nobody is asked for a key", _no_keys, "test_routes.py -k no_route"),
     "no rights": Broken("S06", "no call is checked for its scope", _no_rights, "test_scopes.py -k answered_as"),
     "one tenant": Broken("S07", "all tenants share a file", _one_tenant, "test_tenants.py -k stranger"),
-    "telling": Broken("S08", "errors show what they are in the code", _telling, "test_schemas.py -k not_allow"),
     "wildcards": Broken("S09", "LIKE takes % and _ for wildcards", _wildcards, "test_injection.py -k wildcard"),
     "raw match": Broken("S10", "words go to FTS5 as they are", _raw_match, "test_injection.py -k syntax"),
-    "slow pattern": Broken("S11", "a pattern that goes back and forth", _slow_pattern, "test_patterns.py -k _WORD"),
+    "slow pattern": Broken("S11", "a pattern that looks from every place to the end", _slow_pattern, "test_patterns.py -k _WORD"),
     "no bounds": Broken("S12", "an answer may be of any size", _no_bounds, "test_costs.py -k too_large_is"),
     "no clock": Broken("S12", "a statement may take for ever", _no_clock, "test_costs.py -k between"),
     "loose engine": Broken("S12", "the engine does all it can", _loose_engine, "test_costs.py -k itself"),

@@ -101,8 +101,8 @@ def test_a_wildcard_finds_itself_alone(kernel: Kernel, caller: Callable[[Dispatc
 
 
 def keep(call: Call) -> None:
-    """The same sentence in every dialect."""
-    text = f"The harbour of {WORD} is deep."
+    """The same in every dialect: a word to be found, and those that are syntax, since the others are not looked for."""
+    text = f"The harbour of {WORD} is deep. AND, OR, NOT and NEAR are words of it, and so is title x."
     call("add_memory", path="port", content=text)
     call("save_memory", db="core", content=text, category="fact")
     call("memory_knowledge", action="add", scopeType="global", title="port", content=text)
