@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import budget, evidence, store
+from kernel import budget, store, wording
 from kernel.app import Kernel, open_kernel
 from kernel.budget import Engine
 from kernel.config import Config
@@ -62,7 +62,7 @@ def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]
         Scissors.left = left
         return found
 
-    monkeypatch.setattr(evidence, "tokenize", untouched)
+    monkeypatch.setattr(wording, "tokenize", untouched)
     monkeypatch.setattr(budget, "Budget", Scissors)
     monkeypatch.setattr(budget, "STEPS", 1)
     running = open_kernel(config._replace(environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))
