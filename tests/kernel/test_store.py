@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kernel.dispatch import guard
 from kernel.embed import Embedding
+from kernel.engine import as_fault, sqlite_version
 from kernel.errors import Fault
-from kernel.store import Connection, Tx, as_fault, defer, origin, settle, sqlite_version, tokenize
+from kernel.store import Connection, Tx, defer, origin, settle, tokenize
 from kernel.world import Origin, World
 from tests.conftest import Clock
 from tests.kernel.things import STATEMENTS, THING_WORLD, add, later, names, things
