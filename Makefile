@@ -30,6 +30,10 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 
 # How long `make faults` goes on with what a test does shorter; each can be set from outside.
 FUZZ_REQUESTS ?= 200000
+SCHEMA_EXAMPLES ?= 200
+IDLE_SOCKETS ?= 9000
+PATTERN_BYTES ?= 200000
+BROKEN_BUILDS ?= all
 KILL_ROUNDS ?= 200
 POWER_CUTS ?= 50
 CRASH_IMAGES ?= 500
@@ -40,7 +44,9 @@ FAULTS := BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=2000
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
 	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) \
-		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(FAULTS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+		SCHEMA_EXAMPLES=$(SCHEMA_EXAMPLES) IDLE_SOCKETS=$(IDLE_SOCKETS) PATTERN_BYTES=$(PATTERN_BYTES) \
+		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) BROKEN_BUILDS=$(BROKEN_BUILDS) \
+		$(FAULTS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 

@@ -18,6 +18,7 @@ from kernel.store import Connection, Guard, Tx, left
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
+ALONE = 60  # times what others may take, for a call with a transaction of its own
 _GROUPS = 15  # by powers of two, the last for more than the largest group there may be
 _UNDO_BYTES = 64 << 20
 
@@ -265,7 +266,7 @@ class Store:
         db.commit(tx)
 
     def _call(self, db: Connection, tx: Tx, job: Job) -> Any:
-        return db.call(tx, job.origin, self._guard, job.work)
+        return db.call(tx, job.origin, self._guard, job.work, ALONE if job.alone else 1)
 
     def _alone(self, db: Connection, tx: Tx, job: Job) -> Any:
         """Runs one call and notes what it changed, if anything."""
