@@ -176,7 +176,6 @@ class Connection:
             ("cache_size", -16384), ("temp_store", "memory"), ("query_only", int(readonly)),  # KiB
             ("mmap_size", (1 << 31) - (1 << 16) if readonly else 0),  # the most that the engine maps
             ("synchronous", "FULL" if durable else "NORMAL"),
-            ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
         ):  # fmt: skip
             self._db.pragma(name, value)
         self._db.register_fts5_function("tally", tally)
