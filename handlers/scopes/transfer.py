@@ -23,8 +23,9 @@ from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 SHOWN = 100
-# The most commas of JSON, and commas and lines of YAML, in a request: what is read takes many times its size.
+# The most commas of JSON, and commas and lines of YAML, in a dense request: what is read takes many times its size.
 MOST: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
+_SPARSE = 16  # bytes a mark may be had for, however many there are
 Types = Literal["tools", "guidelines", "knowledge"]
 Format = Literal["json", "markdown", "yaml"]
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
@@ -193,6 +194,7 @@ def _target(tx: Tx, source: str, target: Target) -> str | None:
 def _too_much(tx: Tx, request: Import) -> Problem | None:
     """Why the document of a caller is too large for one request; what a command brings in may be of any size."""
     marks, most = MOST.get(request.format or "json", ("", 0))
+    most = max(most, len(request.content) // _SPARSE)
     if origin(tx).tool != "memory_import" or sum(request.content.count(mark) for mark in marks) <= most:
         return None
     return Problem("parsing", "Too large for one request: `quipu import memory-export FILE` reads a file of any size.")
