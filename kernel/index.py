@@ -21,7 +21,7 @@ from kernel.evidence import (
 from kernel.meaning import by_meaning, hit_of
 from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
-from kernel.wording import Ranked, by_words, coverage, every_by_words
+from kernel.wording import Ranked, by_words, by_words_each, coverage, every_by_words
 
 __all__ = [
     "CANDIDATES", "COMMON", "Document", "Hit", "Memory", "ascribe", "beside", "clear", "coverage", "delete_vectors",
@@ -211,8 +211,14 @@ def search(
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
-    places = None if ids is None else placed(tx, ids)
-    ranks = dict(_lexical(tx, text, places, limit, every=every, each=each, comparable=comparable)) if lexical else {}
+    apart = each and not semantic and ids is not None
+    places = None if ids is None or apart else placed(tx, ids)
+    if not lexical:
+        ranks = dict[int, float]()
+    elif apart:
+        ranks = dict(by_words_each(tx, text, ids or (), limit))
+    else:
+        ranks = dict(_lexical(tx, text, places, limit, every=every, comparable=comparable))
     found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
@@ -223,13 +229,11 @@ def search(
 
 
 def _lexical(
-    tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, each: bool, comparable: bool
+    tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, comparable: bool
 ) -> list[Ranked]:  # fmt: skip
     if every:
         return every_by_words(tx, text, places)
-    if not each or places is None:
-        return by_words(tx, text, places, limit, comparable=comparable)
-    return [row for place in places.ids for row in by_words(tx, text, placed(tx, [place]), limit)]
+    return by_words(tx, text, places, limit, comparable=comparable)
 
 
 def sift(
