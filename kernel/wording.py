@@ -165,8 +165,8 @@ def _ranked(
     docs: Sequence[int], tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int] | None, limit: int
 ) -> list[Ranked]:  # fmt: skip
     ranks = bm25(tallies, words, rows, holding)
-    best = sorted(zip(docs, ranks, strict=True), key=lambda pair: (-pair[1], pair[0]))
-    return [Ranked(doc, rank) for doc, rank in best[:limit]]
+    best = sorted([(-rank, doc) for doc, rank in zip(docs, ranks, strict=True)])
+    return [Ranked(doc, -rank) for rank, doc in best[:limit]]
 
 
 def _share(places: Sequence[int], known: dict[str, int], total: int) -> tuple[Share, Sequence[int]]:
