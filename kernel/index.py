@@ -9,7 +9,6 @@ from kernel.evidence import (
     COMMON,
     Hit,
     Memory,
-    Places,
     as_json,
     embedded,
     fuse,
@@ -21,7 +20,7 @@ from kernel.evidence import (
 from kernel.meaning import by_meaning, hit_of
 from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
-from kernel.wording import Ranked, by_words, by_words_each, coverage, every_by_words
+from kernel.wording import by_words, by_words_each, coverage, every_by_words
 
 __all__ = [
     "CANDIDATES", "COMMON", "Document", "Hit", "Memory", "ascribe", "beside", "clear", "coverage", "delete_vectors",
@@ -211,14 +210,16 @@ def search(
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
-    apart = each and not semantic and ids is not None
-    places = None if ids is None or apart else placed(tx, ids)
+    apart = lexical and each and not every
+    places = None if ids is None or (apart and not semantic) else placed(tx, ids)
     if not lexical:
         ranks = dict[int, float]()
-    elif apart:
-        ranks = dict(by_words_each(tx, text, ids or (), limit))
+    elif every:
+        ranks = dict(every_by_words(tx, text, places))
+    elif each and ids is not None:
+        ranks = dict(by_words_each(tx, text, ids, limit))
     else:
-        ranks = dict(_lexical(tx, text, places, limit, every=every, comparable=comparable))
+        ranks = dict(by_words(tx, text, places, limit, comparable=comparable))
     found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
@@ -226,14 +227,6 @@ def search(
     return hits + [
         Hit(doc, names[doc].space, names[doc].key, ranks[doc], None, None) for doc in missing if doc in names
     ]
-
-
-def _lexical(
-    tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, comparable: bool
-) -> list[Ranked]:  # fmt: skip
-    if every:
-        return every_by_words(tx, text, places)
-    return by_words(tx, text, places, limit, comparable=comparable)
 
 
 def sift(

@@ -262,17 +262,19 @@ class Store:
         for run in runs(group):
             if len(run) == 1 or not self._merged(db, tx, run):
                 for job in run:
-                    job.answer = self._alone(db, tx, job) if job.noted else self._call(db, tx, job)
+                    job.answer = self._noted(db, tx, job) if job.noted else self._call(db, tx, job)
         db.commit(tx)
 
     def _call(self, db: Connection, tx: Tx, job: Job) -> Any:
         return db.call(tx, job.origin, self._guard, job.work, ALONE if job.alone else 1)
 
-    def _alone(self, db: Connection, tx: Tx, job: Job) -> Any:
+    def _noted(self, db: Connection, tx: Tx, job: Job) -> Any:
         """Runs one call and notes what it changed, if anything."""
-        before, changes = db.changed, b""
-        if job.undoable and self._undo_hours:
+        keep, changes = job.undoable and self._undo_hours > 0, b""
+        if keep:
             audit.expire(tx, earlier(tx.now, self._undo_hours))
+        before = db.changed
+        if keep:
             answer, changes = recorded(db, partial(self._call, db, tx, job), _UNDO_BYTES)
         else:
             answer = self._call(db, tx, job)

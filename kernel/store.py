@@ -145,7 +145,8 @@ def defer(tx: Tx, flush: Flush, item: Any) -> None:
 
 def left(tx: Tx) -> list[tuple[Flush, Any]]:
     """What the call that was run last has deferred, be it settled or not."""
-    return [*(tx._flushed or ()), *tx._later][tx._before :]  # pyright: ignore[reportPrivateUsage]
+    later = tx._later if tx._flushed is None else tx._flushed + tx._later  # pyright: ignore[reportPrivateUsage]
+    return later[tx._before :]  # pyright: ignore[reportPrivateUsage]
 
 
 def settle(tx: Tx) -> None:
