@@ -3,7 +3,7 @@
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kernel import index
 from kernel.cursor import LONGEST, Shown, continued, opened, size
@@ -53,6 +53,7 @@ class Recall(Struct, forbid_unknown_fields=True):
         Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
     ] = "line"
     weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
+    quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
     cursor: Annotated[
@@ -78,7 +79,10 @@ class Provenance(Struct):
 
 
 class Found(Struct):
-    """One memory: its id for a later recall, its score in [0, 1], and its line or its text."""
+    """One memory: its id for a later recall, its score in [0, 1], and its line or its text.
+
+    `flag` is there where it looks written to steer agents: as what.
+    """
 
     id: str
     space: str
@@ -89,6 +93,7 @@ class Found(Struct):
     provenance: Provenance
     text: str
     complete: bool
+    flag: str | UnsetType = UNSET
 
 
 class Recalled(Struct):
@@ -118,7 +123,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         if request.cursor:
             raise Fault("invalid", "cursor: goes with a query, not with ids")
-        return _within_budget(_by_id(tx, request.ids), [], "text", request.max_tokens)
+        return _within_budget(_by_id(tx, request), [], "text", request.max_tokens)
     question = _question(request)
     shown = opened(request.cursor, question) if request.cursor else None
     hits, scored = _ranked(tx, request, shown)
@@ -157,7 +162,7 @@ def _filters(request: Recall) -> bool:
 def _question(request: Recall) -> str:
     """All that decides which memories are found and in what order."""
     asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
-    return msgspec.json.encode((*asked, request.after, request.before, request.weights)).decode()
+    return msgspec.json.encode((*asked, request.after, request.before, request.weights, request.quarantined)).decode()
 
 
 def _ranked(tx: Tx, request: Recall, shown: Shown | None) -> tuple[list[index.Hit], list[_Scored]]:
@@ -175,6 +180,8 @@ def _ranked(tx: Tx, request: Recall, shown: Shown | None) -> tuple[list[index.Hi
         )
         fused = index.fuse(hits, weights.words, weights.meaning)
         scored = _filtered(tx, fused if some else fused[:wanted], request)
+        if not some and len(scored) < min(wanted, len(fused)):  # some are kept apart
+            some, scored = True, _filtered(tx, fused, request)
         if shown:
             scored = [item for item in scored if _follows(item.document, shown)]
         if not some or len(scored) >= wanted or len(hits) < width or width >= _WIDEST:
@@ -192,7 +199,11 @@ def _filtered(tx: Tx, ranked: list[tuple[float, index.Hit]], request: Recall) ->
     kept: list[_Scored] = []
     for score, hit in ranked:
         document = found.get(hit.doc)
-        if document is None or (request.actor is not None and document.actor != request.actor):
+        if (
+            document is None
+            or (request.actor is not None and document.actor != request.actor)
+            or _apart(tx, request, document)
+        ):
             continue
         if (after and document.updated_at < after) or (before and document.updated_at >= before):
             continue
@@ -207,16 +218,20 @@ def _time(name: str, given: str) -> str:
     return moment
 
 
-def _by_id(tx: Tx, ids: list[str]) -> list[_Scored]:
+def _apart(tx: Tx, request: Recall, document: index.Document) -> bool:
+    return document.flag is not None and not request.quarantined and index.apart(tx)
+
+
+def _by_id(tx: Tx, request: Recall) -> list[_Scored]:
     keys: list[tuple[str, str]] = []
-    for given in ids:
+    for given in request.ids:
         space, slash, key = given.partition("/")
         if not slash:
             raise Fault("invalid", f"ids: {one_line(given, 80)} is not an id of a recall")
         keys.append((space, key))
     docs = index.find(tx, keys)
     found = index.documents(tx, docs)
-    return [_Scored(1.0, None, found[doc]) for doc in docs if doc in found]
+    return [_Scored(1.0, None, found[doc]) for doc in docs if doc in found and not _apart(tx, request, found[doc])]
 
 
 def _within_budget(
@@ -252,7 +267,7 @@ def _found(item: _Scored, text: str, *, complete: bool) -> Found:
     origin = Provenance(document.dialect, document.tool, document.actor, document.created_at, document.updated_at)
     return Found(
         f"{document.space}/{document.key}", document.space, document.key, document.scope,
-        round(item.score, 4), signals, origin, text, complete,
+        round(item.score, 4), signals, origin, text, complete, document.flag or UNSET,
     )  # fmt: skip
 
 
