@@ -17,6 +17,10 @@ _TRIES = 4
 _FREQUENCY_DRIFT = 1.125
 _WORDS = 2000
 _MOST_ROWS = 0.5
+_COMMON_HERE = 0.25
+_FEW, _MANY = 50, 20_000
+_SLIGHT = 0.01
+_KEPT = 100_000
 
 
 class Hit(NamedTuple):
@@ -59,6 +63,8 @@ class Memory:
         if not self._total <= total <= self._total * _FREQUENCY_DRIFT:
             self._frequencies = {}
             self._total = total
+        if len(self._frequencies) > _KEPT:
+            self._frequencies = {}
         known = self._frequencies
         if missing := [stem for stem in stems if not known.get(stem)]:
             known.update(count(missing))
@@ -92,25 +98,6 @@ class _Count(NamedTuple):
     docs: int
 
 
-def fuse(hits: Sequence[Hit], text_weight: float, meaning_weight: float) -> list[tuple[float, Hit]]:
-    """Hits with a score in [0, 1], best first: the weighted sum of each signal over its largest value.
-
-    A signal that found nothing takes no part; ties are broken by the older document.
-    """
-    top_text = max((hit.text_rank or 0.0 for hit in hits), default=0.0)
-    top_meaning = max((hit.similarity or 0.0 for hit in hits), default=0.0)
-    total = (text_weight if top_text > 0 else 0.0) + (meaning_weight if top_meaning > 0 else 0.0)
-    if not total:
-        return [(0.0, hit) for hit in sorted(hits, key=lambda hit: hit.doc)]
-
-    def score(hit: Hit) -> float:
-        text = text_weight * (max(0.0, hit.text_rank or 0.0) / top_text) if top_text > 0 else 0.0
-        meaning = meaning_weight * (max(0.0, hit.similarity or 0.0) / top_meaning) if top_meaning > 0 else 0.0
-        return (text + meaning) / total
-
-    return sorted(((score(hit), hit) for hit in hits), key=lambda pair: (-pair[0], pair[1].doc))
-
-
 def hit_of(row: Near, rank: float | None) -> Hit:
     """The evidence of one document that has a vector; `rank` is its BM25 where words matched."""
     distance = math.sqrt(max(0.0, 2.0 - 2.0 * row.similarity))
@@ -118,9 +105,27 @@ def hit_of(row: Near, rank: float | None) -> Hit:
 
 
 def by_words(tx: Tx, text: str, places: Sequence[int] | None, limit: int) -> list[Ranked]:
-    """The documents that hold the words of `text`, best BM25 first."""
+    """The documents that hold the words of `text`, best BM25 first.
+
+    A word that much of a small place holds, such as the name of somebody who talks there, says little in it though it
+    is rare elsewhere: what only such words find comes last.
+    """
     terms = _terms(tx, text)
     known, total = _known(tx, terms, places or ())
+    telling = _telling(tx, terms, known, total, places or ())
+    found = _holding(tx, telling, (known, total), places, limit)
+    if len(telling) < len(terms) and len(found) < limit:
+        held = {row.doc for row in found}
+        most = found[-1].rank / 2 if found else math.inf
+        every = _holding(tx, terms, (known, total), places, limit)
+        found += [Ranked(row.doc, min(most, row.rank * _SLIGHT)) for row in every if row.doc not in held]
+    return found[:limit]
+
+
+def _holding(
+    tx: Tx, terms: Sequence[Term], counts: tuple[dict[str, int], int], places: Sequence[int] | None, limit: int
+) -> list[Ranked]:  # fmt: skip
+    known, total = counts
     bound = _bound(places or (), known, total)
     looked = None if bound else places
     query = match(terms, known, total, places, bound=bound)
@@ -142,6 +147,26 @@ def by_words_each(tx: Tx, text: str, places: Sequence[int], limit: int) -> list[
     silent = {place for place in places if known.get(place_word(place), 0) > SMALL} - {row.place for row in found}
     rest = [row for place in sorted(silent) for row in by_words(tx, text, [place], limit)]
     return [*(Ranked(row.doc, row.rank) for row in found), *rest]
+
+
+def _telling(
+    tx: Tx, terms: Sequence[Term], known: dict[str, int], total: int, places: Sequence[int]
+) -> Sequence[Term]:  # fmt: skip
+    """The terms less those that much of the places holds, as long as the places are small; all where none is left."""
+    size = sum(known.get(place_word(place), 0) for place in places)
+    most = size * _COMMON_HERE
+    doubtful = {term.stem: term for term in terms if not term.prefix and known.get(term.stem, 0) > most}
+    if not doubtful or not _FEW <= size <= _MANY:
+        return terms
+    inside = {match_any([term], known, places): stem for stem, term in doubtful.items()}
+
+    def count(missing: list[str]) -> dict[str, int]:
+        return dict(tx.all("kernel.evidence.matching", _Count, queries=as_json(missing)))
+
+    memory: Memory = world(tx).memory
+    held = memory.frequencies(total, [*inside], count) if memory.may_learn(tx) else count([*inside])
+    common = {inside[query] for query, rows in held.items() if rows > most}
+    return [term for term in terms if term.stem not in common] or terms
 
 
 def _known(tx: Tx, terms: Sequence[Term], places: Sequence[int]) -> tuple[dict[str, int], int]:

@@ -14,17 +14,19 @@ from kernel.evidence import (
     by_words_each,
     coverage,
     embedded,
-    fuse,
     has_model,
     hit_of,
     model_id,
 )
+from kernel.fusion import Parts, Scored, Weights, fuse
+from kernel.rerank import POOL, Ranking, rerank
 from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
-    "CANDIDATES", "Document", "Hit", "Memory", "beside", "clear", "coverage", "documents", "drop", "drop_scope", "find",
-    "fuse", "has_model", "insert_vectors", "model_id", "places_of", "put", "search", "sift",
+    "CANDIDATES", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "beside", "clear",
+    "coverage", "documents", "drop", "drop_scope", "find", "fuse", "has_model", "insert_vectors", "model_id",
+    "places_of", "put", "rerank", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100

@@ -66,7 +66,7 @@ def test_one_module_talks_to_the_engine() -> None:
 
 
 def test_numbers_and_models_stay_where_vectors_are_made() -> None:
-    assert importers("numpy") == {"kernel.embed", "kernel.sketch"}
+    assert importers("numpy") == {"kernel.embed", "kernel.late", "kernel.likeness", "kernel.sketch"}
     assert importers("tokenizers") == {"kernel.embed"}
 
 

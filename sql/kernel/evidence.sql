@@ -37,6 +37,11 @@ SELECT s.value, t.doc
 FROM json_each(:stems) AS s
 CROSS JOIN doc_term AS t ON t.term = s.value;
 
+-- name: matching
+-- How many documents each full-text query finds.
+SELECT q.value, (SELECT count(*) FROM doc_fts WHERE doc_fts MATCH q.value)
+FROM json_each(:queries) AS q;
+
 -- name: sketches
 SELECT id, place, sketch FROM doc_vector WHERE id > :after AND model = :model AND scale > 0 ORDER BY id;
 

@@ -1,0 +1,97 @@
+"""How like each other texts are by their vectors: near-duplicates, and whether neighbours in time belong together."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float32]
+
+SAME = 0.9
+_TINY = 1e-12
+
+
+class Likeness:
+    """Documents with the directions of their vectors, in groups that say nearly the same.
+
+    The first of a group leads it.
+    """
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, int] = {}
+        self._ranks: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
+        self._units: dict[int, Array] = {}
+
+    def rank(self, doc: int) -> int:
+        """How many of its group came before a document; 0 for one that leads, or is unknown."""
+        return self._ranks.get(doc, 0)
+
+    def add(self, vectors: Mapping[int, bytes]) -> None:
+        """Adds documents with their int8 vectors, in order."""
+        import numpy as np
+
+        if not vectors:
+            return
+        units = units_of([*vectors.values()])
+        leading = [doc for doc, leader in self.leaders.items() if doc == leader]
+        known = np.stack([self._units[doc] for doc in leading]) if leading else units[:0]
+        alike = units @ np.concatenate([known, units]).T >= SAME
+        twins = (alike.sum(axis=1) > 1).tolist()
+        docs = [*leading, *vectors]
+        for at, doc in enumerate(vectors):
+            self._units[doc] = units[at]
+            leader = doc
+            if twins[at]:
+                before = (docs[other] for other in np.flatnonzero(alike[at, : len(leading) + at]).tolist())
+                leader = next((other for other in before if self.leaders[other] == other), doc)
+            self.leaders[doc] = leader
+            self._ranks[doc] = self._sizes.get(leader, 0)
+            self._sizes[leader] = self._ranks[doc] + 1
+
+    def join(self, vectors: Mapping[int, bytes]) -> None:
+        """Adds documents that are to be in no group."""
+        self._units.update(zip(vectors, units_of([*vectors.values()]), strict=True) if vectors else ())
+
+    def similarities(self, query: bytes, docs: Sequence[int]) -> list[float]:
+        """The cosine of documents that were added to a query's vector."""
+        import numpy as np
+
+        return (np.stack([self._units[doc] for doc in docs]) @ units_of([query])[0]).tolist() if docs else []
+
+    def coherence(self, windows: Sequence[tuple[int, Sequence[int | None]]]) -> float:
+        """How much more like each other neighbours in time are than strangers, from 0 to 1; 0 where nobody can say.
+
+        A window is a document with those around it. Strangers are the neighbours of other documents of the same query,
+        which are alike as far as the query goes.
+        """
+        import numpy as np
+
+        near: list[float] = []
+        far: list[float] = []
+        sides = list(zip(*(around for _, around in windows), strict=True)) if windows else []
+        for side in sides:
+            pairs = [
+                (doc, other) for (doc, _), other in zip(windows, side, strict=True)
+                if doc in self._units and other in self._units
+            ]  # fmt: skip
+            if len(pairs) > 1:
+                one, other = (np.stack([self._units[pair[at]] for pair in pairs]) for at in (0, 1))
+                products = one @ other.T
+                same, every = float(np.trace(products)), float(products.sum())
+                near.append(same / len(pairs))
+                far.append((every - same) / (len(pairs) ** 2 - len(pairs)))
+        if not near:
+            return 0.0
+        kin, strangers = sum(near) / len(near), sum(far) / len(far)
+        return max(0.0, (kin - strangers) / max(1 - strangers, _TINY))
+
+
+def units_of(vectors: Sequence[bytes]) -> "Array":
+    """The directions of int8 vectors, a row for each."""
+    import numpy as np
+
+    matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1).astype(np.float32)
+    return matrix / np.maximum(np.sqrt(np.einsum("ij,ij->i", matrix, matrix)), _TINY)[:, None]
