@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover bench peers clients quality conformance lock \
-	wheel binary sbom container container-test ship
+.PHONY: help run test test-full test-extras faults check lint cover bench load peers clients quality conformance lock \
+	wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -34,9 +34,12 @@ KILL_ROUNDS ?= 200
 POWER_CUTS ?= 50
 CRASH_IMAGES ?= 500
 IO_ERRORS ?= all
+MISTAKES_EVERY ?= 1
+LATE_SECONDS ?= 1.5
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
-	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) \
+		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 
@@ -58,6 +61,9 @@ bench: .venv/.ok ## run the benchmarks under loadtests/
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
 
+load: .venv/.ok ## a mixed load from 1 to 512 callers, and locust with 512 users (ARGS=--plots=FOLDER draws it)
+	@$(VENV)/python -m loadtests.under_load $(ARGS)
+
 peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
 	@$(NODE) $(VENV)/python -m loadtests.side_by_side $(ARGS)
 
@@ -72,6 +78,9 @@ wheel: .venv/.ok ## build the wheel in dist/
 
 binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
 	@.ci/ship/binary .venv-ship/bin/python
+
+bundle: wheel .venv-node/.ok .ci/bundle/node_modules/.ok ## build the .mcpb bundle and server.json in dist/ (NAMESPACE=io.github.USER)
+	@$(NODE) .ci/bundle/build $(VENV)/python "$$(ls -t dist/quipu_memory-*.whl | head -n 1)"
 
 sbom: .venv-ship/.ok ## write the bill of materials, dist/quipu.cdx.json
 	@mkdir -p dist && .venv-ship/bin/python .ci/ship/sbom.py >dist/quipu.cdx.json
@@ -123,6 +132,6 @@ endef
 		ln -s "$$home/lib/node_modules/npm/bin/npm-cli.js" .venv-node/bin/npm && chmod +x "$$home/lib/node_modules/npm/bin/npm-cli.js"
 	@touch $@
 
-tests/%/node_modules/.ok: tests/%/package-lock.json .venv-node/.ok
-	@cd tests/$* && $(NODE) npm ci --silent --ignore-scripts
+%/node_modules/.ok: %/package-lock.json .venv-node/.ok
+	@cd $* && $(NODE) npm ci --silent --ignore-scripts
 	@touch $@

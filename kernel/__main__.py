@@ -1,13 +1,12 @@
 """The command line: serve, stdio, check, backup, reindex, import, tools, key, health."""
 
 import argparse
-import logging
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from kernel import config
+from kernel import config, logs
 from kernel.errors import Fault
 from kernel.rights import MAIN, Right
 
@@ -92,8 +91,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs one command; the exit status, with one line on standard error where it is not 0."""
     # More than one thread for products this small costs more than it gives, and must be said before numpy loads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s", stream=sys.stderr)
     chosen = parser().parse_args(arguments)
+    logs.set_up()
     try:
         return _run(chosen, settings(chosen))
     except Fault as fault:
@@ -102,6 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
     if arguments.command == "serve":
         from kernel import serve
 

@@ -2,23 +2,25 @@
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from handlers import brain, common, notes, paths, rights, scopes, sessions
-from kernel import sql
+from kernel import logs, sql
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
 from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
-from kernel.folders import private
+from kernel.folders import private, settle
 from kernel.index import Memory
 from kernel.lanes import Store
+from kernel.metrics import Meters
 from kernel.migrate import migrate
 from kernel.schema import configured
 from kernel.settings import read_settings
 from kernel.sketch import Sketcher, Sketches
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
+from kernel.watch import Watched, together
 from kernel.world import Origin, World
 
 ACROSS = rights.ACROSS
@@ -37,6 +39,7 @@ class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs what clients carry for us between calls; it lies in the file, so every process on it agrees.
+    `meters` and `traces` are there where they were asked for.
     """
 
     config: Config
@@ -44,6 +47,8 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
+    meters: Meters | None = None
+    traces: Any = None
 
 
 def world(model: Path | None) -> World:
@@ -88,7 +93,20 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     shared = shared_by(config, served)
     store, seal_key, schema = _started(config, shared)
     shown = tuple(configured(dialect, shared.settings) for dialect in served)
-    return Kernel(config, store, Dispatch(store, shown, rights.RIGHTS), seal_key, schema)
+    meters = Meters() if config.metrics else None
+    traces = _traces() if config.traces else None
+    watches = [one.watch for one in (meters, traces) if one] + ([logs.watch] if config.log_calls else [])
+    if watches:
+        dispatch = Watched(store, shown, rights.RIGHTS, together(watches))
+    else:
+        dispatch = Dispatch(store, shown, rights.RIGHTS)
+    return Kernel(config, store, dispatch, seal_key, schema, meters, traces)
+
+
+def _traces() -> Any:
+    from kernel.traces import Traces
+
+    return Traces()
 
 
 def open_tenant(kernel: Kernel, name: str) -> Kernel:
@@ -124,18 +142,8 @@ def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     outcome = guard(_migrate, config, shared)
     if isinstance(outcome, Fault):
         raise outcome
-    _keep_names(config.data)
+    settle(config.home)  # a rollback journal of the first moment must not come back after a power cut
     return outcome
-
-
-def _keep_names(folder: Path) -> None:
-    """Makes the folder itself durable: a rollback journal of the first moment must not come back after a power cut."""
-    if os.name == "posix":
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
 
 
 def _migrate(config: Config, shared: World) -> tuple[bytes, int]:

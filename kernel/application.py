@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from kernel import app, upkeep
+from kernel import app, metrics, upkeep
 from kernel.app import Kernel
 from kernel.auth import Auth, Challenge, Tokens
 from kernel.config import VERSION, Config, OAuth, on_loopback
@@ -17,7 +17,7 @@ from kernel.doors import Doors
 from kernel.errors import Fault
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import Endpoint
-from kernel.rest import Guarded, Ready, Tools, routes
+from kernel.rest import Guarded, Ready, Tools, measured, routes
 from kernel.rights import WHOLE, Reach
 from kernel.rpc import Service, profiles
 from kernel.rpc import Tools as Profile
@@ -43,13 +43,20 @@ class Application:
         exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
         self._exact: dict[str, Asgi] = {**exact}
         self._tools = Tools(kernel.dispatch, limits, self.doors)
-        pages = Starlette(routes=routes(kernel.dispatch, partial(ready, kernel)))
-        self._rest = Guarded(pages, limits, self.doors)
+        pages = routes(kernel.dispatch, partial(ready, kernel))
+        if kernel.meters is not None:
+            pages.append(measured(self.doors, partial(self._measure, kernel.meters), metrics.MEDIA))
+        self._rest = Guarded(Starlette(routes=pages), limits, self.doors)
         hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.hot}
+        if kernel.traces is not None:
+            hot = {path: kernel.traces.hearing(direct) for path, direct in hot.items()}
         self.hot: dict[bytes, Direct] = {path: partial(guard, direct) for path, direct in hot.items()}
+        self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
+        if self.kernel.traces is not None and scope["type"] == "http":
+            self.kernel.traces.heard(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
         hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
         await hot(scope, receive, send)
@@ -58,6 +65,14 @@ class Application:
         """Closes every store, once the loop has ended."""
         self.tenants.close()
         self.kernel.store.close()
+        if self.kernel.traces is not None:
+            self.kernel.traces.close()
+
+    def _measure(self, meters: metrics.Meters) -> bytes:
+        open_tenants = self.tenants.open()
+        loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
+        info = {"version": VERSION, "schema": str(self.kernel.schema)}
+        return metrics.exposition(meters, loads, info, self.connections(), len(loads))
 
     def _mcp(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.doors, path)
@@ -121,7 +136,8 @@ def tenant(kernel: Kernel, name: str) -> Opened:
 def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Reach = WHOLE) -> Service:
     """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
     bound = kernel.dispatch.tools
-    return Service(bound, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key, reach=reach)
+    make = Service if kernel.traces is None else kernel.traces.service
+    return make(bound, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key, reach=reach)
 
 
 def warm(kernel: Kernel, stopping: threading.Event) -> None:

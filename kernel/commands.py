@@ -3,22 +3,22 @@
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from kernel import app, folders, keys, upkeep
+from kernel.bar import Bar
 from kernel.config import Config
 from kernel.dispatch import guard
 from kernel.errors import Fault
 from kernel.ids import utc_now
-from kernel.schema import input_schema, output_schema
+from kernel.progress import Progress, telling
 from kernel.store import Connection, Tx
-from kernel.tools import Dialect, Imported
+from kernel.tokens import price
+from kernel.tools import Imported
 from kernel.world import Origin, World
 
-_BYTES_PER_TOKEN = 4
 _LONGEST_NAME = 64
 
 
@@ -40,21 +40,29 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
         target = arguments.target or config.home / f"quipu-{upkeep.stamp()}.db"
-        _sure(upkeep.backup, config.file, shared, target, _progress)
+        with closing(Bar("backup", sys.stderr)) as bar:
+            _sure(upkeep.backup, config.file, shared, target, bar)
         print(target)
         return 0
-    print(f"{_sure(upkeep.reindex, config.file, shared, _progress)} vectors rebuilt")
+    with closing(Bar("reindex", sys.stderr)) as bar:
+        done = _sure(upkeep.reindex, config.file, shared, bar)
+    print(f"{done} vectors rebuilt")
     return 0
 
 
 def tools(*, tokens: bool) -> int:
-    """Lists every tool, or what each dialect's list costs in tokens (estimated as bytes / 4)."""
+    """Lists every tool, or about what the list at each address costs a model's context."""
+    if tokens:
+        print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
+        for path, dialects in (("/mcp", app.DIALECTS), *((f"/mcp/{one.name}", (one,)) for one in app.DIALECTS)):
+            every = [tool for dialect in dialects for tool in dialect.tools]
+            for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
+                plain, whole = (price(listed, results=results) for results in (False, True))
+                print(f"{address:25} {len(listed):5} {plain:7} {whole:13}")
+        return 0
     for dialect in app.DIALECTS:
-        if tokens:
-            print(f"{dialect.name:10} {len(dialect.tools):3} tools  about {_price(dialect):6} tokens")
-        else:
-            for tool in dialect.tools:
-                print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.about}")
+        for tool in dialect.tools:
+            print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.about}")
     return 0
 
 
@@ -73,7 +81,8 @@ def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
     def work(tx: Tx) -> Imported:
         return chosen.run(tx, arguments.path, password)
 
-    done: Imported = _sure(_import, config, shared, origin, work)
+    with closing(Bar("import", sys.stderr)) as bar:
+        done: Imported = _sure(_import, config, shared, origin, telling(Progress(bar), work))
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
@@ -146,21 +155,3 @@ def _sure(work: Callable[..., Any], *args: Any) -> Any:
     if isinstance(answer, Fault):
         raise answer
     return answer
-
-
-def _price(dialect: Dialect) -> int:
-    shown = [
-        {
-            "name": tool.name,
-            "description": tool.about,
-            "i": input_schema(tool),
-            "o": output_schema(tool) if tool.hints.typed else None,
-        }
-        for tool in dialect.tools
-    ]
-    return len(msgspec.json.encode(shown)) // _BYTES_PER_TOKEN
-
-
-def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done}/{total}", end="" if done < total else "\n", file=sys.stderr, flush=True)

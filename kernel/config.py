@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kernel import folders
 from kernel.errors import Fault
@@ -18,6 +18,9 @@ _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
+
+
+Log = Literal["text", "json"]
 
 
 class OAuth(NamedTuple):
@@ -39,7 +42,7 @@ class Config(NamedTuple):
     `idle_exit` are the seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
     key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
-    clients know.
+    clients know. `metrics` serves /metrics, `traces` sends spans, `log_calls` logs a line for each call.
     """
 
     data: Path
@@ -61,6 +64,10 @@ class Config(NamedTuple):
     tenants: int = 16
     open: bool = False
     public: str = ""
+    metrics: bool = False
+    traces: bool = False
+    log: Log = "text"
+    log_calls: bool = False
     oauth: OAuth | None = None
 
     @property
@@ -79,6 +86,9 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
     durability = values.get("QUIPU_DURABILITY") or "full"
     if durability not in ("full", "normal"):
         raise Fault("invalid", "QUIPU_DURABILITY is full or normal")
+    log = values.get("QUIPU_LOG") or "text"
+    if log not in ("text", "json"):
+        raise Fault("invalid", "QUIPU_LOG is text or json")
     model = values.get("QUIPU_MODEL", "")
     return Config(
         data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
@@ -97,7 +107,11 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         limits=_limits(values),
         environment=values,
         tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
-        open=bool(_number(values, "QUIPU_OPEN", 0, 0, 1)),
+        open=_flag(values, "QUIPU_OPEN"),
+        metrics=_flag(values, "QUIPU_METRICS"),
+        traces=_flag(values, "QUIPU_TRACES"),
+        log="json" if log == "json" else "text",
+        log_calls=_flag(values, "QUIPU_LOG_CALLS"),
         public=_public(values),
         oauth=_oauth(values),
     )
@@ -152,6 +166,10 @@ def _oauth(values: Mapping[str, str]) -> OAuth | None:
 
 def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())
+
+
+def _flag(values: Mapping[str, str], name: str) -> bool:
+    return bool(_number(values, name, 0, 0, 1))
 
 
 def _number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:

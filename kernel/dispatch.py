@@ -15,6 +15,7 @@ from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
+from kernel.progress import Progress, telling
 from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
 from kernel.store import as_fault
 from kernel.tools import Ask, Dialect, First, Misread, Reply, Tool, Turn
@@ -185,7 +186,10 @@ class Dispatch:
             return refused(bound, request)
         work = self._work(bound, request, who, turn)
         if tool.first is not None:
-            answer = await self._read_after(tool.first, request, work, who)
+            first = tool.first
+            if tool.long and turn is not None:
+                first = first._replace(write=telling(_progress(turn), first.write))
+            answer = await self._read_after(first, request, work, who)
         else:
             answer = await self._queued(partial(self._put, bound, request, work, who))
         return refused(bound, answer) if isinstance(answer, Fault) else answer
@@ -304,7 +308,13 @@ def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Repl
             return result if isinstance(result, Ask) else reply(tool, result)
 
         return talk
+    if tool.long and turn is not None:
+        handler = telling(_progress(turn), handler)
     return lambda tx: reply(tool, handler(tx, request))
+
+
+def _progress(turn: Turn) -> Progress:
+    return Progress(lambda done, total: turn.progress(done, total, None))
 
 
 def _many(dialect: Dialect, tool: Tool) -> Callable[[Any, Sequence[Any]], list[Any]] | None:

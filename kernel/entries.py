@@ -18,6 +18,7 @@ from kernel.rights import MAIN
 from kernel.upkeep import stamp
 
 NAME = "quipu"
+_INSTALLED = "quipu_memory"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KEY = re.compile(r"[\x21-\x7e]{1,1024}")
 _OURS = ("QUIPU_", "CODE_MEMORY_")
@@ -48,10 +49,10 @@ def program(script: str, executable: str, values: Mapping[str, str], *, frozen: 
     if frozen:
         return Program((values.get("QUIPU_PROGRAM") or executable,))
     path = Path(script).absolute()
-    if path.stem == NAME:
+    if path.stem in (NAME, "quipu-memory"):
         return Program((shutil.which(str(path)) or str(path),))
-    if path.parent.name == NAME:
-        return Program((executable, "-m", NAME))
+    if path.parent.name == _INSTALLED:
+        return Program((executable, "-m", _INSTALLED))
     package = Path(__file__).resolve().parent
     return Program((executable, "-m", package.name), {"PYTHONPATH": str(package.parent)})
 

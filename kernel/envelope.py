@@ -90,6 +90,8 @@ class Meta(Struct, gc=False):
     client: Client | None = field(name=eras.CLIENT_KEY, default=None)
     level: eras.Level | None = field(name=eras.LEVEL_KEY, default=None)
     token: str | int | None = field(name="progressToken", default=None)
+    traceparent: str | None = None
+    tracestate: str | None = None
 
 
 class Params(Struct, kw_only=True, gc=False):
@@ -220,10 +222,7 @@ Pace = Literal["now", "queued", "talking"]
 
 
 class Plan(NamedTuple):
-    """What is known of a tool before it is called: the tool, how its answer comes, what headers must repeat.
-
-    `header` is its name as Mcp-Name says it plainly, empty where it cannot.
-    """
+    """What is known of a tool before it is called; `header` is its name as Mcp-Name says it plainly, or empty."""
 
     bound: Any
     pace: Pace

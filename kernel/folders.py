@@ -1,5 +1,6 @@
 """Where the files of each tenant lie, and folders that nobody but their owner can read."""
 
+import os
 import re
 from pathlib import Path
 
@@ -33,5 +34,17 @@ def private(folder: Path) -> None:
         for part in (*reversed(folder.parents), folder):
             if not part.is_dir():
                 part.mkdir(mode=0o700, exist_ok=True)
+                settle(part.parent)
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
+
+
+def settle(folder: Path) -> None:
+    """Has the names in a folder on disk before anybody is told of them."""
+    if os.name != "posix":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -3,11 +3,13 @@
 import itertools
 import os
 import time
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
 _counter = itertools.count()
+calling: ContextVar[str] = ContextVar("calling", default="")
 
 
 def utc_now() -> str:
@@ -23,5 +25,14 @@ def new_id(prefix: str) -> str:
 
 
 def call_id() -> str:
-    """A short id that names one call in the log."""
+    """A short id that names one call in the log: that of the call under way, once, where it has one already."""
+    known = calling.get()
+    if known:
+        calling.set("")
+        return known
     return f"{os.getpid():x}-{next(_counter):x}"
+
+
+def now_ns() -> int:
+    """Nanoseconds since 1970."""
+    return time.time_ns()

@@ -53,14 +53,19 @@ class Lane:
     """A bounded queue drained by threads; past the bound `put` refuses with `busy` instead of waiting."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._stopped = False
 
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        return self._queue.qsize()
+
     def put(self, job: Job) -> None:
         """Queues a job; raises Fault("busy") when the queue is full or stopped."""
-        if self._stopped or self._queue.qsize() >= self._limit:
+        if self._stopped or self._queue.qsize() >= self.limit:
             raise Fault("busy", "The server is busy, try again.")
         self._queue.put(job)
 
@@ -146,7 +151,12 @@ def answer_all(jobs: Sequence[Job]) -> None:
 
 def _deliver(jobs: Sequence[Job]) -> None:
     for job in jobs:
-        job.deliver(job)
+        deliver, job.deliver = job.deliver, _delivered  # who waits knows the job too: a cycle only the collector ends
+        deliver(job)
+
+
+def _delivered(_job: Job) -> None:
+    """Whoever waited has the answer."""
 
 
 def wait(lane: Lane, work: Work, who: Origin, *, alone: bool = False) -> Any:

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from kernel.errors import Fault
-from kernel.folders import private
+from kernel.folders import private, settle
 from kernel.rights import MAIN
 
 FILE = "keys.json"
@@ -152,7 +152,7 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
     finally:
         if not kept:
             lock.unlink(missing_ok=True)
-    _settle(data)
+    settle(data)
     return changed
 
 
@@ -167,14 +167,3 @@ def _locked(lock: Path) -> int:
             time.sleep(0.02)
         except OSError as error:
             raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None
-
-
-def _settle(folder: Path) -> None:
-    """Has the new name on disk before anybody is told of it."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

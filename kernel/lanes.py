@@ -1,12 +1,12 @@
 """The threads work waits for: one writer that commits in groups, a few readers, and the event loop's own connection."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from kernel.checkpoint import Keeper
 from kernel.embed import Embedding
 from kernel.errors import Fault
 from kernel.jobs import Deliver, Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
@@ -14,8 +14,7 @@ from kernel.store import Connection, Guard, Tx
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
-_WAL_PAGES = 2000
-_WAL_PAGES_HARD = 32000
+_GROUPS = 15  # by powers of two, the last for more than the largest group there may be
 
 
 def _unheard(_job: Job) -> None:
@@ -27,6 +26,13 @@ def _broken(answer: Any) -> bool:
     return isinstance(answer, Fault) and answer.code == "storage"
 
 
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
 def _promise() -> tuple[asyncio.Future[Any], Deliver]:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -35,6 +41,22 @@ def _promise() -> tuple[asyncio.Future[Any], Deliver]:
             future.set_result(job.answer)
 
     return future, deliver
+
+
+class Load(NamedTuple):
+    """How busy a store is: what waits and may wait, how many commits there were by size, and how large its files are.
+
+    `groups[n]` counts commits of at most 2**n calls and more than half as many, `calls` is the calls of all of them.
+    """
+
+    writes: int
+    reads: int
+    write_limit: int
+    read_limit: int
+    groups: tuple[int, ...]
+    calls: int
+    file_bytes: int
+    wal_bytes: int
 
 
 class Store:
@@ -54,9 +76,10 @@ class Store:
         self._writes = Lane(write_limit)
         self._reads = Lane(read_limit)
         self._inline: Connection | None = None
-        self._checkpoint = threading.Event()
-        self._keeper = threading.Thread(target=self._checkpoint_loop, name="quipu-checkpoint", daemon=True)
+        self._keeper = Keeper(self._guard, self._writer)
         self._closing = False
+        self._groups = [0] * _GROUPS
+        self._calls = 0
 
     def start(self) -> None:
         """Starts the writer, the readers and the checkpointer; the file must have been migrated."""
@@ -72,8 +95,7 @@ class Store:
         self._closing = True
         self._reads.stop()
         self._writes.stop()
-        self._checkpoint.set()
-        self._keeper.join()
+        self._keeper.stop()
         if self._inline is not None:
             self._guard(self._inline.close)
         self._guard(self._fold)
@@ -143,6 +165,12 @@ class Store:
         """`read` for a thread without an event loop; raises the Fault."""
         return wait(self._reads, work, who)
 
+    def load(self) -> Load:
+        """How busy it is at this moment."""
+        writes, reads = self._writes, self._reads
+        files = (_size(self.file), _size(self.file.with_name(f"{self.file.name}-wal")))
+        return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *files)
+
     def _reader(self) -> Connection:
         db = Connection(self.file, self.world, readonly=True)
         db.load_vectors()
@@ -194,10 +222,9 @@ class Store:
     def _commit(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
         outcome = self._guard(self._group, db, group)
         if not isinstance(outcome, Fault):
-            if db.wal_pages > _WAL_PAGES_HARD:
-                self._guard(db.checkpoint)  # between two groups it reaches the end, so the log starts over
-            elif db.wal_pages > _WAL_PAGES:
-                self._checkpoint.set()
+            self._groups[(len(group) - 1).bit_length()] += 1
+            self._calls += len(group)
+            self._keeper.after(db)
             return db
         self._guard(db.rollback)
         if outcome.code not in ("busy", "storage") and len(group) > 1:
@@ -246,17 +273,3 @@ class Store:
         for job, answer in zip(run, answers, strict=True):
             job.answer = answer
         return True
-
-    def _checkpoint_loop(self) -> None:
-        db: Connection | Fault | None = None
-        while not self._closing:
-            self._checkpoint.wait()
-            self._checkpoint.clear()
-            if self._closing:
-                break
-            if not isinstance(db, Connection):
-                db = self._guard(self._writer)
-            if isinstance(db, Connection):
-                self._guard(db.checkpoint)
-        if isinstance(db, Connection):
-            db.close()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from kernel import about
 from kernel.errors import Fault
+from kernel.progress import reaching
 from kernel.store import Connection, Tx, world
 
 _NAMES = 1000
@@ -26,7 +27,7 @@ def keep_copy(tx: Tx, why: str) -> str:
     db = Connection(file, world(tx), readonly=True)
     done = False
     try:
-        db.backup(target)
+        db.backup(target, reaching(tx))
         done = True
     finally:
         db.close()

@@ -18,7 +18,7 @@ from kernel.errors import HTTP_STATUS, Fault
 from kernel.jobs import Job
 from kernel.limits import Header, Headers, Limits, Receive, Refusal, excess, read_body, refuse, refuse_body
 from kernel.openapi import document
-from kernel.rights import Denied, Reach
+from kernel.rights import Denied, Reach, Right
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Ask, Reply, Turn
 
@@ -201,6 +201,19 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
         Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
         Route("/readyz", readyz),
     ]
+
+
+def measured(doors: Doors, text: Callable[[], bytes], media: str) -> Route:
+    """GET /metrics for those who may hear of the machine."""
+
+    async def metrics(request: Request) -> Response:
+        if request.scope["caller"].reach.right >= Right.admin:
+            return Response(text(), media_type=media)
+        answer = shut(doors, Denied("/metrics", Right.admin), "/metrics", dict(request.scope["headers"]))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.extra}
+        return Response(answer.body, answer.status, headers, _JSON)
+
+    return Route("/metrics", metrics)
 
 
 def _empty(headers: Headers) -> bool:

@@ -174,7 +174,7 @@ def profiles(make: Callable[[Tools, Reach], Service]) -> Callable[[bytes, Reach]
 
 def _plan(bound: Bound) -> Plan:
     tool = bound.tool
-    pace = "talking" if tool.talk else "now" if bound.short else "queued"
+    pace = "talking" if tool.talk or tool.long else "now" if bound.short else "queued"
     header = tool.name.encode() if tool.name.isascii() else b""
     return Plan(bound, pace, mirrored(input_schema(tool)), header)
 

@@ -132,6 +132,7 @@ class Server(uvicorn.Server):
             self._opened.set()
             return
         self._behind = found
+        found.connections = lambda: len(self.server_state.connections)
         gc.freeze()
         gc.set_threshold(*_GARBAGE)
         loop.call_soon_threadsafe(self._front.decide, found)
@@ -207,7 +208,7 @@ def _settings(config: Config, served: Front) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         access_log=False,
-        log_level="warning",
+        log_config=None,
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -27,7 +27,9 @@ Guard = Callable[..., Any]
 class Tx:
     """One moment of the store: rows by named statement, the time, new ids and embeddings."""
 
-    __slots__ = ("_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_shrink", "_vectors", "_world")
+    __slots__ = (
+        "_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_shrink", "_vectors", "_waits", "_world"
+    )  # fmt: skip
 
     def __init__(self, db: apsw.Connection, world: World, origin: Origin, *, lazy: bool) -> None:
         self._now = ""
@@ -40,6 +42,7 @@ class Tx:
         self._later: list[tuple[Flush, Any]] = []
         self._flushed: list[tuple[Flush, Any]] | None = None
         self._vectors: dict[str, Embedding] = {}
+        self._waits: Any = None
 
     @property
     def now(self) -> str:
@@ -111,6 +114,12 @@ def origin(tx: Tx) -> Origin:
 def world(tx: Tx) -> World:
     """What the transaction shares with every other of its store."""
     return tx._world  # pyright: ignore[reportPrivateUsage]
+
+
+def waiting(tx: Tx, who: Any = None) -> Any:
+    """Who hears how far the transaction is, if anybody; sets it where one is given."""
+    tx._waits = who or tx._waits  # pyright: ignore[reportPrivateUsage]
+    return tx._waits  # pyright: ignore[reportPrivateUsage]
 
 
 def model(tx: Tx) -> tuple[str, int] | None:
@@ -240,7 +249,7 @@ class Connection:
         """One call of a group under its own savepoint: a Fault leaves nothing of it behind."""
         tx._origin = who  # pyright: ignore[reportPrivateUsage]
         kept = len(tx._later)  # pyright: ignore[reportPrivateUsage]
-        tx._flushed = None  # pyright: ignore[reportPrivateUsage]
+        tx._flushed = tx._waits = None  # pyright: ignore[reportPrivateUsage]
         self._db.execute("SAVEPOINT call")
         answer = guard(work, tx)
         if isinstance(answer, Fault):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
@@ -63,6 +63,10 @@ class Tenants:
         finally:
             seat.users -= 1
             seat.used = time.monotonic()
+
+    def open(self) -> Mapping[str, Dispatch]:
+        """The tools of all that are open, by name."""
+        return {MAIN: self._main, **{name: seat.opened.dispatch for name, seat in self._seats.items()}}
 
     def close(self) -> None:
         """Closes all but the main one, for when the loop has ended."""

@@ -47,6 +47,7 @@ class Tool(NamedTuple):
     are the arms of a bundled request that only read: such a call of a tool that writes runs as a read.
     `follow(tx, request, result)` is a write that a read leaves behind, such as counting what was seen: it is queued
     with the answer, nobody waits for it, and where the queue is full it is not done.
+    `long` work goes through `progress.steps`, so that an MCP client that asks to can hear how far it is.
     `ahead(settings, request)` gives None, or slow work for a reader to do first; that returns the request to run.
     """
 
@@ -60,6 +61,7 @@ class Tool(NamedTuple):
     texts: Callable[[Any], Sequence[str]] | None = None
     many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
     talk: bool = False
+    long: bool = False
     input: Schema | None = None
     reads: tuple[type, ...] = ()
     ahead: Callable[[Mapping[str, Any], Any], Callable[[Any], Any] | None] | None = None

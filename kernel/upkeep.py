@@ -11,14 +11,13 @@ from kernel.errors import Fault
 from kernel.evidence import as_json
 from kernel.ids import utc_now
 from kernel.lanes import Store
+from kernel.progress import Tell
 from kernel.store import Connection, Tx, settle
 from kernel.tools import Dialect, Source
 from kernel.world import World
 
 _BATCH = 256
 _PAUSE = 0.05
-
-Progress = Callable[[int, int], None]
 
 
 class Finding(NamedTuple):
@@ -65,7 +64,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
         db.close()
 
 
-def reindex(file: Path, world: World, progress: Progress | None = None) -> int:
+def reindex(file: Path, world: World, progress: Tell | None = None) -> int:
     """Rebuilds full text and every vector from the rows, in small transactions; the number of vectors."""
     db = Connection(file, world, readonly=False)
     db.load_vectors()
@@ -78,7 +77,7 @@ def reindex(file: Path, world: World, progress: Progress | None = None) -> int:
         db.close()
 
 
-def backup(file: Path, world: World, target: Path, progress: Progress | None = None) -> None:
+def backup(file: Path, world: World, target: Path, progress: Tell | None = None) -> None:
     """A consistent copy of the file while others use it; raises Fault("conflict") if `target` exists."""
     try:
         target.touch(mode=0o600, exist_ok=False)
@@ -135,7 +134,7 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
     return len(rows)
 
 
-def _embed_missing(db: Connection, progress: Progress | None = None) -> int:
+def _embed_missing(db: Connection, progress: Tell | None = None) -> int:
     done = 0
     while True:
         with db.writing() as tx:

@@ -55,21 +55,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _era(servers: dict[str, Server], era: wire.Era, callers: int, count: int, seconds: float) -> dict[str, list[Run]]:
-    requests = [_request(era, number) for number in range(_TEXTS)]
+    requests = [request(era, number) for number in range(_TEXTS)]
     for server in servers.values():
-        _run(server, requests, callers, min(0.2, seconds))
+        run(server, requests, callers, min(0.2, seconds))
     return rounds(
         count,
-        {name: lambda server=server: _run(server, requests, callers, seconds) for name, server in servers.items()},
+        {name: lambda server=server: run(server, requests, callers, seconds) for name, server in servers.items()},
     )
 
 
-def _request(era: wire.Era, number: int) -> Request:
+def request(era: wire.Era, number: int) -> Request:
+    """A call of the echo tool."""
     text = f"the answer to question {number} is {number * 7919 % 1000003}"
     return wire.mcp(era, "echo", {"text": text}, f'"text":"{text}"'.encode(), number)
 
 
-def _run(server: Server, requests: Sequence[Request], callers: int, seconds: float) -> Run:
+def run(server: Server, requests: Sequence[Request], callers: int, seconds: float) -> Run:
+    """One run; the caller never sleeps."""
     before = server.cpu()
     seen = drive(server.port, cycle(requests), callers=callers, seconds=seconds, spin=True)
     return Run(seen, (server.cpu() - before) / max(1, seen.replies) * 1e6)
@@ -105,7 +107,7 @@ def _boundary(sides: dict[str, Any], era: wire.Era, calls: int, count: int) -> l
 
 async def _called(app: Any, era: wire.Era, calls: int) -> float:
     """Microseconds of processor time of one call, with an HTTP server that costs nothing."""
-    head, _, body = _request(era, 1).data.partition(b"\r\n\r\n")
+    head, _, body = request(era, 1).data.partition(b"\r\n\r\n")
     headers = [tuple(line.split(b": ", 1)) for line in head.split(b"\r\n")[1:]]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": headers}
     message = {"type": "http.request", "body": body, "more_body": False}

@@ -38,7 +38,7 @@ class Result(NamedTuple):
         return self.latencies[min(len(self.latencies) - 1, int(share * len(self.latencies)))] * 1000
 
 
-class _Caller:
+class Caller:
     """One connection with at most one request under way."""
 
     def __init__(self, port: int) -> None:
@@ -49,6 +49,7 @@ class _Caller:
         self.sent = 0.0
 
     def ask(self, request: Request) -> None:
+        """Sends a request."""
         self.expect = request.expect
         self.sent = time.perf_counter()
         self.socket.sendall(request.data)
@@ -75,7 +76,7 @@ def drive(
     With `spin` the caller never sleeps: where cores are few, one that is woken by each reply takes the server's core,
     and so charges a slow server for what a fast one is spared.
     """
-    crowd = [_Caller(port) for _ in range(callers)]
+    crowd = [Caller(port) for _ in range(callers)]
     run = _Run({caller.socket.fileno(): caller for caller in crowd}, iter(requests), spin=spin)
     try:
         return run.until(seconds)
@@ -85,7 +86,7 @@ def drive(
 
 
 class _Run:
-    def __init__(self, callers: dict[int, _Caller], requests: Iterator[Request], *, spin: bool) -> None:
+    def __init__(self, callers: dict[int, Caller], requests: Iterator[Request], *, spin: bool) -> None:
         self._spin = spin
         self._callers = callers
         self._requests = requests
@@ -127,13 +128,13 @@ class _Run:
                 if now < deadline:
                     self._ask(caller)
 
-    def _ask(self, caller: _Caller) -> None:
+    def _ask(self, caller: Caller) -> None:
         request = next(self._requests, None)
         if request is not None:
             caller.ask(request)
             self._waiting += 1
 
-    def _check(self, caller: _Caller, head: bytes, body: bytes) -> None:
+    def _check(self, caller: Caller, head: bytes, body: bytes) -> None:
         if head.startswith(b"HTTP/1.1 200") and all(piece in body for piece in caller.expect):
             return
         self._errors += 1

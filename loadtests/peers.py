@@ -79,7 +79,7 @@ def echo(tx: Any, request: Text) -> Text:
     return request
 
 
-def quipu() -> tuple[Any, Callable[[], None]]:
+def quipu(**settings: Any) -> tuple[Any, Callable[[], None]]:
     """Quipu with nothing but an echo tool, and how to close it."""
     from kernel.app import open_kernel
     from kernel.application import Application
@@ -95,13 +95,14 @@ def quipu() -> tuple[Any, Callable[[], None]]:
 
     dialect = Dialect("echo", "An echo.", (read(echo, Hints("Echo", idempotent=True, short=True)),), reply, fail)
     folder = tempfile.TemporaryDirectory()
-    kernel = open_kernel(Config(Path(folder.name), model=None), (dialect,))
+    kernel = open_kernel(Config(Path(folder.name), model=None, **settings), (dialect,))
 
     def close() -> None:
-        kernel.store.close()
+        served.close()
         folder.cleanup()
 
-    return Application(kernel), close
+    served = Application(kernel)
+    return served, close
 
 
 def sdk() -> Any:
@@ -141,11 +142,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("peer", choices=("bare", "quipu", "sdk"))
     parser.add_argument("--port", type=int, required=True)
+    for name in ("metrics", "log_calls", "traces"):
+        parser.add_argument(f"--{name}", action="store_true")
     arguments = parser.parse_args()
     if arguments.peer == "quipu":
+        from kernel import logs
         from kernel.direct import protocol
 
-        app, close = quipu()
+        logs.set_up(as_json=True, calls=arguments.log_calls)
+        app, close = quipu(metrics=arguments.metrics, log_calls=arguments.log_calls, traces=arguments.traces)
         run(app, arguments.port, http=protocol(app.hot))
         close()
     elif arguments.peer == "sdk":

@@ -23,4 +23,9 @@ if [ ! -x "$home/quipu" ]; then
     rm -rf "$new"
     [ -x "$home/quipu" ] || fail "no program may run from $where"
 fi
+case $0 in # what a client that is set up to start it shall start: this file, not what it was unpacked to
+/*) QUIPU_PROGRAM=$0 ;;
+*) QUIPU_PROGRAM=$PWD/$0 ;;
+esac
+export QUIPU_PROGRAM
 exec "$home/quipu" "$@"

@@ -16,6 +16,7 @@ from handlers.brain.texts import ACTIVE, ARCHIVED, entity_source, memory_source,
 from kernel import history
 from kernel.errors import Fault
 from kernel.foreign import Foreign, foreign
+from kernel.progress import expect, steps
 from kernel.store import Tx, settle
 from kernel.tools import Import, Imported, Source
 
@@ -68,6 +69,7 @@ def bring(tx: Tx, path: Path, password: str | None) -> Imported:
     with TemporaryDirectory(prefix="quipu-") as folder:
         for db, file in files.items():
             with foreign(_plain(file, password, Path(folder))) as source:
+                expect(tx, sum(len(source.rows(table)) for table in TAGGED))
                 brought = _database(tx, db, source)
             counts = {name: counts[name] + brought.counts[name] for name in TABLES}
             remarks += [f"{db}: {remark}" for remark in brought.remarks]
@@ -177,10 +179,10 @@ def _insert(found: Sequence[S], insert: Callable[[str], list[str]]) -> list[S]:
 
 
 def _show(tx: Tx, sources: Sequence[Source]) -> None:
-    for start in range(0, len(sources), BATCH):
-        for source in sources[start : start + BATCH]:
-            show(tx, source)
-        settle(tx)
+    for number, source in enumerate(steps(tx, sources), 1):
+        show(tx, source)
+        if number % BATCH == 0 or number == len(sources):
+            settle(tx)
 
 
 def _told(source: Foreign, counts: dict[str, int]) -> list[str]:

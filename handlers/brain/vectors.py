@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from handlers.brain.ground import as_rows, embedding, space
 from handlers.brain.shapes import Database, Entity, Limit, Memory, Note, Resource
 from handlers.brain.texts import entity_source, memory_source, note_source, resource_source, show
+from kernel.progress import steps
 from kernel.store import Tx
 from kernel.tools import Hints, Source, Tool, exclusive
 
@@ -42,7 +43,7 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
         if model is None:
             found[kind] = Embedded(0, len(sources))
             continue
-        for source in sources:
+        for source in steps(tx, sources):
             show(tx, source)
         _mark(tx, kind, request.db, [source.key for source in sources], model)
         found[kind] = Embedded(len(sources), 0)
@@ -75,4 +76,4 @@ def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None
             tx.run("brain.vectors.mark_resources", db=db, ids=keys, model=model)
 
 
-TOOLS: tuple[Tool, ...] = (exclusive(batch_embed, Hints("Embed what is not", idempotent=True)),)
+TOOLS: tuple[Tool, ...] = (exclusive(batch_embed, Hints("Embed what is not", idempotent=True), long=True),)

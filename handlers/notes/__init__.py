@@ -31,7 +31,7 @@ DIALECT = Dialect(
         exclusive(memory_remember, Hints("Remember"), texts=remember_texts),
         read(memory_recall, Hints("Recall"), first=First(follow.check, follow.write, follow.texts)),
         exclusive(memory_forget, Hints("Forget", destructive=True)),
-        read(memory_sync, Hints("Sync"), first=First(follow.check_all, follow.write, follow.texts)),
+        read(memory_sync, Hints("Sync"), first=First(follow.check_all, follow.write, follow.texts), long=True),
         read(memory_lint, Hints("Lint"), first=First(follow.check, follow.write, follow.texts)),
     ),
     reply=reply,

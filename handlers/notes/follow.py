@@ -14,6 +14,7 @@ from handlers.notes.projects import Project, picked, projects, space
 from handlers.notes.scan import Scan, scan, sweep
 from kernel import history, index
 from kernel.errors import Fault
+from kernel.progress import steps
 from kernel.store import Tx
 from kernel.tools import Source
 
@@ -105,7 +106,7 @@ def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, Row]:
 def take(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, Row]) -> None:
     """Makes rows, index and history say what these files say, each as edited or found by hand."""
     kept: list[tuple[Any, ...]] = []
-    for project, path, file in files:
+    for project, path, file in steps(tx, files):
         row = held.get((project, path))
         if row is None or row.content != pages.stored(file.data):
             _tell(tx, project, path, file, row and row.content, "edited" if row else "found")

@@ -50,9 +50,9 @@ TOOLS: tuple[Tool, ...] = (
     read(query.memory_query, Hints("Query")),
     write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
     read(upkeep.memory_health, Hints("Health")),
-    exclusive(upkeep.memory_init, Hints("Initialization", destructive=True), reads=upkeep.READS),
+    exclusive(upkeep.memory_init, Hints("Initialization", destructive=True), reads=upkeep.READS, long=True),
     read(transfer.memory_export, Hints("Export")),
-    exclusive(transfer.memory_import, Hints("Import", destructive=True)),
+    exclusive(transfer.memory_import, Hints("Import", destructive=True), long=True),
 )
 DIALECT = Dialect(
     name="scopes",

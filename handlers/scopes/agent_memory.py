@@ -15,6 +15,7 @@ from handlers.scopes.shapes import VersionRow
 from kernel import history, index
 from kernel.errors import Fault
 from kernel.foreign import Foreign, foreign
+from kernel.progress import expect, steps
 from kernel.store import Tx
 from kernel.tools import Import, Imported
 
@@ -46,6 +47,7 @@ def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
         there = source.tables()
         if not {kind.many for kind in KINDS} <= set(there):
             raise Fault("invalid", f"{path.name} is no database of agent-memory: its tables are not there.")
+        expect(tx, sum(len(source.rows(kind.many)) for kind in KINDS))
         counts = {
             "organizations": sum(_org(tx, row) for row in source.rows("organizations")),
             "projects": sum(_project(tx, row) for row in source.rows("projects")),
@@ -117,7 +119,7 @@ def _entries(tx: Tx, kind: Kind, source: Foreign, remarks: list[str]) -> int:
     for row in source.rows(f"{kind.name}_versions"):
         versions.setdefault(text(row, f"{kind.name}_id"), []).append(row)
     new = 0
-    for row in rows:
+    for row in steps(tx, rows):
         number = text(row, "id") or ""
         found = sorted(versions.get(number, ()), key=lambda one: whole(one, "version_num", 0))
         if number not in here:

@@ -13,6 +13,7 @@ from handlers.scopes.restored_entries import Known, State, Strategy, create, mer
 from handlers.scopes.restored_marks import Marked, mark
 from handlers.scopes.restored_scopes import Problem, put_back
 from handlers.scopes.restored_scopes import read as scopes_of
+from kernel.progress import steps
 from kernel.store import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
@@ -47,7 +48,7 @@ def restore(tx: Tx, document: Mapping[str, Any], how: How) -> State:
     state = _begin(tx, found, how)
     here = {project.id for project in scopes.projects if _there(tx, project.id)}
     state.problems += [*problems, *put_back(tx, scopes, wanted)]
-    for one in found:
+    for one in steps(tx, found):
         _bring(tx, state, one)
     for project in scopes.projects:
         chosen = wanted is None or key("project", project.id) in wanted

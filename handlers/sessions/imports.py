@@ -11,6 +11,7 @@ from handlers.sessions import graph, memories, summary
 from handlers.sessions.sensitive import sensitive
 from kernel.errors import Fault
 from kernel.foreign import Foreign, foreign
+from kernel.progress import steps
 from kernel.store import Tx
 from kernel.tools import Import, Imported
 
@@ -27,7 +28,7 @@ def code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
         if "memories" not in source.tables():
             raise Fault("invalid", f"{path.name} has no table of memories: it is not a code_memory.db.")
         counts = {"memories": 0, "already there": 0, "sensitive, left out": 0, "unreadable, left out": 0}
-        numbers = _memories(tx, source.rows("memories"), counts)
+        numbers = _memories(tx, steps(tx, source.rows("memories")), counts)
         counts |= _graph(tx, source, numbers)
     remarks = [f"{counts[name]} memories: {name}" for name in list(counts)[1:4] if counts[name]]
     return Imported(counts, remarks)

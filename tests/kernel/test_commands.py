@@ -106,15 +106,6 @@ def test_tools_are_listed_with_their_mode_and_words(run: Run) -> None:
     assert lines[0].split()[:3] == ["paths", "write", "add_memory"]
 
 
-def test_the_price_of_each_dialect_is_estimated_in_tokens(run: Run) -> None:
-    status, printed = run("tools", "--tokens")
-    assert status == 0
-    for line, dialect in zip(printed.splitlines(), app.DIALECTS, strict=True):
-        name, count, _, _, price, _ = line.split()
-        assert (name, int(count)) == (dialect.name, len(dialect.tools))
-        assert 50 < int(price) < 50_000
-
-
 def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUIPU_DATA", "/from/environment")
     monkeypatch.setenv("PORT", "1234")

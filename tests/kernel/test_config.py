@@ -25,6 +25,7 @@ def test_every_variable_is_read() -> None:
         "QUIPU_DIALECTS": "paths, common ,", "QUIPU_READERS": "4", "QUIPU_WRITE_QUEUE": "10", "QUIPU_READ_QUEUE": "20",
         "QUIPU_GROUP": "1", "QUIPU_DURABILITY": "normal", "QUIPU_IDLE_EXIT": "300",
         "QUIPU_ALLOWED_HOSTS": "memory.example", "QUIPU_ALLOWED_ORIGINS": "https://a.example,https://b.example",
+        "QUIPU_METRICS": "1", "QUIPU_TRACES": "1", "QUIPU_LOG": "json", "QUIPU_LOG_CALLS": "1",
         "QUIPU_OPEN": "1", "QUIPU_TENANTS": "3", "QUIPU_PUBLIC_URL": "https://memory.example/",
         "QUIPU_OAUTH_ISSUER": "https://id.example", "QUIPU_OAUTH_JWKS": "/etc/jwks.json",
         "QUIPU_OAUTH_AUDIENCE": "quipu", "QUIPU_OAUTH_TENANT": "acme", "QUIPU_OAUTH_TENANT_CLAIM": "org",
@@ -33,7 +34,7 @@ def test_every_variable_is_read() -> None:
         data=Path("/data"), host="0.0.0.0", port=8080, model=Path("/models/own"), dialects=("paths", "common"),
         readers=4, write_queue=10, read_queue=20, group=1, durable=False, idle_exit=300,
         allowed_hosts=("memory.example",), allowed_origins=("https://a.example", "https://b.example"),
-        open=True, tenants=3, public="https://memory.example",
+        metrics=True, traces=True, log="json", log_calls=True, open=True, tenants=3, public="https://memory.example",
         oauth=OAuth("https://id.example", Path("/etc/jwks.json"), "quipu", "acme", "org"), environment=values,
     )  # fmt: skip
 
@@ -93,6 +94,8 @@ def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
         ("QUIPU_READERS", "0", "QUIPU_READERS is a number from 1 to 64"),
         ("QUIPU_GROUP", "1e3", "QUIPU_GROUP is a number from 1 to 10000"),
         ("QUIPU_DURABILITY", "off", "QUIPU_DURABILITY is full or normal"),
+        ("QUIPU_LOG", "xml", "QUIPU_LOG is text or json"),
+        ("QUIPU_METRICS", "yes", "QUIPU_METRICS is a number from 0 to 1"),
         ("QUIPU_OPEN", "yes", "QUIPU_OPEN is a number from 0 to 1"),
         ("QUIPU_TENANTS", "0", "QUIPU_TENANTS is a number from 1 to 10000"),
         ("QUIPU_PUBLIC_URL", "memory.example", "QUIPU_PUBLIC_URL is an address such as https://memory.example"),

@@ -215,7 +215,7 @@ def test_the_program_is_started_as_it_was(tmp_path: Path) -> None:
     clone = Program(("/v/python", "-m", "kernel"), {"PYTHONPATH": str(ROOT)})
     assert started(str(ROOT / "kernel" / "__main__.py")) == clone
     assert started("/v/site-packages/pytest/__main__.py") == clone
-    assert started("/v/site-packages/quipu/__main__.py") == Program(("/v/python", "-m", "quipu"))
+    assert started("/v/site-packages/quipu_memory/__main__.py") == Program(("/v/python", "-m", "quipu_memory"))
     script = kept(tmp_path / "quipu", "", 0o755)
     assert started(str(script)) == Program((str(script),))
     assert started("/x", frozen=True) == Program(("/v/python",))

@@ -206,3 +206,10 @@ def test_it_keeps_the_process_that_was_given_a_socket(tmp_path: Path) -> None:
         finally:
             server.kill()
             server.wait(PATIENCE)
+
+
+def test_a_client_is_set_up_to_start_the_file_and_not_what_it_was_unpacked_to(tmp_path: Path) -> None:
+    settings = environment(HOME=str(tmp_path), QUIPU_UNPACK_DIR=str(tmp_path / "unpacked"))
+    asked = [str(FILE), "setup", "--client", "cursor", "--stdio", "--print"]
+    done = subprocess.run(asked, env=settings, capture_output=True, text=True, check=True)
+    assert f'"command": "{FILE}"' in done.stdout

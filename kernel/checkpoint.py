@@ -1,0 +1,68 @@
+"""Fold the write-ahead log back into the file: most of it beside the writer, the rest between two of its groups."""
+
+import threading
+from collections.abc import Callable
+
+from kernel.errors import Fault
+from kernel.store import Connection, Guard
+
+_PAGES = 2000
+_PAGES_HARD = 32000
+
+
+class Keeper:
+    """A thread with a connection of its own that copies the log while the writer goes on.
+
+    A log starts over only when all of it is in the file, which the writer, once the most is copied, sees to itself.
+    """
+
+    def __init__(self, guard: Guard, connect: Callable[[], Connection]) -> None:
+        self._guard = guard
+        self._connect = connect
+        self._wanted = threading.Event()
+        self._stopping = False
+        self._copying = False
+        self._copied = False
+        self._due = _PAGES
+        self._thread = threading.Thread(target=self._run, name="quipu-checkpoint", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, after the copying it is at."""
+        self._stopping = True
+        self._wanted.set()
+        self._thread.join()
+
+    def after(self, db: Connection) -> None:
+        """What the writer does after each commit on `db`: asks for a copying that is due, or finishes one."""
+        if self._copying and db.wal_pages <= _PAGES_HARD:
+            return
+        if self._copied or db.wal_pages > _PAGES_HARD:
+            self._copied = False
+            self._guard(db.checkpoint)
+            # Where a reader holds on to an old page the log goes on growing, and is folded back a stretch later.
+            self._due = db.wal_pages + _PAGES
+        elif db.wal_pages > self._due:
+            self._copying = True
+            self._wanted.set()
+        elif db.wal_pages <= _PAGES:
+            self._due = _PAGES
+
+    def _run(self) -> None:
+        db: Connection | Fault | None = None
+        while not self._stopping:
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._stopping:
+                break
+            if not isinstance(db, Connection):
+                db = self._guard(self._connect)
+            if isinstance(db, Connection):
+                self._guard(db.checkpoint)
+            self._copied = True
+            self._copying = False
+        if isinstance(db, Connection):
+            db.close()

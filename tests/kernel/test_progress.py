@@ -1,0 +1,103 @@
+"""Long work tells how far it is to whoever waits for it, and to nobody else."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from kernel import progress
+from kernel.bar import Bar, line
+from kernel.progress import Progress, expect, reaching, steps, telling
+from kernel.store import Connection, Tx
+from kernel.world import Origin, World
+
+Told = list[tuple[int, int]]
+
+
+@pytest.fixture
+def told() -> Told:
+    return []
+
+
+@pytest.fixture
+def counting(told: Told, monkeypatch: pytest.MonkeyPatch) -> Progress:
+    monkeypatch.setattr(progress, "_INTERVAL", 0)
+    return Progress(lambda done, total: told.append((done, total)))
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Connection:
+    return Connection(tmp_path / "quipu.db", World({}), readonly=False)
+
+
+def walk(tx: Tx, *lengths: int) -> int:
+    return sum(len(list(steps(tx, range(length)))) for length in lengths)
+
+
+def test_each_step_is_told_of_as_part_of_what_is_known(db: Connection, counting: Progress, told: Told) -> None:
+    def work(tx: Tx) -> None:
+        expect(tx, 3)
+        walk(tx, 2, 1, 1)
+
+    with db.writing() as tx:
+        telling(counting, work)(tx)
+    assert told == [(1, 3), (2, 3), (3, 3), (4, 4)]
+
+
+def test_what_is_told_too_often_is_told_at_the_end(db: Connection, told: Told) -> None:
+    slow = Progress(lambda done, total: told.append((done, total)))
+    with db.writing() as tx:
+        telling(slow, walk)(tx, 10_000)
+    assert told[0] == (1, 10_000)
+    assert told[-1] == (10_000, 10_000)
+    assert len(told) < 1000
+
+
+def test_one_long_step_tells_how_far_it_is(db: Connection, counting: Progress, told: Told, tmp_path: Path) -> None:
+    def work(tx: Tx) -> None:
+        db.backup(tmp_path / "copy.db", reaching(tx))
+
+    db.script("CREATE TABLE a (b); INSERT INTO a VALUES (zeroblob(2000000))")
+    telling(counting, work)(Tx(db._db, World({}), Origin(), lazy=False))  # pyright: ignore[reportPrivateUsage]
+    assert len(told) > 1
+    assert told[-1][0] == told[-1][1] > 400
+
+
+def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, told: Told) -> None:
+    with db.writing() as tx:
+        assert walk(tx, 3) == 3
+        expect(tx, 3)
+        assert reaching(tx) is None
+        db.call(tx, Origin(), lambda work, tx: work(tx), telling(counting, walk))
+        telling(counting, walk)(tx, 1)
+        db.call(tx, Origin(), lambda work, tx: work(tx), lambda tx: walk(tx, 2))
+    assert told == [(1, 1)]
+
+
+def test_a_bar_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
+    assert line("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 30 s left"
+    assert line("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000"
+    assert line("import", 5, 10, 0, 30) == "import  50% 5 of 10"
+    assert line("reindex", 0, 0, 0, 80).endswith("] 100% 0 of 0")
+    assert len(line("import", 250, 100_000_000, 10, 20)) == 19
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_draws_over_itself_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        bar = Bar("backup", stream)
+        for done in range(11):
+            bar(done, 10)
+        bar.close()
+        bar.close()
+    drawn = terminal.getvalue()
+    assert drawn.startswith("\rbackup [")
+    assert drawn.endswith("] 100% 10 of 10\n")
+    assert drawn.count("\r") < 11
+    assert pipe.getvalue() == ""
