@@ -53,12 +53,14 @@ def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int =
     pool = _pool(tx, number, [one.hit for one in first], most)
     windows = _windows(tx, pool.hits, weights)
     found = {hit.doc: hit for hit in hits}
-    beside = _beside(tx, number, pool, windows[:_REACH], found, query[0].vector if weights.meaning > 0 else None)
-    found |= {hit.doc: hit for hit in beside}
-    if weights.late > 0:
-        found |= _interacted(tx, query[0].tokens, [*pool.hits, *beside], pool.held)
+    held = _around(tx, number, windows[:_REACH], found)
+    pool.likeness.join({doc: item.vector for doc, item in held.items()})
     kinship = pool.likeness.coherence([(window.doc, window.around) for window in windows[:_REACH]])
     trust = min(1.0, max(0.0, (kinship - _STRANGERS) / (_KIN - _STRANGERS)))
+    beside = _beside(pool, held, query[0].vector if weights.meaning > 0 else None) if trust else []
+    found |= {hit.doc: hit for hit in beside}
+    if weights.late > 0:
+        found |= _interacted(tx, query[0].tokens, [*pool.hits, *beside], {**pool.held, **held})
     return Ranking(spread(fuse([*found.values()], weights), windows, weights.neighbours * trust), pool.likeness.leaders)
 
 
@@ -87,16 +89,16 @@ def _windows(tx: Tx, hits: Sequence[Hit], weights: Weights) -> list[Window]:
     return tx.all("kernel.rerank.windows", Window, ids=as_json([hit.doc for hit in hits]))
 
 
-def _beside(
-    tx: Tx, model: int, pool: _Pool, windows: Sequence[Window], known: Mapping[int, Hit], query: bytes | None
-) -> list[Hit]:  # fmt: skip
-    """The neighbours that the search has not found by itself, with how near they are to the query, if there is one."""
+def _around(tx: Tx, model: int, windows: Sequence[Window], known: Mapping[int, Hit]) -> dict[int, _Held]:
+    """What is held of the neighbours that the search has not found by itself."""
     docs = {doc for window in windows for doc in window.around if doc is not None and doc not in known}
-    more = _material(tx, model, sorted(docs)) if docs else {}
-    pool.held.update(more)
-    pool.likeness.join({doc: item.vector for doc, item in more.items()})
-    near = pool.likeness.similarities(query, [*more]) if query else [None] * len(more)
-    return [_hit(item, similarity) for item, similarity in zip(more.values(), near, strict=True)]
+    return _material(tx, model, sorted(docs)) if docs else {}
+
+
+def _beside(pool: _Pool, held: Mapping[int, _Held], query: bytes | None) -> list[Hit]:
+    """Neighbours as hits, with how near they are to the query, if there is one."""
+    near = pool.likeness.similarities(query, [*held]) if query else [None] * len(held)
+    return [_hit(item, similarity) for item, similarity in zip(held.values(), near, strict=True)]
 
 
 def _hit(item: _Held, similarity: float | None) -> Hit:
