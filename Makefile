@@ -36,10 +36,11 @@ CRASH_IMAGES ?= 500
 IO_ERRORS ?= all
 MISTAKES_EVERY ?= 1
 LATE_SECONDS ?= 1.5
+FAULTS := BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=20000 RACED_ENTRIES=200
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
 	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) \
-		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(VENV)/python -m pytest -m catalogue $(ARGS)
+		MISTAKES_EVERY=$(MISTAKES_EVERY) LATE_SECONDS=$(LATE_SECONDS) $(FAULTS) $(VENV)/python -m pytest -m catalogue $(ARGS)
 
 check: lint test ## format, lint, types, import rules, tests
 

@@ -12,6 +12,7 @@ from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
 from kernel.folders import private, settle
 from kernel.index import Memory
+from kernel.journal import examine
 from kernel.lanes import Store
 from kernel.metrics import Meters
 from kernel.migrate import migrate
@@ -20,7 +21,7 @@ from kernel.settings import read_settings
 from kernel.sketch import Sketcher, Sketches
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
-from kernel.watch import Watched, together
+from kernel.watch import Logged, Watched, together
 from kernel.world import Origin, World
 
 ACROSS = rights.ACROSS
@@ -97,7 +98,8 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     traces = _traces() if config.traces else None
     watches = [one.watch for one in (meters, traces) if one] + ([logs.watch] if config.log_calls else [])
     if watches:
-        dispatch = Watched(store, shown, rights.RIGHTS, together(watches))
+        watched = Logged if config.log_calls else Watched
+        dispatch = watched(store, shown, rights.RIGHTS, together(watches))
     else:
         dispatch = Dispatch(store, shown, rights.RIGHTS)
     return Kernel(config, store, dispatch, seal_key, schema, meters, traces)
@@ -126,7 +128,7 @@ def _started(config: Config, shared: World) -> tuple[Store, bytes, int]:
     store = Store(
         config.file, shared, guard,
         readers=config.readers, write_limit=config.write_queue, read_limit=config.read_queue,
-        durable=config.durable, group_limit=config.group,
+        durable=config.durable, group_limit=config.group, undo_hours=config.undo_hours,
     )  # fmt: skip
     store.start()
     return store, seal_key, schema
@@ -137,6 +139,7 @@ def prepare(config: Config, shared: World) -> tuple[bytes, int]:
     try:
         private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
+        examine(config.file)
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
     outcome = guard(_migrate, config, shared)

@@ -1,5 +1,6 @@
 """Fold the write-ahead log back into the file: most of it beside the writer, the rest between two of its groups."""
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -8,6 +9,7 @@ from kernel.store import Connection, Guard
 
 _PAGES = 2000
 _PAGES_HARD = 32000
+_log = logging.getLogger(__name__)
 
 
 class Keeper:
@@ -24,6 +26,7 @@ class Keeper:
         self._copying = False
         self._copied = False
         self._due = _PAGES
+        self._told = 0
         self._thread = threading.Thread(target=self._run, name="quipu-checkpoint", daemon=True)
 
     def start(self) -> None:
@@ -45,11 +48,21 @@ class Keeper:
             self._guard(db.checkpoint)
             # Where a reader holds on to an old page the log goes on growing, and is folded back a stretch later.
             self._due = db.wal_pages + _PAGES
+            self._tell(db.wal_pages)
         elif db.wal_pages > self._due:
             self._copying = True
             self._wanted.set()
         elif db.wal_pages <= _PAGES:
             self._due = _PAGES
+            self._told = 0
+
+    def _tell(self, pages: int) -> None:
+        """Warns of a log that does not start over, once and whenever it has doubled since."""
+        if pages > max(_PAGES_HARD, 2 * self._told):
+            self._told = pages
+            _log.warning(
+                "The write-ahead log has %d pages: a reader that does not end keeps it from starting over", pages
+            )
 
     def _run(self) -> None:
         db: Connection | Fault | None = None

@@ -7,7 +7,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
-from kernel import app, folders, keys, upkeep
+import msgspec
+
+from kernel import app, audit, folders, keys, undo, upkeep
 from kernel.bar import Bar
 from kernel.config import Config
 from kernel.dispatch import guard
@@ -30,6 +32,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return _KEYS[arguments.key](arguments, config)
     shared = app.shared_by(config)
     app.prepare(config, shared)
+    if arguments.command in _CALLS:
+        return _CALLS[arguments.command](arguments, config, shared)
     if arguments.command == "import":
         return bring(arguments, config, shared)
     if arguments.command == "check":
@@ -95,9 +99,46 @@ def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], 
     try:
         db.load_vectors()
         with db.writing(origin) as tx:
-            return work(tx)
+            before = db.changed
+            done = work(tx)
+            if db.changed > before:
+                audit.note(tx)
+            return done
     finally:
         db.close()
+
+
+def show_calls(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+    """Prints the newest calls that changed something, newest first; 1 if the chain of all of them is broken."""
+    db = Connection(config.file, shared, readonly=True)
+    try:
+        entries: list[audit.Entry] = _sure(db.read, Origin(), partial(audit.read, limit=arguments.limit))
+        wrong: int | None = _sure(db.read, Origin(), audit.broken)
+    finally:
+        db.close()
+    for entry in entries:
+        print(msgspec.json.encode(entry._asdict()).decode() if arguments.json else _call(entry))
+    if wrong is not None:
+        print(f"row {wrong} does not follow from the one before it", file=sys.stderr)
+    return 0 if wrong is None else 1
+
+
+def undo_call(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+    """Takes back what one call changed."""
+    print(_call(_sure(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
+    print("undone", file=sys.stderr)
+    return 0
+
+
+_CALLS = {"audit": show_calls, "undo": undo_call}
+
+
+def _call(entry: audit.Entry) -> str:
+    touched = ", ".join(f"{space} {key} {done}" for space, key, done in audit.targets(entry))
+    more = f", {entry.touched - audit.SHOWN} more" if entry.touched > audit.SHOWN else ""
+    kept = "  (can be undone)" if entry.undoable else ""
+    who = f"{entry.dialect}  {entry.tool}  {entry.actor}"
+    return f"{entry.id}  {entry.at}  {who}  {entry.outcome}  {touched}{more}{kept}"
 
 
 def make_key(arguments: argparse.Namespace, config: Config) -> int:

@@ -39,6 +39,7 @@ class OAuth(NamedTuple):
 class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how much may wait.
 
+    `undo_hours` is how long what a destructive call changed is kept for `quipu undo`; 0 keeps nothing.
     `idle_exit` are the seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
     key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
@@ -56,6 +57,7 @@ class Config(NamedTuple):
     group: int = 256
     durable: bool = True
     idle_exit: int = 0
+    undo_hours: int = 168
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     limits: Limits = Limits()
@@ -102,6 +104,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
         durable=durability == "full",
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
+        undo_hours=_number(values, "QUIPU_UNDO_HOURS", 168, 0, 87_600),
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         limits=_limits(values),

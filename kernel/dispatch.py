@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache, partial
@@ -11,22 +10,22 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kernel import audit
+from kernel.engine import as_fault
 from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
+from kernel.misread import argument_message, misread
 from kernel.progress import Progress, telling
 from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
-from kernel.store import as_fault
-from kernel.tools import Ask, Dialect, First, Misread, Reply, Tool, Turn
+from kernel.tools import Ask, Dialect, First, Reply, Tool, Turn
 from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
 _ROUNDS = 1000
 _NONE: Mapping[str, Any] = MappingProxyType({})
-_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 _origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
 
 
@@ -101,7 +100,7 @@ class Dispatch:
     def now(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
         """`call` for a short tool, which has nothing to wait for."""
         if caller.reach is not WHOLE:
-            _allow(bound, arguments, caller)
+            self._allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
@@ -140,7 +139,7 @@ class Dispatch:
             return self.now(bound, arguments, caller, turn)
         tool = bound.tool
         if caller.reach is not WHOLE:
-            _allow(bound, arguments, caller)
+            self._allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
@@ -168,13 +167,15 @@ class Dispatch:
             return self.store.begin_read(work, who, deliver)
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None
-        alone = tool.mode == "exclusive"
-        return self.store.begin_write(work, who, deliver, texts=texts, merge=merge, alone=alone)
+        return self.store.begin_write(
+            work, who, deliver, texts=texts, merge=merge,
+            alone=tool.mode == "exclusive", noted=True, undoable=bool(tool.hints.destructive),
+        )  # fmt: skip
 
     async def _stepwise(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None) -> Reply | Ask:
         tool = bound.tool
         if caller.reach is not WHOLE:
-            _allow(bound, arguments, caller)
+            self._allow(bound, arguments, caller)
         try:
             request = bound.decode(arguments)
         except _UNREADABLE as error:
@@ -242,21 +243,36 @@ class Dispatch:
             raise
 
     def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
-        tool, follow = bound.tool, bound.tool.follow
-        if follow is None:
+        tool = bound.tool
+        if tool.follow is None and not tool.audited:
             return _work(bound, request, turn)
 
         def read(tx: Any) -> Reply:
             result = tool.handler(tx, request)
             reply = bound.dialect.reply(tool, result)
-            self.store.write_later(lambda tx: follow(tx, request, result), who)
+            for work in _left_behind(tool, request, result):
+                self.store.write_later(work, who)
             return reply
 
         return read
 
+    def _allow(self, bound: Bound, arguments: Any, caller: Caller) -> None:
+        try:
+            _permit(bound, arguments, caller)
+        except Denied:
+            refusal = partial(audit.note, outcome="denied")
+            self.store.write_later(refusal, _origin(bound.dialect.name, bound.tool.name, caller.actor))
+            raise
 
-def _allow(bound: Bound, arguments: Any, caller: Caller) -> None:
-    """Raises Denied where the call is out of its caller's reach."""
+
+def _left_behind(tool: Tool, request: Any, result: Any) -> list[Work]:
+    left: list[Work] = [audit.note] if tool.audited else []
+    if (follow := tool.follow) is not None:
+        left.append(lambda tx: follow(tx, request, result))
+    return left
+
+
+def _permit(bound: Bound, arguments: Any, caller: Caller) -> None:
     reach = caller.reach
     if reach.dialects and bound.dialect.name not in reach.dialects:
         raise Denied(bound.tool.name, None)
@@ -268,30 +284,6 @@ def refused(bound: Bound, fault: Fault) -> Reply:
     """The dialect's reply to a call of this tool that failed."""
     fault.tool = bound.tool.name
     return bound.dialect.fail(fault)
-
-
-def argument_message(error: Exception) -> str:
-    """What is wrong with the arguments, in words that name the field."""
-    if isinstance(error, msgspec.ValidationError):
-        text = (
-            str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
-        )
-        return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
-    return "Invalid arguments: not valid JSON"
-
-
-def misread(tool: Tool, error: Exception) -> Misread:
-    """Which field of the arguments does not fit, and in what way."""
-    if not isinstance(error, msgspec.ValidationError):
-        return Misread(tool, "unreadable", "", argument_message(error))
-    text = str(error)
-    place = _PLACE.search(text)
-    path, said = (place[1], text[: place.start()]) if place else ("", text)
-    named = _FIELD.fullmatch(said)
-    if named is None:
-        return Misread(tool, "wrong", path, said)
-    field = f"{path}.{named[2]}" if path else named[2]
-    return Misread(tool, "missing" if named[1].startswith("missing") else "unknown", field, said)
 
 
 def _unfit(bound: Bound, error: Exception) -> Fault:

@@ -16,11 +16,12 @@ from kernel.clients import CLIENTS, Client, Entry, file_of
 from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.dispatch import guard
 from kernel.embed import Embedder, Embedding
+from kernel.engine import OLDEST_SQLITE, UNSOUND, sqlite_version
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.migrate import lacking
 from kernel.rights import MAIN
-from kernel.store import OLDEST_SQLITE, UNSOUND, Connection, Tx, sqlite_version
+from kernel.store import Connection, Tx
 from kernel.world import Origin, World
 
 _LEAST_BYTES = 64 << 20

@@ -7,8 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from kernel.engine import UNSOUND
 from kernel.errors import Fault
-from kernel.store import UNSOUND, Connection
+from kernel.store import Connection
 from kernel.world import World
 
 _MAGIC = b"SQLite format 3\0"

@@ -1,6 +1,6 @@
 """What happened to an id: append, read, and the text as it stood at a moment."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,6 +48,12 @@ def clear(tx: Tx, dialect: str) -> None:
     """Forgets every event of a dialect: of the spaces that are its name, or begin with it before a colon."""
     settle(tx)
     tx.run("kernel.history.clear", dialect=dialect)
+
+
+def told(left: tuple[Any, Any]) -> tuple[str, str, str] | None:
+    """The (space, key, operation) of something left for the end of a group, if it is an event; else None."""
+    flush, item = left
+    return (item[0], item[1], item[2]) if flush is _flush else None
 
 
 def _text(value: str | None) -> str | None:

@@ -4,7 +4,7 @@ import itertools
 import os
 import time
 from contextvars import ContextVar
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
@@ -14,7 +14,16 @@ calling: ContextVar[str] = ContextVar("calling", default="")
 
 def utc_now() -> str:
     """Now as ISO 8601 in UTC with milliseconds, for example `2026-11-21T10:00:00.000Z`."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _text(datetime.now(UTC))
+
+
+def earlier(moment: str, hours: int) -> str:
+    """The moment so many hours before another, both as `utc_now` has them."""
+    return _text(datetime.fromisoformat(moment) - timedelta(hours=hours))
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def new_id(prefix: str) -> str:

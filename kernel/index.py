@@ -24,8 +24,8 @@ from kernel.store import Tx, defer, model, origin, settle, world
 from kernel.terms import grams
 
 __all__ = [
-    "CANDIDATES", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "beside", "clear",
-    "coverage", "documents", "drop", "drop_scope", "find", "fuse", "has_model", "insert_vectors", "model_id",
+    "CANDIDATES", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "ascribe", "beside",
+    "clear", "coverage", "documents", "drop", "drop_scope", "find", "fuse", "has_model", "insert_vectors", "model_id",
     "places_of", "put", "rerank", "search", "sift",
 ]  # fmt: skip
 
@@ -52,6 +52,16 @@ def put(tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str 
     `words` are further words to find it by, such as its tags, which say nothing of what the text means.
     """
     defer(tx, _flush, _Put(space, key, scope, text, beside(text, words), *origin(tx), tx.now))
+
+
+def ascribe(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_at: str, updated_at: str) -> None:
+    """Says of whom (dialect, tool, actor) a document is, and of when: for what is put again as it once was."""
+    settle(tx)
+    dialect, tool, actor = whose
+    tx.run(
+        "kernel.index.ascribe", space=space, key=key, dialect=dialect, tool=tool, actor=actor,
+        created_at=created_at, updated_at=updated_at,
+    )  # fmt: skip
 
 
 def beside(text: str, words: str = "") -> str:

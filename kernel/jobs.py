@@ -25,7 +25,10 @@ class Merge(NamedTuple):
 class Job:
     """One call on its way through a lane; `cancel()` before it starts means it never does."""
 
-    __slots__ = ("alone", "answer", "cancelled", "deliver", "loop", "merge", "origin", "running", "texts", "work")
+    __slots__ = (
+        "alone", "answer", "cancelled", "deliver", "loop", "merge", "noted", "origin", "running", "texts", "undoable",
+        "work",
+    )  # fmt: skip
 
     def __init__(
         self, work: Work, who: Origin, deliver: Deliver, loop: asyncio.AbstractEventLoop | None = None
@@ -35,6 +38,8 @@ class Job:
         self.deliver = deliver
         self.loop = loop
         self.alone = False
+        self.noted = False
+        self.undoable = False
         self.texts: Sequence[str] = ()
         self.merge: Merge | None = None
         self.cancelled = False

@@ -3,18 +3,23 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernel import audit
+from kernel.changes import recorded
 from kernel.checkpoint import Keeper
 from kernel.embed import Embedding
 from kernel.errors import Fault
+from kernel.ids import earlier
 from kernel.jobs import Deliver, Job, Lane, Merge, Work, answer_all, fail_all, groups, interrupting, runs, wait
-from kernel.store import Connection, Guard, Tx
+from kernel.store import Connection, Guard, Tx, left
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
 _GROUPS = 15  # by powers of two, the last for more than the largest group there may be
+_UNDO_BYTES = 64 << 20
 
 
 def _unheard(_job: Job) -> None:
@@ -65,13 +70,14 @@ class Store:
     def __init__(
         self, file: Path, world: World, guard: Guard, *,
         readers: int = 2, write_limit: int = 1024, read_limit: int = 256,
-        durable: bool = True, group_limit: int = GROUP_LIMIT,
+        durable: bool = True, group_limit: int = GROUP_LIMIT, undo_hours: int = 0,
     ) -> None:  # fmt: skip
         self.file = file
         self.world = world
         self._guard = guard
         self._durable = durable
         self._group_limit = group_limit
+        self._undo_hours = undo_hours
         self._reader_count = readers
         self._writes = Lane(write_limit)
         self._reads = Lane(read_limit)
@@ -109,16 +115,20 @@ class Store:
 
     def begin_write(
         self, work: Work, who: Origin, deliver: Deliver, *,
-        texts: Sequence[str] = (), merge: Merge | None = None, alone: bool = False,
+        texts: Sequence[str] = (), merge: Merge | None = None,
+        alone: bool = False, noted: bool = False, undoable: bool = False,
     ) -> Job:  # fmt: skip
         """Queues `work` for the writer; after the commit `deliver` gets the job on this event loop, answered.
 
-        `texts` are embedded before the write lock is taken; an `alone` call gets a transaction of its own.
+        `texts` are embedded before the write lock is taken; an `alone` call gets a transaction of its own. What a
+        `noted` one changed stands in the audit, with the changes themselves if it is `undoable`.
         """
         job = Job(work, who, deliver, asyncio.get_running_loop())
         job.texts = texts
         job.merge = merge
         job.alone = alone
+        job.noted = noted
+        job.undoable = undoable
         self._writes.put(job)
         return job
 
@@ -251,8 +261,23 @@ class Store:
         for run in runs(group):
             if len(run) == 1 or not self._merged(db, tx, run):
                 for job in run:
-                    job.answer = db.call(tx, job.origin, self._guard, job.work)
+                    job.answer = self._alone(db, tx, job) if job.noted else self._call(db, tx, job)
         db.commit(tx)
+
+    def _call(self, db: Connection, tx: Tx, job: Job) -> Any:
+        return db.call(tx, job.origin, self._guard, job.work)
+
+    def _alone(self, db: Connection, tx: Tx, job: Job) -> Any:
+        """Runs one call and notes what it changed, if anything."""
+        before, changes = db.changed, b""
+        if job.undoable and self._undo_hours:
+            audit.expire(tx, earlier(tx.now, self._undo_hours))
+            answer, changes = recorded(db, partial(self._call, db, tx, job), _UNDO_BYTES)
+        else:
+            answer = self._call(db, tx, job)
+        if not isinstance(answer, Fault) and (db.changed > before or left(tx)):
+            audit.note(tx, changes=changes)
+        return answer
 
     def _embedded(self, group: Sequence[Job]) -> dict[str, Embedding]:
         """What the group will embed, computed before the lock; a failure is left for the call that needs it."""
@@ -272,4 +297,6 @@ class Store:
             return False
         for job, answer in zip(run, answers, strict=True):
             job.answer = answer
+        if run[0].noted:
+            audit.note(tx)
         return True

@@ -2,7 +2,6 @@
 
 import logging
 import sys
-import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from kernel.watch import Told
 
 _CALLS = logging.getLogger("quipu.calls")
-_clock = time.perf_counter
 
 
 class JsonLines(logging.Formatter):
@@ -55,16 +53,15 @@ def set_up(*, as_json: bool = False, calls: bool = False) -> None:
 
 def watch(bound: "Bound", caller: "Caller") -> "Told":
     """A `Watch` that logs each call: its id, its tool, who called, how it came out, how long it took."""
-    call, begun = call_id(), _clock()
+    call = call_id()
     calling.set(call)
     told: dict[str, Any] = {
         "call": call, "dialect": bound.dialect.name, "tool": bound.tool.name, "tenant": caller.tenant,
         "actor": caller.actor,
     }  # fmt: skip
 
-    def tell(outcome: str) -> None:
+    def tell(outcome: str, seconds: float) -> None:
         calling.set("")
-        took = round((_clock() - begun) * 1000, 3)
-        _CALLS.info("call", extra={"told": {**told, "outcome": outcome, "milliseconds": took}})
+        _CALLS.info("call", extra={"told": {**told, "outcome": outcome, "milliseconds": round(seconds * 1000, 3)}})
 
     return tell

@@ -15,7 +15,7 @@ from kernel.watch import Told
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _ESCAPED = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-_clock = time.perf_counter
+_QUICK = _SECONDS[0]
 
 Labels = Mapping[str, str]
 
@@ -29,22 +29,31 @@ class Sample(NamedTuple):
 
 
 class Meter:
-    """The calls of one tool: how each came out, and how many took how long. It belongs to the event loop's thread."""
+    """The calls of one tool: how many took how long, and what became of those that were not simply done.
 
-    __slots__ = ("labels", "outcomes", "seconds", "within")
+    It belongs to the event loop's thread, and each call pays for it: what can be worked out later is.
+    """
+
+    __slots__ = ("_other", "labels", "seconds", "within")
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
-        self.outcomes: dict[str, int] = {}
+        self._other: dict[str, int] = {}
         self.seconds = 0.0
         self.within = [0] * (len(_SECONDS) + 1)
 
-    def note(self, seconds: float, outcome: str) -> None:
+    def note(self, outcome: str, seconds: float) -> None:
         """Counts one call."""
-        self.within[bisect_left(_SECONDS, seconds)] += 1
+        self.within[0 if seconds <= _QUICK else bisect_left(_SECONDS, seconds)] += 1
         self.seconds += seconds
-        outcomes = self.outcomes
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if outcome != "ok":
+            self._other[outcome] = self._other.get(outcome, 0) + 1
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many calls came out how."""
+        done = sum(self.within) - sum(self._other.values())
+        return {**self._other, "ok": done} if done else self._other
 
 
 class Meters:
@@ -52,16 +61,11 @@ class Meters:
 
     def __init__(self) -> None:
         self._by_tool: dict[str, Meter] = {}
+        self._noting: dict[str, Told] = {}
 
     def watch(self, bound: Bound, _caller: Caller) -> Told:
         """A `Watch` that counts."""
-        meter = self._by_tool.get(bound.tool.name) or self._new(bound)
-        begun = _clock()
-
-        def told(outcome: str) -> None:
-            meter.note(_clock() - begun, outcome)
-
-        return told
+        return self._noting.get(bound.tool.name) or self._new(bound)
 
     def families(self) -> Iterator[str]:
         """The families of all calls so far."""
@@ -75,10 +79,11 @@ class Meters:
         yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", calls)
         yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
 
-    def _new(self, bound: Bound) -> Meter:
-        meter = Meter({"dialect": bound.dialect.name, "tool": bound.tool.name})
-        self._by_tool[bound.tool.name] = meter
-        return meter
+    def _new(self, bound: Bound) -> Told:
+        name = bound.tool.name
+        meter = self._by_tool[name] = Meter({"dialect": bound.dialect.name, "tool": name})
+        noting = self._noting[name] = meter.note
+        return noting
 
 
 def exposition(meters: Meters, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:

@@ -3,10 +3,11 @@
 import hashlib
 from pathlib import Path
 
+from kernel.engine import OLDEST_SQLITE, sqlite_version
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.sql import ROOT, migrations
-from kernel.store import OLDEST_SQLITE, Connection, sqlite_version
+from kernel.store import Connection
 
 APPLICATION_ID = 0x51554950
 _LEDGER = """

@@ -1,4 +1,4 @@
-"""SQLite connections, the transaction a handler sees, and the engine's errors put into our own words."""
+"""SQLite connections, and the transaction a handler sees."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -9,17 +9,14 @@ from typing import Any, TypeVar
 import apsw
 
 from kernel.embed import Embedding
-from kernel.errors import Code, Fault
+from kernel.engine import UNSOUND
+from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
 from kernel.world import Origin, World, vector_extension
 
 R = TypeVar("R")
 Row = Callable[..., R]
-OLDEST_SQLITE = 3051003
 BUSY_MILLISECONDS = 5000
-UNSOUND = (apsw.CorruptError, apsw.NotADBError)  # what the engine says of a file that is no sound database
-_CACHE_KIB = 16384
-_MAPPED_BYTES = 1 << 28
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -28,11 +25,13 @@ class Tx:
     """One moment of the store: rows by named statement, the time, new ids and embeddings."""
 
     __slots__ = (
-        "_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_shrink", "_vectors", "_waits", "_world"
+        "_before", "_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_shrink", "_vectors",
+        "_waits", "_world",
     )  # fmt: skip
 
     def __init__(self, db: apsw.Connection, world: World, origin: Origin, *, lazy: bool) -> None:
         self._now = ""
+        self._before = 0
         self._shrink = False
         self._db = db
         self._world = world
@@ -142,6 +141,11 @@ def defer(tx: Tx, flush: Flush, item: Any) -> None:
     tx._later.append((flush, item))  # pyright: ignore[reportPrivateUsage]
 
 
+def left(tx: Tx) -> list[tuple[Flush, Any]]:
+    """What the call that was run last has deferred, be it settled or not."""
+    return [*(tx._flushed or ()), *tx._later][tx._before :]  # pyright: ignore[reportPrivateUsage]
+
+
 def settle(tx: Tx) -> None:
     """Runs what was deferred, so that a statement in the same transaction sees it."""
     pending = tx._later  # pyright: ignore[reportPrivateUsage]
@@ -168,11 +172,12 @@ class Connection:
         self._db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self._db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         for name, value in (
-            ("cache_size", -_CACHE_KIB),
+            ("cache_size", -16384),  # KiB
             ("temp_store", "memory"),
             ("query_only", int(readonly)),
-            ("mmap_size", _MAPPED_BYTES if readonly else 0),
+            ("mmap_size", 1 << 28 if readonly else 0),
             ("synchronous", "FULL" if durable else "NORMAL"),
+            ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
         ):
             self._db.pragma(name, value)
         if not readonly:
@@ -182,6 +187,11 @@ class Connection:
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
+
+    @property
+    def changed(self) -> int:
+        """How many rows this connection has changed in its life."""
+        return self._db.total_changes()
 
     @property
     def wal_pages(self) -> int:
@@ -248,7 +258,7 @@ class Connection:
     def call(self, tx: Tx, who: Origin, guard: Guard, work: Callable[[Tx], Any]) -> Any:
         """One call of a group under its own savepoint: a Fault leaves nothing of it behind."""
         tx._origin = who  # pyright: ignore[reportPrivateUsage]
-        kept = len(tx._later)  # pyright: ignore[reportPrivateUsage]
+        tx._before = kept = len(tx._later)  # pyright: ignore[reportPrivateUsage]
         tx._flushed = tx._waits = None  # pyright: ignore[reportPrivateUsage]
         self._db.execute("SAVEPOINT call")
         answer = guard(work, tx)
@@ -308,23 +318,3 @@ class Connection:
     def close(self) -> None:
         """Closes the connection; safe to call twice."""
         self._db.close()
-
-
-_BAD_DISK = (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, *UNSOUND)
-_FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
-    ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
-    ((apsw.InterruptError,), "busy", "The call was cancelled."),
-    ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
-    (_BAD_DISK, "storage", "Cannot write to storage."),
-    ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
-)
-
-
-def as_fault(error: BaseException) -> Fault | None:
-    """The engine's error as a Fault, or None if it is not one of the engine's that a caller should hear of."""
-    return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
-
-
-def sqlite_version() -> int:
-    """The version number of the SQLite we carry, for example 3054001."""
-    return apsw.SQLITE_VERSION_NUMBER

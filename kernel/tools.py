@@ -49,6 +49,7 @@ class Tool(NamedTuple):
     with the answer, nobody waits for it, and where the queue is full it is not done.
     `long` work goes through `progress.steps`, so that an MCP client that asks to can hear how far it is.
     `ahead(settings, request)` gives None, or slow work for a reader to do first; that returns the request to run.
+    What writes stands in the audit anyway; a read that does too is `audited`.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Tool(NamedTuple):
     ahead: Callable[[Mapping[str, Any], Any], Callable[[Any], Any] | None] | None = None
     follow: Callable[[Any, Any, Any], None] | None = None
     first: First | None = None
+    audited: bool = False
 
 
 class Misread(NamedTuple):
@@ -200,8 +202,9 @@ class Dialect(NamedTuple):
 
     `reply(tool, result)` and `fail(fault)` give the `Reply`; `complete(tx, ref, argument, value, others)` gives
     completions; `sources(tx)` gives everything of the dialect that the index must hold; `misread(found)` puts arguments
-    that do not fit into the dialect's words, where the kernel's own do not do; `choices` names parameters whose values
-    a setting lists, so that the schemas say what is configured.
+    that do not fit into the dialect's words, where the kernel's own do not do; `undone(tx, restored)` puts back what
+    lies outside the database, for (space, key, text) of what is there again, and raises a Fault if it cannot;
+    `choices` names parameters whose values a setting lists, so that the schemas say what is configured.
     """
 
     name: str
@@ -216,6 +219,7 @@ class Dialect(NamedTuple):
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     misread: Callable[[Misread], Fault] | None = None
+    undone: Callable[[Any, Sequence[tuple[str, str, str]]], None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
 
 

@@ -54,7 +54,7 @@ class Traces:
             "gen_ai.tool.name": bound.tool.name, "quipu.dialect": bound.dialect.name, "quipu.tenant": caller.tenant,
         }  # fmt: skip
 
-        def told(outcome: str) -> None:
+        def told(outcome: str, _seconds: float) -> None:
             name = f"tools/call {bound.tool.name}"
             span = self._tracer.start_span(name, parent, self._kind, about, start_time=begun)
             if outcome not in ("ok", "asked"):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel import index
+from kernel import audit, index
 from kernel.embed import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.evidence import as_json
@@ -52,7 +52,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
             raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
         found = _full_text(db)
         with db.writing() as tx:
-            found += _vectors(tx) + _documents(tx, dialects, repair=repair)
+            found += _vectors(tx) + _audit(tx) + agree(tx, dialects, repair=repair)
             if repair:
                 tx.run("kernel.upkeep.rebuild_full_text")
                 settle(tx)
@@ -162,7 +162,12 @@ def _vectors(tx: Tx) -> list[Finding]:
     return found
 
 
-def _documents(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
+def _audit(tx: Tx) -> list[Finding]:
+    return [Finding("audit", int(audit.broken(tx) is not None), "rows that do not follow from the one before")]
+
+
+def agree(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
+    """Where the index differs from the memories of these dialects, before it is made to agree with `repair`."""
     found: list[Finding] = []
     for dialect in dialects:
         if dialect.sources is not None:

@@ -1,6 +1,7 @@
 """Tells those who run the server of each call once it is answered: for counting, for the log, for traces."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,11 @@ from kernel.store import Tx
 from kernel.tools import Ask, Dialect, Reply, Turn
 from kernel.world import Origin
 
-# What a watch gives for a call that begins; it is told how the call came out: `ok`, or a word for why not.
-Told = Callable[[str], None]
+# What a watch gives for a call that begins; it is told how the call came out, `ok` or a word for why not, and the
+# seconds it took.
+Told = Callable[[str, float], None]
 Watch = Callable[[Bound, Caller], Told]
+_clock = time.perf_counter
 
 
 class Watched(Dispatch):
@@ -32,12 +35,13 @@ class Watched(Dispatch):
     def now(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
         """Runs a short tool, and tells."""
         told = self._watch(bound, caller)
+        begun = _clock()
         try:
-            reply = super().now(bound, arguments, caller, turn)
+            reply = Dispatch.now(self, bound, arguments, caller, turn)
         except Denied:
-            told("denied")
+            told("denied", _clock() - begun)
             raise
-        told(_outcome(reply))
+        told("asked" if isinstance(reply, Ask) else reply.fault or "ok", _clock() - begun)
         return reply
 
     def start(
@@ -47,30 +51,44 @@ class Watched(Dispatch):
         if bound.short:
             return self.now(bound, arguments, caller, turn)
         told = self._watch(bound, caller)
+        begun = _clock()
 
         def heard(reply: Reply | Ask) -> None:
-            told(_outcome(reply))
+            told(_outcome(reply), _clock() - begun)
             done(reply)
 
         try:
-            started = super().start(bound, arguments, caller, heard, turn)
+            started = Dispatch.start(self, bound, arguments, caller, heard, turn)
         except Denied:
-            told("denied")
+            told("denied", _clock() - begun)
             raise
         if not isinstance(started, Job):
-            told(_outcome(started))
-        calling.set("")
+            told(_outcome(started), _clock() - begun)
         return started
 
     async def _stepwise(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None) -> Reply | Ask:
         told = self._watch(bound, caller)
+        begun = _clock()
         try:
             reply = await super()._stepwise(bound, arguments, caller, turn)
         except (Denied, asyncio.CancelledError) as error:
-            told("denied" if isinstance(error, Denied) else "cancelled")
+            told("denied" if isinstance(error, Denied) else "cancelled", _clock() - begun)
             raise
-        told(_outcome(reply))
+        told(_outcome(reply), _clock() - begun)
         return reply
+
+
+class Logged(Watched):
+    """A Watched whose calls have ids: what fails unexpectedly in one, on whatever thread, is logged under its own."""
+
+    def start(
+        self, bound: Bound, arguments: Any, caller: Caller, done: Callable[[Any], None], turn: Turn | None = None
+    ) -> Reply | Ask | Job:
+        """Starts; the id is the job's from here on."""
+        try:
+            return super().start(bound, arguments, caller, done, turn)
+        finally:
+            calling.set("")
 
     def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Work:
         work = super()._work(bound, request, who, turn)
@@ -86,9 +104,9 @@ def together(watches: Sequence[Watch]) -> Watch:
     def watch(bound: Bound, caller: Caller) -> Told:
         all_told = [one(bound, caller) for one in watches]
 
-        def told(outcome: str) -> None:
+        def told(outcome: str, seconds: float) -> None:
             for one in all_told:
-                one(outcome)
+                one(outcome, seconds)
 
         return told
 

@@ -1,4 +1,5 @@
-"""Agents at work: readers, writers and both, over MCP of either era and plain JSON. See README.md for how to run it.
+"""Agents at work: readers, writers and both, over MCP of either era and plain JSON. See README.md for how to run it;
+`--tags reader`, `writer` or `mixed` keeps to one profile.
 
 A call that the server refused because it was busy is counted on a line of its own, and is no failure.
 """
@@ -8,7 +9,7 @@ import uuid
 from typing import Any, NamedTuple, cast
 
 import msgspec
-from locust import FastHttpUser, TaskSet, between, task
+from locust import FastHttpUser, TaskSet, between, tag, task
 
 from loadtests import corpus, wire
 
@@ -124,6 +125,7 @@ class Doing(TaskSet):
                 del self.agent.written[path]
 
 
+@tag("reader")
 class Reader(Doing):
     """Searches, reads, lists."""
 
@@ -145,6 +147,7 @@ class Reader(Doing):
             self.agent.check("list_memories counts what was written", found["total"] == len(self.agent.written))
 
 
+@tag("writer")
 class Writer(Doing):
     """Adds, replaces, drops."""
 
@@ -164,6 +167,7 @@ class Writer(Doing):
         self.drop()
 
 
+@tag("mixed")
 class Mixed(Doing):
     """An agent's turn: recall, read what matters in full, and sometimes remember something."""
 

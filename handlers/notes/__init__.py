@@ -7,7 +7,7 @@ from handlers.notes import follow
 from handlers.notes.memories import memory_forget, memory_list_types, memory_remember, remember_texts
 from handlers.notes.projects import SETTINGS
 from handlers.notes.recall import memory_recall
-from handlers.notes.upkeep import memory_lint, memory_sync
+from handlers.notes.upkeep import memory_lint, memory_sync, undone
 from kernel.errors import Fault
 from kernel.tools import Dialect, First, Hints, Reply, Tool, exclusive, read
 
@@ -38,4 +38,5 @@ DIALECT = Dialect(
     fail=fail,
     sources=follow.sources,
     settings=SETTINGS,
+    undone=undone,
 )

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
-from handlers.notes import follow, front, kinds, pages
+from handlers.notes import files, follow, front, kinds, pages
 from handlers.notes.pages import Said
-from handlers.notes.projects import Project, projects
+from handlers.notes.projects import Project, projects, space
+from handlers.notes.scan import TEMPORARY
 from handlers.notes.shapes import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
@@ -35,6 +36,21 @@ def memory_sync(tx: Tx, request: Sync) -> Synced:
     for project in projects(tx):  # one of several that cannot be looked at was passed over, which must not go untold
         follow.look(project)
     return Synced(True, "Index and embeddings updated successfully")
+
+
+def undone(tx: Tx, restored: Sequence[tuple[str, str, str]]) -> None:
+    """Writes the files that are memories again, given as (space, path, text)."""
+    known = {space(project.name): project for project in projects(tx)}
+    for where, path, text in restored:
+        project = known.get(where)
+        if project is None:
+            raise Fault("storage", f"The project of {path} is not configured.")
+        try:
+            stamp = files.create(project.root, path, text.encode(), tx.new_id(TEMPORARY))
+        except OSError as error:
+            raise follow.refused(error, path) from None
+        if stamp is None:
+            raise Fault("conflict", f"There is another file {path} by now.")
 
 
 def memory_lint(tx: Tx, request: Lint) -> Linted:

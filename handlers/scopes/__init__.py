@@ -51,7 +51,7 @@ TOOLS: tuple[Tool, ...] = (
     write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
     read(upkeep.memory_health, Hints("Health")),
     exclusive(upkeep.memory_init, Hints("Initialization", destructive=True), reads=upkeep.READS, long=True),
-    read(transfer.memory_export, Hints("Export")),
+    read(transfer.memory_export, Hints("Export"), audited=True),
     exclusive(transfer.memory_import, Hints("Import", destructive=True), long=True),
 )
 DIALECT = Dialect(

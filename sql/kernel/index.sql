@@ -60,6 +60,11 @@ CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true
 ON CONFLICT (doc) DO NOTHING;
 
+-- name: ascribe
+UPDATE doc
+SET dialect = :dialect, tool = :tool, actor = :actor, created_at = :created_at, updated_at = :updated_at
+WHERE space = :space AND key = :key;
+
 -- name: add_model
 INSERT INTO doc_model (identity, dimensions) VALUES (:identity, :dimensions)
 RETURNING id;

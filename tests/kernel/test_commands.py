@@ -123,13 +123,14 @@ def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Cap
         "not a database, whatever its name says, and long enough to be read as one\n" * 9
     )
     assert main(["check", "--data", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == "quipu: Cannot write to storage."
+    assert capsys.readouterr().err.splitlines()[-1].startswith("quipu: The database is damaged: ")
 
 
 def test_the_commands_of_the_parser_are_those_that_run() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
     assert set(actions[0].choices) == {
-        "serve", "stdio", "check", "backup", "reindex", "import", "tools", "key", "setup", "doctor", "health",
+        "serve", "stdio", "check", "backup", "reindex", "import", "audit", "undo", "tools", "key", "setup", "doctor",
+        "health",
     }  # fmt: skip
 
 

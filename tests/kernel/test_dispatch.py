@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from kernel.dispatch import Dispatch, argument_message, guard, misread
+from kernel.dispatch import Dispatch, guard
 from kernel.errors import Fault
 from kernel.lanes import Store
+from kernel.misread import argument_message, misread
 from kernel.store import origin
 from kernel.tools import Ask, Dialect, First, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
 from kernel.world import World

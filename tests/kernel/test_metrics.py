@@ -32,7 +32,7 @@ def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
 def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
     meter = Meter({})
     for seconds in (0.0001, 0.00011, 3.0, 11.0):
-        meter.note(seconds, "ok")
+        meter.note("ok", seconds)
     assert meter.within == [1, 1, *[0] * 12, 1, 0, 1]
     assert meter.seconds == 14.00021
     assert meter.outcomes == {"ok": 4}
@@ -40,8 +40,8 @@ def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
 
 def test_tools_that_were_never_called_have_no_lines() -> None:
     meters = Meters()
-    meters.watch(bound(0), ANYBODY)("ok")
-    meters.watch(bound(1), ANYBODY)("busy")
+    meters.watch(bound(0), ANYBODY)("ok", 0.1)
+    meters.watch(bound(1), ANYBODY)("busy", 0.1)
     found = samples(exposition(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {
         (("dialect", "first"), ("outcome", "ok"), ("tool", "echo")): 1,
@@ -68,6 +68,6 @@ def test_any_label_is_read_back(info: dict[str, Any]) -> None:
 
 def test_both_dialects_are_told_apart() -> None:
     meters = Meters()
-    meters.watch(Bound(SECOND, SECOND.tools[0], lambda arguments: arguments, Needs()), ANYBODY)("ok")
+    meters.watch(Bound(SECOND, SECOND.tools[0], lambda arguments: arguments, Needs()), ANYBODY)("ok", 0.1)
     found = samples(exposition(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}

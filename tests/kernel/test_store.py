@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kernel.dispatch import guard
 from kernel.embed import Embedding
+from kernel.engine import as_fault, sqlite_version
 from kernel.errors import Fault
-from kernel.store import Connection, Tx, as_fault, defer, origin, settle, sqlite_version, tokenize
+from kernel.store import Connection, Tx, defer, origin, settle, tokenize
 from kernel.world import Origin, World
 from tests.conftest import Clock
 from tests.kernel.things import STATEMENTS, THING_WORLD, add, later, names, things
@@ -317,12 +318,15 @@ def test_closing_twice_is_no_mistake(tmp_path: Path) -> None:
         (apsw.BusyError(), "busy"),
         (apsw.LockedError(), "busy"),
         (apsw.InterruptError(), "busy"),
+        (apsw.NoMemError(), "busy"),
+        (MemoryError(), "busy"),
         (apsw.FullError(), "storage"),
         (apsw.IOError(), "storage"),
         (apsw.ReadOnlyError(), "storage"),
         (apsw.CantOpenError(), "storage"),
         (apsw.CorruptError(), "storage"),
         (apsw.NotADBError(), "storage"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "damaged"), "storage"),
         (apsw.TooBigError(), "invalid"),
         (OverflowError(), "invalid"),
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogate"), "invalid"),

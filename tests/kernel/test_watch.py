@@ -15,7 +15,7 @@ from kernel.config import Config
 from kernel.dispatch import Bound, Dispatch
 from kernel.rights import ANYBODY, Caller, Denied, Right, reach
 from kernel.tools import Tool, write
-from kernel.watch import Told, Watched, together
+from kernel.watch import Logged, Told, Watched, together
 from tests.wire import fixture
 from tests.wire.fixture import FIRST, MARKS, RELEASED, STARTED, Words
 
@@ -30,7 +30,7 @@ def bug(tx: Any, request: Words) -> None:
 def watched(folder: Path, *watches: Callable[[Bound, Caller], Told], more: tuple[Tool, ...] = ()) -> Iterator[Watched]:
     dialect = FIRST._replace(tools=(*FIRST.tools, *more))
     with fixture.opened(folder, dialect) as dispatch:
-        yield Watched(dispatch.store, dispatch.dialects, {}, together(watches))
+        yield Logged(dispatch.store, dispatch.dialects, {}, together(watches))
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def told() -> Calls:
 @pytest.fixture
 def dispatch(tmp_path: Path, told: Calls) -> Iterator[Watched]:
     def watch(bound: Bound, _caller: Caller) -> Told:
-        return lambda outcome: told.append((bound.tool.name, outcome))
+        return lambda outcome, _seconds: told.append((bound.tool.name, outcome))
 
     yield from watched(tmp_path, watch)
 
@@ -96,7 +96,7 @@ def test_all_watches_are_told(tmp_path: Path) -> None:
     said: list[str] = []
 
     def named(name: str) -> Callable[[Bound, Caller], Told]:
-        return lambda _bound, _caller: lambda outcome: said.append(f"{name} {outcome}")
+        return lambda _bound, _caller: lambda outcome, _seconds: said.append(f"{name} {outcome}")
 
     for dispatch in watched(tmp_path, named("one"), named("two")):
         call(dispatch, "echo", text="a")

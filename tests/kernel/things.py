@@ -6,12 +6,18 @@ from typing import Any
 
 import msgspec
 
+from kernel import sql
 from kernel.dispatch import guard
 from kernel.lanes import Store
 from kernel.store import Connection, Tx, defer, settle
 from kernel.world import World
 
+_AUDIT = (
+    (sql.ROOT / "schema" / "0007_audit.sql").read_text(encoding="utf-8").replace(" undo_by", " IF NOT EXISTS undo_by")
+)
+_AUDIT = _AUDIT.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")
 STATEMENTS = {
+    **{name: found.text for name, found in sql.load().items() if name.startswith("kernel.audit.")},
     "thing.add": "INSERT INTO thing (name) VALUES (:name)",
     "thing.add_many": "INSERT INTO thing (name) SELECT value FROM json_each(:names)",
     "thing.rename": "UPDATE thing SET name = :name",
@@ -30,6 +36,7 @@ def things(file: Path, world: World = THING_WORLD) -> Connection:
     db = Connection(file, world, readonly=False)
     db.pragma("journal_mode", "wal")
     db.script("CREATE TABLE IF NOT EXISTS thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
+    db.script(_AUDIT)
     return db
 
 

@@ -12,7 +12,7 @@ from kernel import app, sql
 from kernel.tools import Tool
 from tests.sql.code import ROOT, STATEMENTS, asked, modules, reached, used
 
-KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration")
+KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit|undo")
 ENGINE_TABLES = {"json_each", "json_tree", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in dialect.tools]

@@ -1,0 +1,34 @@
+"""What is wrong with arguments, in words that name the field."""
+
+import re
+
+import msgspec
+
+from kernel.tools import Misread, Tool
+
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+
+
+def argument_message(error: Exception) -> str:
+    """What is wrong with the arguments, in words that name the field."""
+    if isinstance(error, msgspec.ValidationError):
+        text = (
+            str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
+        )
+        return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
+    return "Invalid arguments: not valid JSON"
+
+
+def misread(tool: Tool, error: Exception) -> Misread:
+    """Which field of the arguments does not fit, and in what way."""
+    if not isinstance(error, msgspec.ValidationError):
+        return Misread(tool, "unreadable", "", argument_message(error))
+    text = str(error)
+    place = _PLACE.search(text)
+    path, said = (place[1], text[: place.start()]) if place else ("", text)
+    named = _FIELD.fullmatch(said)
+    if named is None:
+        return Misread(tool, "wrong", path, said)
+    field = f"{path}.{named[2]}" if path else named[2]
+    return Misread(tool, "missing" if named[1].startswith("missing") else "unknown", field, said)

@@ -1,0 +1,39 @@
+-- name: last
+SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1;
+
+-- name: append
+INSERT INTO audit (id, at, dialect, tool, actor, outcome, touched, targets, hash)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+    value ->> 5, value ->> 6, value ->> 7, value ->> 8
+FROM json_each(:rows);
+
+-- name: read
+-- The newest rows below a number, newest first.
+SELECT
+    a.id, a.at, a.dialect, a.tool, a.actor, a.outcome, a.touched, a.targets, a.hash,
+    EXISTS (SELECT 1 FROM undo AS u WHERE u.audit = a.id) AS undoable
+FROM audit AS a
+WHERE a.id < :below
+ORDER BY a.id DESC
+LIMIT :limit;
+
+-- name: after
+-- The rows after a number, oldest first.
+SELECT id, at, dialect, tool, actor, outcome, touched, targets, hash, false AS undoable
+FROM audit
+WHERE id > :id
+ORDER BY id
+LIMIT :limit;
+
+-- name: keep
+INSERT INTO undo (audit, at, targets, changes) VALUES (:audit, :at, :targets, :changes);
+
+-- name: kept
+SELECT targets, changes FROM undo WHERE audit = :audit;
+
+-- name: forget
+DELETE FROM undo WHERE audit = :audit;
+
+-- name: expire
+DELETE FROM undo WHERE at < :before;
