@@ -6,19 +6,20 @@ from typing import Any, NamedTuple
 
 from handlers import brain, common, notes, paths, rights, scopes, sessions
 from kernel import logs, sql
+from kernel.coarse import Sketches
 from kernel.config import Config
 from kernel.dispatch import Dispatch, guard
 from kernel.embed import FILES, Embedder
 from kernel.errors import Fault
 from kernel.folders import private, settle
-from kernel.index import Memory
+from kernel.index import COMMON, Memory
 from kernel.journal import examine
 from kernel.lanes import Store
 from kernel.metrics import Meters
 from kernel.migrate import migrate
 from kernel.schema import configured
 from kernel.settings import read_settings
-from kernel.sketch import Sketcher, Sketches
+from kernel.sketch import Sketcher
 from kernel.store import Connection, Tx
 from kernel.tools import Dialect
 from kernel.watch import Logged, Watched, together
@@ -65,7 +66,10 @@ def world(model: Path | None) -> World:
 
 
 def _remembering(embedder: Embedder | None) -> Memory:
-    return Memory(Sketches(lambda: Sketcher(embedder.dimensions if embedder else 8)))
+    def sketcher() -> Sketcher:
+        return Sketcher(embedder.dimensions, embedder.embed([COMMON])[0].vector) if embedder else Sketcher(8)
+
+    return Memory(Sketches(sketcher))
 
 
 def shared_by(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> World:

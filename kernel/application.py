@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from kernel import app, metrics, upkeep
 from kernel.app import Kernel
 from kernel.auth import Auth, Challenge, Tokens
+from kernel.compact import tidy
 from kernel.config import VERSION, Config, OAuth, on_loopback
 from kernel.direct import Direct
 from kernel.dispatch import guard
@@ -17,6 +18,7 @@ from kernel.doors import Doors
 from kernel.errors import Fault
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import Endpoint
+from kernel.meaning import learn
 from kernel.rest import Guarded, Ready, Tools, measured, routes
 from kernel.rights import WHOLE, Reach
 from kernel.rpc import Service, profiles
@@ -28,6 +30,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+_TIDY_SECONDS = 60.0
 
 
 class Application:
@@ -80,7 +83,13 @@ class Application:
 
 def opened(config: Config) -> Application | Fault:
     """An application over the configured data, or why there is none."""
-    return guard(lambda: Application(app.open_kernel(config)))
+    return guard(lambda: Application(warmed_soon(app.open_kernel(config))))
+
+
+def warmed_soon(kernel: Kernel) -> Kernel:
+    """A kernel whose calls need not wait for the sketches, since `warm` is about to read them."""
+    kernel.store.world.memory.warming = True
+    return kernel
 
 
 def limits_of(config: Config) -> Limits:
@@ -120,7 +129,7 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> Tokens:
 
 def tenant(kernel: Kernel, name: str) -> Opened:
     """Another tenant, open; its index is completed beside the first calls."""
-    own = app.open_tenant(kernel, name)
+    own = warmed_soon(app.open_tenant(kernel, name))
     stopping = threading.Event()
     warming = threading.Thread(target=warm, args=(own, stopping), name="quipu-warm", daemon=True)
     warming.start()
@@ -141,8 +150,14 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
 
 
 def warm(kernel: Kernel, stopping: threading.Event) -> None:
-    """Reads the model and completes the index, beside the first calls."""
-    embedder = kernel.store.world.embedder
-    if embedder is not None:
-        guard(embedder.load)
-        guard(upkeep.embed_missing, kernel.store, stopping.is_set)
+    """Reads the model and the sketches and completes the index beside the first calls, then keeps it tidy."""
+    store, embedder = kernel.store, kernel.store.world.embedder
+    if embedder is None:
+        return
+    guard(embedder.load)
+    guard(store.read_sync, learn)
+    store.world.memory.warming = False
+    guard(upkeep.embed_missing, store, stopping.is_set)
+    while not stopping.is_set():
+        guard(tidy, store, stopping.is_set)
+        stopping.wait(_TIDY_SECONDS)

@@ -16,13 +16,14 @@ class Bar:
         self._what = what
         self._stream = stream
         self._shown = stream.isatty()
-        self._begun = time.monotonic()
+        self._begun = 0.0
         self._next = 0.0
         self._drawn = ""
 
     def __call__(self, done: int, total: int) -> None:
         """Shows so many steps of so many."""
         now = time.monotonic()
+        self._begun = self._begun or now
         if self._shown and (now >= self._next or done == total):
             self._next = now + _INTERVAL
             self._draw(line(self._what, done, total, now - self._begun, shutil.get_terminal_size().columns))
@@ -44,7 +45,7 @@ def line(what: str, done: int, total: int, seconds: float, columns: int) -> str:
     """One line of less than `columns`: a bar, how much of it is done, and how long the rest takes at this pace."""
     share = min(1.0, done / total) if total else 1.0
     left = seconds / share - seconds if share else 0.0
-    rest = f" {left:.0f} s left" if left > _WORTH_SAYING else ""
+    rest = f" {left:.0f} s left" if seconds > 1 and left > _WORTH_SAYING else ""
     told = f" {share:4.0%} {done:,} of {total:,}{rest}"
     width = min(40, columns - len(what) - len(told) - 4)
     if width < _NARROW:

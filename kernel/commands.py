@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from kernel import app, audit, folders, keys, undo, upkeep
 from kernel.bar import Bar
+from kernel.compact import Freed, compact
 from kernel.config import Config
 from kernel.dispatch import guard
 from kernel.errors import Fault
@@ -94,6 +96,27 @@ def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
     return 0
 
 
+def smaller(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+    """Gives room back, saying what is done, and prints the size of the file before and after."""
+    before = _moment(arguments.forget) if arguments.forget else None
+    freed: Freed = _sure(partial(compact, config.file, shared, _say, forget=before))
+    print(f"{freed.before} bytes before, {freed.after} after")
+    return 0
+
+
+def _moment(given: str) -> str:
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        raise Fault("invalid", "--forget takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _say(part: str) -> None:
+    print(part, file=sys.stderr, flush=True)
+
+
 def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], Imported]) -> Imported:
     db = Connection(config.file, shared, readonly=False)
     try:
@@ -130,7 +153,7 @@ def undo_call(arguments: argparse.Namespace, config: Config, shared: World) -> i
     return 0
 
 
-_CALLS = {"audit": show_calls, "undo": undo_call}
+_CALLS = {"audit": show_calls, "undo": undo_call, "compact": smaller}
 
 
 def _call(entry: audit.Entry) -> str:

@@ -4,34 +4,34 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from kernel import blocks
 from kernel.evidence import (
+    COMMON,
     Hit,
     Memory,
-    Ranked,
+    Places,
     as_json,
-    by_meaning,
-    by_words,
-    by_words_each,
-    coverage,
     embedded,
     has_model,
-    hit_of,
+    kind,
     model_id,
+    placed,
 )
 from kernel.fusion import Parts, Scored, Weights, fuse
+from kernel.meaning import by_meaning, hit_of
 from kernel.rerank import POOL, Ranking, rerank
-from kernel.store import Tx, defer, model, origin, settle, world
+from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
+from kernel.wording import Ranked, by_words, coverage, every_by_words
 
 __all__ = [
-    "CANDIDATES", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "ascribe", "beside",
-    "clear", "coverage", "documents", "drop", "drop_scope", "find", "fuse", "has_model", "insert_vectors", "model_id",
-    "places_of", "put", "rerank", "search", "sift",
+    "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "ascribe",
+    "beside", "clear", "coverage", "delete_vectors", "documents", "drop", "drop_scope", "find", "fuse", "has_model",
+    "insert_vectors", "model_id", "places_of", "put", "rerank", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100
 _WIDER = 8
-_EVERY = 2**31 - 1
 
 
 class _Put(NamedTuple):
@@ -124,11 +124,10 @@ def _flush(tx: Tx, items: list[Any]) -> None:
 
 def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], _Born]:
     if stale:
-        world(tx).memory.change(tx)
-        ids = as_json([row.id for row in stale])
-        tx.run("kernel.index.unindex", ids=ids)
-        tx.run("kernel.index.delete_vectors", ids=ids)
-        tx.run("kernel.index.delete_docs", ids=ids)
+        ids = [row.id for row in stale]
+        tx.run("kernel.index.unindex", ids=as_json(ids))
+        delete_vectors(tx, ids)
+        tx.run("kernel.index.delete_docs", ids=as_json(ids))
     return {(row.space, row.key): _Born(row.id, row.created_at) for row in stale}
 
 
@@ -161,20 +160,30 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
     for (doc, _), item in zip(docs, vectors, strict=True):
         rows.append((doc, item.scale, end + 1, len(item.tokens)))
         end += len(item.tokens)
-    return tx.run(
+    number = model_id(tx) or _add_model(tx)
+    stored = tx.run(
         "kernel.index.insert_vectors",
         rows=as_json(rows),
-        model=model_id(tx) or _add_model(tx),
+        model=number,
         vectors=b"".join([item.vector for item in vectors]),
         vector_size=len(vectors[0].vector),
         sketches=b"".join(sketches),
         sketch_size=len(sketches[0]),
         tokens=b"".join([item.tokens for item in vectors]),
     )
+    blocks.keep(tx, number, 1 + stored // blocks.SIZE)
+    return stored
+
+
+def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
+    """Deletes the vectors of documents, and notes it for those who have read them."""
+    world(tx).memory.change(tx)
+    tx.run("kernel.index.note_gone", ids=as_json(docs))
+    tx.run("kernel.index.delete_vectors", ids=as_json(docs))
 
 
 def _add_model(tx: Tx) -> int:
-    known = model(tx)
+    known = kind(tx)
     return tx.one("kernel.index.add_model", int, identity=known[0], dimensions=known[1]) or 0 if known else 0
 
 
@@ -191,18 +200,20 @@ def search(
     tx: Tx, text: str, *,
     within: Sequence[tuple[str, str | None]] | None = None,
     limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False, each: bool = False,
+    comparable: bool = False,
 ) -> list[Hit]:  # fmt: skip
     """Evidence for the documents nearest to `text`: up to `limit` by words and up to `limit` by meaning, in one union.
 
     `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
     `every`, all that words find is there, the similarity of those after the first `limit` left out; with `each`, the
-    `limit` best by words of each pair are.
+    `limit` best by words of each pair are. Ranks are `comparable` between searches, or by what is rare in few places.
     """
     settle(tx)
-    places = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
-    if places == [] or not text.strip():
+    ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
+    if ids == [] or not text.strip():
         return []
-    ranks = dict(_lexical(tx, text, places, _EVERY if every else limit, each)) if lexical else {}
+    places = None if ids is None else placed(tx, ids)
+    ranks = dict(_lexical(tx, text, places, limit, every=every, each=each, comparable=comparable)) if lexical else {}
     found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
@@ -212,8 +223,14 @@ def search(
     ]
 
 
-def _lexical(tx: Tx, text: str, places: Sequence[int] | None, limit: int, each: bool) -> list[Ranked]:
-    return by_words_each(tx, text, places, limit) if each and places else by_words(tx, text, places, limit)
+def _lexical(
+    tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, each: bool, comparable: bool
+) -> list[Ranked]:  # fmt: skip
+    if every:
+        return every_by_words(tx, text, places)
+    if not each or places is None:
+        return by_words(tx, text, places, limit, comparable=comparable)
+    return [row for place in places.ids for row in by_words(tx, text, placed(tx, [place]), limit)]
 
 
 def sift(

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from kernel.store import Tx, waiting
+from kernel.store import Tx, settle, waiting
 
 T = TypeVar("T")
 Tell = Callable[[int, int], None]
 _INTERVAL = 0.1
+_BATCH = 500
 
 
 class Progress:
@@ -50,15 +51,19 @@ def expect(tx: Tx, count: int) -> None:
 
 
 def steps(tx: Tx, items: Sequence[T]) -> Iterator[T]:
-    """The items, each of which is a step that is done when the next is asked for."""
+    """The items, each of which is a step that is done when the next is asked for.
+
+    What they defer is done batch by batch: it takes little memory, and the last step is not the longest.
+    """
     progress: Progress | None = waiting(tx)
-    if progress is None:
-        yield from items
-        return
-    progress.begin(len(items))
-    for item in items:
+    if progress is not None:
+        progress.begin(len(items))
+    for number, item in enumerate(items, 1):
         yield item
-        progress.step()
+        if number % _BATCH == 0 or number == len(items) > _BATCH:
+            settle(tx)
+        if progress is not None:
+            progress.step()
 
 
 def reaching(tx: Tx) -> Tell | None:

@@ -163,7 +163,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     from kernel import app, application
     from kernel.mcp_stdio import serve
 
-    kernel = app.open_kernel(config._replace(dialects=names or config.dialects))
+    kernel = application.warmed_soon(app.open_kernel(config._replace(dialects=names or config.dialects)))
     stopping = threading.Event()
     threading.Thread(target=application.warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
     try:

@@ -12,6 +12,7 @@ from kernel.embed import Embedding
 from kernel.engine import UNSOUND
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
+from kernel.tally import tally
 from kernel.world import Origin, World, vector_extension
 
 R = TypeVar("R")
@@ -124,10 +125,8 @@ def waiting(tx: Tx, who: Any = None) -> Any:
 def model(tx: Tx) -> tuple[str, int] | None:
     """Identity and dimensions of the configured embedding model; None without one, or where it cannot be read."""
     embedder = tx._world.embedder  # pyright: ignore[reportPrivateUsage]
-    try:
+    with suppress(OSError, ValueError):
         return embedder and (embedder.identity, embedder.dimensions)
-    except (OSError, ValueError):
-        return None
 
 
 def tokenize(tx: Tx, text: str) -> Any:
@@ -175,11 +174,12 @@ class Connection:
             ("cache_size", -16384),  # KiB
             ("temp_store", "memory"),
             ("query_only", int(readonly)),
-            ("mmap_size", 1 << 28 if readonly else 0),
+            ("mmap_size", (1 << 31) - (1 << 16) if readonly else 0),  # the most that the engine maps
             ("synchronous", "FULL" if durable else "NORMAL"),
             ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
         ):
             self._db.pragma(name, value)
+        self._db.register_fts5_function("tally", tally)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = False

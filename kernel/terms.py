@@ -13,6 +13,7 @@ STOP_WORDS = frozenset(
     would you your""".split()
 )
 ENOUGH = 300
+VISITS = 600
 SMALL = 2000
 MOST = 256
 _COMMON_SHARE = 0.25
@@ -75,43 +76,85 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
     return kept or list(words.values())
 
 
-def match(
-    terms: Sequence[Term], frequency: Mapping[str, int], total: int, places: Sequence[int] | None, *, bound: bool = True
-) -> str:
-    """An FTS5 expression that ranks by every useful word but visits only rows with a rare one; "" finds nothing.
+class Sought(NamedTuple):
+    """An FTS5 expression whose phrases after the first `skip` are those that rank, in their order.
+
+    At most `most` of its rows are worth a look, the newest; `until` is how many rows found before make it needless.
+    """
+
+    expression: str
+    skip: int
+    most: int
+    until: int
+
+
+class Share(NamedTuple):
+    """The places that a search keeps to, by words in the index, and the part of all rows they hold.
+
+    Without `places` it is for the statement around the expression to keep to them, if to any.
+    """
+
+    places: Sequence[int] = ()
+    part: float = 1.0
+
+
+def present(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
+    """The terms the index holds, rarest first, and no more of them than a query can bear."""
+    held = [term for term in terms if term.prefix or frequency.get(term.stem)]
+    held.sort(key=lambda term: frequency.get(term.stem, 0))
+    return held[:MOST]
+
+
+def everywhere(terms: Sequence[Term], places: Sequence[int]) -> Sought:
+    """What visits every row of small places with any of the words."""
+    return Sought(_both(_places(places), _words(terms)), len(places), 2 * SMALL, 1)
+
+
+def rows_to_visit(
+    terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: Share, limit: int
+) -> list[Sought]:  # fmt: skip
+    """What visits the rows that can win, one after the other until enough are found; `terms` are those `present`.
+
+    Every row with a rare word is visited. Where even the rarest word is common, rows are that hold the rarest words
+    together, as many words as leave enough rows by chance. Words in more than a quarter of `total` rows do not count.
+    """
+    useful = [term for term in terms if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or list(terms)
+    rare = _rare(useful, {stem: rows * share.part for stem, rows in frequency.items()})
+    most = max(VISITS, limit)
+    sought: list[Sought] = []
+    if sum(frequency.get(term.stem, 0) for term in rare) * share.part <= VISITS:
+        picked = "" if len(rare) == len(useful) else _words(rare)
+        sought.append(_sought(share, picked, len(rare) if picked else 0, useful, most, 1))
+    else:
+        depths = range(_depth(useful, frequency, total, share.part, limit), 0, -1)
+        sought += [_sought(share, _words(useful[:many], " AND "), many, useful, most, limit) for many in depths]
+    # The rare words may have gone since they were counted, or stand in other places only.
+    return [*sought, _sought(share, "", 0, terms, most, 1)] if terms else []
+
+
+def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, places: Sequence[int] | None) -> str:
+    """An FTS5 expression for all rows with a rare word, ranked by every useful word; "" finds nothing.
 
     `frequency` is the number of documents that hold a stem, over all places; a term without one is absent from the
-    index. In places with few documents, whose frequencies may be quite other ones, every row with a word is visited.
-    A rare word that picks the rows stands in the expression twice, and so weighs twice. Without `bound` it is for the
-    statement around it to keep to the places.
+    index. In places with few documents, whose frequencies may be quite other ones, it is for every row with a word.
     """
-    present = _present(terms, frequency)
-    if not present:
+    held = present(terms, frequency)
+    if not held:
         return ""
-    inside = places if bound else None
-    small = _small(places or (), frequency)
-    if small and len(small) == len(places or ()):
-        return _inside(_words(present), inside)
-    useful = [term for term in present if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or present
+    if places is not None and sum(frequency.get(place_word(place), 0) for place in places) <= SMALL:
+        return _both(_places(places), _words(held))
+    useful = [term for term in held if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or held
     rare = _rare(useful, frequency)
-    if len(rare) == len(useful):
-        picked, ranking = _words(useful), useful
-    else:
-        # Where even the rarest word is common, a row must hold another one too.
-        crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
-        ranking = useful[len(rare) :] if crowded else useful
-        picked = _both(_either(_words(rare), _places(small)), _words(ranking))
-    # Most of what a query costs is to count the rows of its common words, so each stands here once.
-    others = [term for term in present if term not in ranking] if small else []
-    return _inside(_either(picked, _both(_words(others), _places(small))), inside)
+    # Where even the rarest word is common, a row must hold another one too.
+    crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
+    picked = "" if len(rare) == len(useful) else _words(rare)
+    return _both(_places(places or ()), picked, _words(useful[len(rare) :] if picked and crowded else useful))
 
 
-def match_any(
-    terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None, *, bound: bool = True
-) -> str:
+def match_any(terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None) -> str:
     """An FTS5 expression that visits every row with any of the words, for when `match` found nothing."""
-    present = _present(terms, frequency)
-    return _inside(_words(present), places if bound else None) if present else ""
+    held = present(terms, frequency)
+    return _both(_places(places or ()), _words(held)) if held else ""
 
 
 def place_word(place: int) -> str:
@@ -133,49 +176,37 @@ def quote(word: str) -> str:
     return '"' + word.replace('"', '""') + '"'
 
 
-def _present(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
-    """The terms the index holds, rarest first, and no more of them than a query can bear."""
-    present = [term for term in terms if term.prefix or frequency.get(term.stem)]
-    present.sort(key=lambda term: frequency.get(term.stem, 0))
-    return present[:MOST]
+def _sought(share: Share, picked: str, skip: int, terms: Sequence[Term], most: int, until: int) -> Sought:
+    expression = _both(_places(share.places), picked, _words(terms))
+    return Sought(expression, len(share.places) + skip, most, until)
 
 
-def _small(places: Sequence[int], frequency: Mapping[str, int]) -> list[int]:
-    """The places with the fewest documents, as many as hold few together."""
-    small: list[int] = []
-    held = 0
-    for rows, place in sorted((frequency.get(place_word(place), 0), place) for place in places):
-        held += rows
-        if held > SMALL:
-            break
-        small.append(place)
-    return small
+def _depth(terms: Sequence[Term], frequency: Mapping[str, int], total: int, part: float, limit: int) -> int:
+    """How many of the rarest words may be wanted together, if words met by chance, for some rows to be left."""
+    rows = total * part
+    for depth, term in enumerate(terms):
+        rows *= frequency.get(term.stem, 0) / max(1, total)
+        if rows < 2 * limit:
+            return max(1, depth)
+    return len(terms)
 
 
-def _inside(expression: str, places: Sequence[int] | None) -> str:
-    return expression if places is None else _both(_places(places), f"({expression})")
-
-
-def _both(one: str, other: str) -> str:
-    return f"{one} AND {other}" if one and other else ""
-
-
-def _either(one: str, other: str) -> str:
-    return f"({one} OR {other})" if one and other else one or other
+def _both(*parts: str) -> str:
+    return " AND ".join(part for part in parts if part)
 
 
 def _places(places: Sequence[int]) -> str:
     return f"place : ({' OR '.join(map(place_word, places))})" if places else ""
 
 
-def _words(terms: Sequence[Term]) -> str:
-    words = " OR ".join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)
+def _words(terms: Sequence[Term], between: str = " OR ") -> str:
+    words = between.join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)
     return f"{{text grams}} : ({words})" if words else ""
 
 
-def _rare(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
+def _rare(terms: Sequence[Term], frequency: Mapping[str, float]) -> list[Term]:
     rare: list[Term] = []
-    rows = 0
+    rows = 0.0
     for term in terms:
         rows += frequency.get(term.stem, 0)
         if rare and rows > ENOUGH:

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel import audit, index
+from kernel import audit, blocks, index
 from kernel.embed import Embedder, Embedding
 from kernel.errors import Fault
-from kernel.evidence import as_json
 from kernel.ids import utc_now
 from kernel.lanes import Store
 from kernel.progress import Tell
@@ -18,6 +17,7 @@ from kernel.world import World
 
 _BATCH = 256
 _PAUSE = 0.05
+_SKETCHES = "sketches"
 
 
 class Finding(NamedTuple):
@@ -56,7 +56,9 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
             if repair:
                 tx.run("kernel.upkeep.rebuild_full_text")
                 settle(tx)
-                tx.run("kernel.upkeep.delete_orphans")
+                index.delete_vectors(tx, tx.all("kernel.upkeep.orphans", int))
+                if any(finding.part == _SKETCHES and finding.rows for finding in found):
+                    blocks.clear(tx)
         if repair:
             _embed_missing(db)
         return [finding for finding in found if finding.rows]
@@ -71,7 +73,9 @@ def reindex(file: Path, world: World, progress: Tell | None = None) -> int:
     try:
         with db.writing() as tx:
             tx.run("kernel.upkeep.rebuild_full_text")
+            tx.run("kernel.upkeep.note_all_gone")
             tx.run("kernel.upkeep.delete_all_vectors")
+            blocks.clear(tx)
         return _embed_missing(db, progress)
     finally:
         db.close()
@@ -129,7 +133,7 @@ def _pending(tx: Tx) -> list[_Pending]:
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
     tx.preload(vectors)
     tx.embed([row.text for row in rows])
-    tx.run("kernel.index.delete_vectors", ids=as_json([row.doc for row in rows]))
+    index.delete_vectors(tx, [row.doc for row in rows])
     index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
     return len(rows)
 
@@ -155,7 +159,8 @@ def _full_text(db: Connection) -> list[Finding]:
 
 
 def _vectors(tx: Tx) -> list[Finding]:
-    found = [Finding("vectors", tx.one("kernel.upkeep.orphans", int) or 0, "without a document")]
+    found = [Finding("vectors", len(tx.all("kernel.upkeep.orphans", int)), "without a document")]
+    found.append(Finding(_SKETCHES, blocks.wrong(tx, index.model_id(tx)), "not as with their vectors"))
     if index.has_model(tx):
         lacking = tx.one("kernel.upkeep.count_pending", int, model=index.model_id(tx)) or 0
         found.append(Finding("documents", lacking, "without a vector of the configured model"))

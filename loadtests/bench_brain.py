@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from kernel import app, evidence, index
+from kernel import app, index, wording
 from kernel.config import Config
 from kernel.store import Connection, Tx
 from kernel.world import Origin
@@ -155,22 +155,22 @@ def _hits(text: str) -> Callable[[Tx], Any]:
 
 
 def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], Any]:
-    """The full-text statement alone, with the expression that search itself makes of each question."""
-    expressions: dict[str, tuple[str, Sequence[int] | None]] = {}
-    ranked = evidence._ranked
+    """The full-text statements alone, with the expressions that search itself makes of each question."""
+    visits: dict[str, list[tuple[Any, Sequence[int]]]] = {text: [] for text in asked}
+    visit = wording._visit
 
     def note(text: str) -> Callable[..., Any]:
-        def noting(tx: Tx, query: str, places: Sequence[int] | None, limit: int) -> Any:
-            expressions[text] = (query, places)
-            return ranked(tx, query, places, limit)
+        def noting(tx: Tx, sought: Any, places: Sequence[int]) -> Any:
+            visits[text].append((sought, places))
+            return visit(tx, sought, places)
 
         return noting
 
     for text in asked:
-        evidence._ranked = note(text)
+        wording._visit = note(text)
         reader.read(_who("search"), lambda tx, text=text: index.search(tx, text, within=_PLACE, semantic=False))
-    evidence._ranked = ranked
-    return lambda tx, text: ranked(tx, *expressions[text], _LIMIT)
+    wording._visit = visit
+    return lambda tx, text: [visit(tx, *sought) for sought in visits[text]]
 
 
 def _asked(reader: Connection, side: Side, asked: Sequence[str], count: int) -> list[Pair]:

@@ -17,7 +17,7 @@ from kernel import history
 from kernel.errors import Fault
 from kernel.foreign import Foreign, foreign
 from kernel.progress import expect, steps
-from kernel.store import Tx, settle
+from kernel.store import Tx
 from kernel.tools import Import, Imported, Source
 
 BATCH = 1000
@@ -179,10 +179,8 @@ def _insert(found: Sequence[S], insert: Callable[[str], list[str]]) -> list[S]:
 
 
 def _show(tx: Tx, sources: Sequence[Source]) -> None:
-    for number, source in enumerate(steps(tx, sources), 1):
+    for source in steps(tx, sources):
         show(tx, source)
-        if number % BATCH == 0 or number == len(sources):
-            settle(tx)
 
 
 def _told(source: Foreign, counts: dict[str, int]) -> list[str]:

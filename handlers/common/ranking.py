@@ -74,7 +74,7 @@ def _varied(items: Sequence[Item], leaders: Mapping[int, int], rules: Rules) -> 
                 continue
         leader = leaders.get(document.doc, document.doc)
         before = groups[leader] = groups.get(leader, -1) + 1
-        factor = min(1.0, rules.alike / (before + 1)) if rules.alike else 1.0
+        factor = min(1.0, rules.alike / (before + 1)) ** 2 if rules.alike else 1.0
         kept.append(item._replace(score=item.score * factor, alike=before, factor=factor) if before else item)
     kept.sort(key=_order)
     return kept

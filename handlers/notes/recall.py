@@ -54,7 +54,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     hits = index.search(
         tx, request.query,
         within=[(space(name), kind) for name in names], limit=max(limit, _CANDIDATES),
-        lexical=way != "vsearch", semantic=way != "search",
+        lexical=way != "vsearch", semantic=way != "search", comparable=True,
     )  # fmt: skip
     words = _words(tx, request.query, hits)
     scored = [(ranking.score(way, words.get(hit.doc, 0.0), ranking.by_meaning(hit.similarity)), hit) for hit in hits]

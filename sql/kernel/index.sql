@@ -23,6 +23,10 @@ SELECT 'delete', d.id, d.text, d.grams, d.place
 FROM json_each(:ids) AS i
 CROSS JOIN doc_content AS d ON d.id = i.value;
 
+-- name: note_gone
+INSERT INTO doc_gone (vector)
+SELECT v.id FROM json_each(:ids) AS i CROSS JOIN doc_vector AS v ON v.doc = i.value;
+
 -- name: delete_vectors
 DELETE FROM doc_vector WHERE doc IN (SELECT value FROM json_each(:ids));
 

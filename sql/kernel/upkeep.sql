@@ -6,11 +6,13 @@ INSERT INTO doc_fts (doc_fts, rank) VALUES ('integrity-check', 1);
 INSERT INTO doc_fts (doc_fts) VALUES ('rebuild');
 
 -- name: orphans
-SELECT count(*) FROM doc_vector AS v WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = v.doc AND d.place = v.place);
+-- The documents that vectors are of, but that are not there, or lie elsewhere.
+SELECT v.doc
+FROM doc_vector AS v
+WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = v.doc AND d.place = v.place);
 
--- name: delete_orphans
-DELETE FROM doc_vector
-WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = doc_vector.doc AND d.place = doc_vector.place);
+-- name: note_all_gone
+INSERT INTO doc_gone (vector) SELECT coalesce(max(id), 0) FROM doc_vector;
 
 -- name: delete_all_vectors
 DELETE FROM doc_vector;

@@ -77,6 +77,7 @@ def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, tol
 def test_a_bar_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
     assert line("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 30 s left"
     assert line("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000"
+    assert "left" not in line("import", 1, 1000, 0.5, 100)
     assert line("import", 5, 10, 0, 30) == "import  50% 5 of 10"
     assert line("reindex", 0, 0, 0, 80).endswith("] 100% 0 of 0")
     assert len(line("import", 250, 100_000_000, 10, 20)) == 19

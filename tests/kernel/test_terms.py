@@ -1,5 +1,6 @@
 """Anybody's words become a full-text query that finds what they say and cannot be anything but words."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -11,7 +12,23 @@ from hypothesis import strategies as st
 
 from kernel.index import Hit
 from kernel.store import Tx, tokenize
-from kernel.terms import ENOUGH, MOST, SMALL, STOP_WORDS, Term, glued, grams, match, match_any, query_grams, query_words
+from kernel.terms import (
+    ENOUGH,
+    MOST,
+    SMALL,
+    STOP_WORDS,
+    VISITS,
+    Share,
+    Sought,
+    Term,
+    glued,
+    grams,
+    match,
+    match_any,
+    query_grams,
+    query_words,
+    rows_to_visit,
+)
 from kernel.terms import quote as quoted
 from tests.kernel.shelves import SOMEBODY, Shelf, shelf_in
 
@@ -186,7 +203,7 @@ def test_a_query_is_an_or_of_quoted_words_in_the_columns_of_the_text() -> None:
 
     assert match(terms, {"say": 1}, 100, None) == '{text grams} : ("日"* OR "say ""hi""")'
     assert match(terms, {"say": 1}, 100, [7, 8]) == (
-        'place : (quipuplace7 OR quipuplace8) AND ({text grams} : ("日"* OR "say ""hi"""))'
+        'place : (quipuplace7 OR quipuplace8) AND {text grams} : ("日"* OR "say ""hi""")'
     )
 
 
@@ -209,31 +226,55 @@ def test_the_first_word_is_visited_however_common_and_common_words_are_kept_wher
     assert match([Term("a", "a")], {"a": 9000}, 10_000, None) == '{text grams} : ("a")'
 
 
-def test_a_place_with_few_documents_is_searched_for_every_word() -> None:
+def test_places_with_few_documents_are_searched_for_every_word() -> None:
     terms = [Term("common", "common"), Term("rare", "rare")]
     known = {"common": 9000, "rare": 1, "quipuplace1": SMALL, "quipuplace2": 1}
 
-    assert match(terms, known, 10_000, [1]) == 'place : (quipuplace1) AND ({text grams} : ("rare" OR "common"))'
-    assert match(terms, known, 10_000, [1, 2]) == (
-        "place : (quipuplace1 OR quipuplace2) AND "
-        '(({text grams} : ("rare") OR {text grams} : ("common") AND place : (quipuplace2)))'
-    )
+    assert match(terms, known, 10_000, [1]) == 'place : (quipuplace1) AND {text grams} : ("rare" OR "common")'
+    assert match(terms, known, 10_000, [1, 2]) == 'place : (quipuplace1 OR quipuplace2) AND {text grams} : ("rare")'
 
 
-@pytest.mark.parametrize("crowd", [1, 2 * ENOUGH], ids=["rare", "crowded"])
-def test_small_places_beside_a_large_one_are_searched_for_every_word_and_each_common_word_is_counted_once(
-    crowd: int,
-) -> None:
-    terms = [Term(name, name) for name in ("common", "middling", "rare")]
-    known = {"common": 9000, "middling": 2400, "rare": crowd, "quipuplace1": 9000, "quipuplace2": 10, "quipuplace3": 9}
+def named(*names: str) -> list[Term]:
+    return [Term(name, name) for name in names]
 
-    small = "place : (quipuplace3 OR quipuplace2)"
-    picked = f'({{text grams}} : ("rare") OR {small}) AND {{text grams}} : '
-    expected = {
-        1: f'({picked}("rare" OR "middling") OR {{text grams}} : ("common") AND {small})',
-        2 * ENOUGH: f'({picked}("middling") OR {{text grams}} : ("rare" OR "common") AND {small})',
-    }
-    assert match(terms, known, 10_000, [1, 2, 3], bound=False) == expected[crowd]
+
+def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word() -> None:
+    known = {"rarest": 1, "rare": ENOUGH - 1, "middling": 2000, "common": 6000}
+
+    first, last = rows_to_visit(named(*known), known, 10_000, Share(), 100)
+
+    picked, useful = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
+    assert first == Sought(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, VISITS, 1)
+    assert last == Sought(f'{{text grams}} : ({useful} OR "common")', 0, VISITS, 1)
+
+
+def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_until_there_are_enough() -> None:
+    known = {"one": 1000, "two": 2000, "three": 2500}
+
+    sought = rows_to_visit(named(*known), known, 10_000, Share(), 20)
+
+    ranking = '{text grams} : ("one" OR "two" OR "three")'
+    assert sought == [
+        Sought(f'{{text grams}} : ("one" AND "two" AND "three") AND {ranking}', 3, VISITS, 20),
+        Sought(f'{{text grams}} : ("one" AND "two") AND {ranking}', 2, VISITS, 20),
+        Sought(f'{{text grams}} : ("one") AND {ranking}', 1, VISITS, 20),
+        Sought(ranking, 0, VISITS, 1),
+    ]
+    assert [found.skip for found in rows_to_visit(named(*known), known, 10_000, Share(), 100)] == [2, 1, 0]
+
+
+def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> None:
+    known = {"one": 1000, "two": 2000}
+
+    sought = rows_to_visit(named(*known), known, 10_000, Share([7], 0.01), 20)
+
+    words = '{text grams} : ("one" OR "two")'
+    assert sought == [Sought(f"place : (quipuplace7) AND {words}", 1, VISITS, 1)] * 2
+    assert rows_to_visit([], {}, 10_000, Share(), 20) == []
+
+
+def test_more_rows_are_visited_where_more_are_asked_for() -> None:
+    assert {found.most for found in rows_to_visit(named("one"), {"one": 9}, 10, Share(), 2 * VISITS)} == {2 * VISITS}
 
 
 def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:
@@ -292,53 +333,71 @@ def test_a_quoted_word_is_one_string_whatever_it_holds(word: str) -> None:
     assert inside.replace('""', '"') == word
 
 
+FOREST = 4000
 WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"]
 
 
-class Ranking(NamedTuple):
-    """A ranked row, as SQL gives it."""
-
-    doc: int
-    rank: float
-
-
-def plain(shelf: Shelf, words: list[str], limit: int) -> list[Ranking]:
-    query = "{text grams} : (" + " OR ".join(f'"{word}"' for word in words) + ")"
-    return shelf.reader.read(SOMEBODY, lambda tx: tx.all("kernel.evidence.lexical", Ranking, query=query, limit=limit))
+def grown(number: int) -> list[str]:
+    """The words of one document; that at place n of WORDS stands in every (n + 4)th."""
+    kept = [word for place, word in enumerate(WORDS) if number % (place + 4) == 0]
+    rare = ["yew"] * (number % 200 == 0) + ["zelkova"] * (number % 100 == 1)
+    return [f"filler{number % 7}"] * (number % 5 + 1) + kept + rare
 
 
-def ranked(hits: list[Hit]) -> list[Ranking]:
-    return [Ranking(hit.doc, hit.text_rank or 0.0) for hit in hits]
+def ranks(asked: list[str]) -> dict[str, float]:
+    """BM25 by its formula, of every document that holds a word."""
+    texts = [grown(number) for number in range(FOREST)]
+    mean = sum(map(len, texts)) / len(texts)
+    worth = {
+        word: math.log1p((len(texts) - held + 0.5) / (held + 0.5))
+        for word in asked
+        for held in [sum(word in text for text in texts)]
+    }
+    return {
+        str(number): sum(
+            worth[word] * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(text) / mean))
+            for word in asked
+            if (count := text.count(word))
+        )
+        for number, text in enumerate(texts)
+        if not {*asked}.isdisjoint(text)
+    }
+
+
+def ranked(hits: list[Hit]) -> dict[str, float]:
+    return {hit.id: hit.text_rank or 0.0 for hit in hits}
 
 
 @pytest.fixture(scope="module")
 def forest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    """Two thousand documents; the word at place n of WORDS stands in every (n + 5)th."""
     with shelf_in(tmp_path_factory.mktemp("forest"), None) as shelf:
-        shelf.put(
-            [
-                " ".join([f"filler{number % 7}"] * (number % 5 + 1))
-                + "".join(f" {word}" for place, word in enumerate(WORDS) if number % (place + 5) == 0)
-                + (" yew" if number % 200 == 0 else "")
-                + (" zelkova" if number % 100 == 1 else "")
-                for number in range(2000)
-            ]
-        )
+        shelf.put([" ".join(grown(number)) for number in range(FOREST)])
         yield shelf
 
 
-@pytest.mark.parametrize("asked", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"], ["yew", "heath"]])
-def test_the_best_by_rare_words_are_the_best_by_all_where_all_are_few(forest: Shelf, asked: list[str]) -> None:
-    hits = ranked(forest.search(" ".join(asked), semantic=False, limit=2000))
+@pytest.mark.parametrize("asked", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"]])
+def test_every_document_with_a_word_is_found_and_ranked_by_bm25_where_they_are_few(
+    forest: Shelf, asked: list[str]
+) -> None:
+    found = ranked(forest.search(" ".join(asked), semantic=False, limit=FOREST))
 
-    assert dict(hits) == pytest.approx(dict(plain(forest, asked, 2000)))
-    assert [hit.rank for hit in hits] == sorted((hit.rank for hit in hits), reverse=True)
+    assert found == pytest.approx(ranks(asked), rel=1e-5)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
-def test_rows_without_a_rare_word_are_left_out_and_rare_words_weigh_twice_in_the_others(forest: Shelf) -> None:
-    asked = ["yew", "amber", "birch"]
-    every, rare = dict(plain(forest, asked, 2000)), dict(plain(forest, asked[:1], 2000))
+def test_rows_without_a_rare_word_are_left_out_and_common_words_rank_the_others(forest: Shelf) -> None:
+    every, rare = ranks(["yew", "amber", "birch"]), ranks(["yew"])
 
-    hits = ranked(forest.search(" ".join(asked), semantic=False, limit=2000))
+    found = ranked(forest.search("yew amber birch", semantic=False, limit=FOREST))
 
-    assert dict(hits) == {doc: pytest.approx(every[doc] + rare[doc]) for doc in rare}
+    assert found == pytest.approx({key: every[key] for key in rare}, rel=1e-5)
+
+
+def test_of_common_words_the_documents_that_hold_most_of_them_are_found(forest: Shelf) -> None:
+    asked = ["amber", "birch", "cedar"]
+    every = {key for key in ranks(asked) if {*asked} <= {*grown(int(key))}}
+
+    found = ranked(forest.search(" ".join(asked), semantic=False, limit=10))
+
+    assert len(found) == 10
+    assert {*found} <= every

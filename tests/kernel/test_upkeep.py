@@ -107,6 +107,14 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
         "INSERT INTO doc_vector (doc, model, place, scale, vector, sketch, tokens) VALUES (99, 1, 1, 1, x'', x'', x'')",
         finding("vectors", 1, "without a document"),
     ),
+    "sketches in a block gone": (
+        "INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (3, 1, x'', x'', x'')",
+        finding("sketches", 3, "not as with their vectors"),
+    ),
+    "sketches in a block garbled": (
+        "INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (3, 1, x'01', x'02', x'03')",
+        finding("sketches", 3, "not as with their vectors"),
+    ),
     "a vector in a wrong place": (
         "UPDATE doc_vector SET place = 7 WHERE id = 1", finding("vectors", 1, "without a document"),
     ),

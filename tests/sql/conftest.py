@@ -7,6 +7,7 @@ import pytest
 
 from kernel.migrate import migrate
 from kernel.store import Connection
+from kernel.tally import tally
 from kernel.world import World, vector_extension
 
 
@@ -21,6 +22,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connecti
     db.enable_load_extension(True)
     db.load_extension(str(vector_extension()))
     db.enable_load_extension(False)
+    db.register_fts5_function("tally", tally)
     db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     yield db
     db.close()

@@ -1,0 +1,17 @@
+-- name: merge
+-- One segment instead of many: nothing of what was deleted is left in it.
+INSERT INTO doc_fts (doc_fts) VALUES ('optimize');
+
+-- name: ended
+-- The last event of those of which nothing is left.
+SELECT h.id, h.space, h.key
+FROM history AS h
+WHERE
+    h.id > :after AND h.after IS NULL AND h.at < :before
+    AND NOT EXISTS (SELECT 1 FROM history AS n WHERE n.space = h.space AND n.key = h.key AND n.id > h.id)
+ORDER BY h.id
+LIMIT :limit;
+
+-- name: forget
+DELETE FROM history
+WHERE (space, key) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:keys));

@@ -1,0 +1,36 @@
+-- name: tally
+-- The newest rows that match, with what `kernel/tally.py` tells of each.
+SELECT rowid, tally(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
+
+-- name: tally_in
+-- The same in some places only, where these hold most of what there is.
+SELECT f.rowid, tally(doc_fts, :skip)
+FROM doc_fts AS f
+CROSS JOIN doc AS d ON d.id = f.rowid
+WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
+ORDER BY f.rowid DESC
+LIMIT :limit;
+
+-- name: texts
+SELECT d.id, d.text, d.grams
+FROM json_each(:places) AS p
+CROSS JOIN doc AS d ON d.place = p.value;
+
+-- name: lexical
+SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+FROM doc_fts
+WHERE doc_fts MATCH :query
+ORDER BY score DESC;
+
+-- name: lexical_in
+-- The same in some places only, for places that hold most of what there is.
+SELECT f.rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
+FROM doc_fts AS f
+CROSS JOIN doc AS d ON d.id = f.rowid
+WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
+ORDER BY score DESC;
+
+-- name: frequencies
+SELECT s.value, t.doc
+FROM json_each(:stems) AS s
+CROSS JOIN doc_term AS t ON t.term = s.value;
