@@ -22,6 +22,7 @@ def model_folder(tx: Tx) -> str:
 def compact(tx: Tx) -> None:
     """Has the file rewritten without its free pages as soon as this transaction has committed, before it is answered.
 
-    For a call that is `exclusive`: everybody else who writes waits meanwhile.
+    For a call that is `exclusive`: everybody else who writes waits meanwhile. Nothing is kept for undoing any more.
     """
+    tx.run("kernel.audit.forget_all")
     tx._shrink = True  # pyright: ignore[reportPrivateUsage]

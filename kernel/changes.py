@@ -5,6 +5,7 @@ from typing import Any
 
 import apsw
 
+from kernel.errors import Fault
 from kernel.store import Connection
 
 _LOOK = 50_000  # steps of the engine between two looks at what a recording holds
@@ -30,7 +31,8 @@ def recorded(db: Connection, work: Callable[[], Any], most: int) -> tuple[Any, b
         engine.set_progress_handler(watch, _LOOK, id=recorded)
         answer = work()
         watch()
-        return answer, session.changeset() if session.enabled else b""
+        whole = session.enabled and not isinstance(answer, Fault)  # of a call that was cut short there is none
+        return answer, session.changeset() if whole else b""
     finally:
         engine.set_progress_handler(None, id=recorded)
         session.close()

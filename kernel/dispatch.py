@@ -19,6 +19,7 @@ from kernel.lanes import Store
 from kernel.misread import argument_message, misread
 from kernel.progress import Progress, telling
 from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
+from kernel.store import world
 from kernel.tools import Ask, Dialect, First, Reply, Tool, Turn
 from kernel.world import Origin
 
@@ -249,7 +250,7 @@ class Dispatch:
 
         def read(tx: Any) -> Reply:
             result = tool.handler(tx, request)
-            reply = bound.dialect.reply(tool, result)
+            reply = world(tx).engine.fit(bound.dialect.reply(tool, result))
             for work in _left_behind(tool, request, result):
                 self.store.write_later(work, who)
             return reply
@@ -297,12 +298,12 @@ def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Repl
 
         def talk(tx: Any) -> Reply | Ask:
             result = handler(tx, request, turn)
-            return result if isinstance(result, Ask) else reply(tool, result)
+            return result if isinstance(result, Ask) else world(tx).engine.fit(reply(tool, result))
 
         return talk
     if tool.long and turn is not None:
         handler = telling(_progress(turn), handler)
-    return lambda tx: reply(tool, handler(tx, request))
+    return lambda tx: world(tx).engine.fit(reply(tool, handler(tx, request)))
 
 
 def _progress(turn: Turn) -> Progress:

@@ -1,7 +1,7 @@
 """Evidence for a search: what a hit tells, where a search looks, and what it remembers between calls."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -89,9 +89,20 @@ class _Size(NamedTuple):
 
 def placed(tx: Tx, ids: Sequence[int]) -> Places:
     """The places of these numbers, told apart by how many documents they hold."""
-    if len(ids) > _MOST_COUNTED:
-        return Places(ids, (), ids, 0, few=False)
-    sizes = tx.all("kernel.evidence.sizes", _Size, places=as_json(ids), most=SMALL + 1)
+    return Places(ids, (), ids, 0, few=False) if len(ids) > _MOST_COUNTED else _told_apart(ids, _sizes(tx, ids))
+
+
+def placed_each(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[Places]:
+    """Each of these places by itself, of which some are known to be `large`."""
+    sizes = {size.place: size for size in _sizes(tx, [one for one in ids if one not in large])}
+    return [_told_apart([one], [sizes.get(one) or _Size(one, SMALL + 1)]) for one in ids]
+
+
+def _sizes(tx: Tx, ids: Sequence[int]) -> list[_Size]:
+    return tx.all("kernel.evidence.sizes", _Size, places=as_json(ids), most=SMALL + 1) if ids else []
+
+
+def _told_apart(ids: Sequence[int], sizes: Sequence[_Size]) -> Places:
     held = sum(size.docs for size in sizes)
     small: list[int] = []
     room = SMALL

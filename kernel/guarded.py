@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import httptools
@@ -24,6 +25,9 @@ _WORDS = {
     503: (b"busy", b"Too many connections, try again."),
 }
 _AT_ONCE = struct.pack("ii", 1, 0)
+_MIDWAY = (400, 413, 431)  # what is refused while more of it is on its way
+_LINGER_SECONDS = 1.0
+_FRAMING = (b"content-length", b"transfer-encoding")
 _UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
 
 
@@ -41,6 +45,7 @@ class GuardedProtocol(JoinedProtocol):
         super().__init__(*args, **kwargs)
         self.slot = 0
         self.reading = BETWEEN  # what the parser is in the midst of
+        self.upgrading = False  # whether the parser will leave the body to another protocol
         self.watched = BETWEEN  # what of it has a deadline, which begins when it does not come whole
         self._since = 0.0
         self._wire = 0
@@ -49,6 +54,7 @@ class GuardedProtocol(JoinedProtocol):
         self._closed = 0.0
         self._calm = 0.0
         self._over = False
+        self._lingers = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Takes the connection, or says that there are too many."""
@@ -63,13 +69,10 @@ class GuardedProtocol(JoinedProtocol):
         """Parses; what does not come whole gets a deadline."""
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            if self._awaited():  # there is nothing to upgrade to, and the parser has lost what came behind
-                self.cycle.keep_alive = False
+        except httptools.HttpParserUpgrade as left:
+            self._go_on(data[left.args[0] :])
         except httptools.HttpParserError as error:
-            if isinstance(error, httptools.HttpParserCallbackError) and not self._over:
-                _note(error)
-            self.turn_away(400)
+            self._unreadable(error)
         if self.reading and not self._over:
             self.unfinished(len(data))
 
@@ -81,10 +84,14 @@ class GuardedProtocol(JoinedProtocol):
     def on_headers_complete(self) -> None:
         """Its body, if any, follows."""
         self.reading = BODY
+        parser: Any = self.parser
+        self.upgrading = bool(parser.should_upgrade())
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """It has come whole."""
+        """It has come whole, or up to where the parser leaves it to another protocol."""
+        if self.upgrading:
+            return
         self.reading = self.watched = BETWEEN
         super().on_message_complete()
 
@@ -151,7 +158,7 @@ class GuardedProtocol(JoinedProtocol):
 
     def late(self, now: float) -> float | None:
         """Ends what takes too long; when to look again."""
-        end = self._end(now)
+        end = self._lingers or self._end(now)
         if now < end:
             return end
         if self._stalled is not None or self.whole.is_closing():
@@ -170,14 +177,51 @@ class GuardedProtocol(JoinedProtocol):
         if self._over:
             return
         self._over = True
-        self.parser = _Deaf()  # type: ignore[assignment]
+        self.parser = _Deaf(self.limits.body, self.whole.close)  # type: ignore[assignment]
         if self._owed():
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
         if self.reading != BODY or not self.cycle.response_complete:  # nobody is answered twice
             self.whole.write(_refusal(status, self.server_state.default_headers))
-        self.whole.close()
+        self._linger() if status in _MIDWAY else self.whole.close()
+
+    def hang_up(self) -> None:
+        """Closes the connection, in the midst of a body only once the sender can have read the answer."""
+        self._linger() if self.reading == BODY else self.whole.close()
+
+    def _linger(self) -> None:
+        """Ends our side, and hears the other out for a moment: who is cut off while it sends never reads why."""
+        if self.whole.is_closing() or self._lingers:
+            return
+        if self._awaited():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._over, self.reading, self.watched = True, BETWEEN, BETWEEN
+        self.parser = _Deaf(self.limits.body, self.whole.close)  # type: ignore[assignment]
+        self._lingers = self.loop.time() + _LINGER_SECONDS
+        self.flow.resume_reading()
+        self.whole.write_eof()
+        self.wheel.put(self, self._lingers)
+
+    def _go_on(self, rest: bytes) -> None:
+        """Reads the body of a request that would upgrade: there is nothing to upgrade to, so it is one as any other."""
+        self.upgrading = False
+        cycle: Any = self.cycle
+        if cycle is None or self._over:
+            return
+        cycle.keep_alive = False
+        framing = [b"%b: %b\r\n" % header for header in self.headers if header[0] in _FRAMING]
+        self.parser = httptools.HttpRequestParser(_Body(self))
+        try:
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n%b" % (b"".join(framing), rest))
+        except httptools.HttpParserError as error:
+            self._unreadable(error)
+
+    def _unreadable(self, error: httptools.HttpParserError) -> None:
+        if isinstance(error, httptools.HttpParserCallbackError) and not self._over:
+            _note(error)
+        self.turn_away(400)
 
     def _end(self, now: float) -> float:
         """When what goes on must have ended, or when to look again where it is we who are waited for."""
@@ -217,11 +261,36 @@ class GuardedProtocol(JoinedProtocol):
         return self._awaited() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
 
 
+class _Body:
+    """What a second parser tells: the body of one request, and that it is whole."""
+
+    def __init__(self, protocol: GuardedProtocol) -> None:
+        self._protocol: GuardedProtocol | None = protocol
+
+    def on_body(self, body: bytes) -> None:
+        """Hands it on."""
+        if self._protocol is not None:
+            self._protocol.on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Hands it on; what follows is no request, since the connection ends with the answer."""
+        protocol, self._protocol = self._protocol, None
+        if protocol is not None:
+            protocol.on_message_complete()
+
+
 class _Deaf:
-    """Reads what nobody wants to know."""
+    """Reads what nobody wants to know, up to a bound."""
+
+    def __init__(self, most: int, enough: Callable[[], None]) -> None:
+        self._left = most
+        self._enough = enough
 
     def feed_data(self, data: bytes) -> None:
         """Forgets it."""
+        self._left -= len(data)
+        if self._left < 0:
+            self._enough()
 
 
 def _note(error: Exception) -> None:

@@ -9,7 +9,6 @@ from kernel.evidence import (
     COMMON,
     Hit,
     Memory,
-    Places,
     as_json,
     embedded,
     has_model,
@@ -22,7 +21,7 @@ from kernel.meaning import by_meaning, hit_of
 from kernel.rerank import POOL, Ranking, rerank
 from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
-from kernel.wording import Ranked, by_words, coverage, every_by_words
+from kernel.wording import by_words, by_words_each, coverage, every_by_words
 
 __all__ = [
     "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "ascribe",
@@ -212,8 +211,16 @@ def search(
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
-    places = None if ids is None else placed(tx, ids)
-    ranks = dict(_lexical(tx, text, places, limit, every=every, each=each, comparable=comparable)) if lexical else {}
+    apart = lexical and each and not every
+    places = None if ids is None or (apart and not semantic) else placed(tx, ids)
+    if not lexical:
+        ranks = dict[int, float]()
+    elif every:
+        ranks = dict(every_by_words(tx, text, places))
+    elif each and ids is not None:
+        ranks = dict(by_words_each(tx, text, ids, limit))
+    else:
+        ranks = dict(by_words(tx, text, places, limit, comparable=comparable))
     found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
@@ -221,16 +228,6 @@ def search(
     return hits + [
         Hit(doc, names[doc].space, names[doc].key, ranks[doc], None, None) for doc in missing if doc in names
     ]
-
-
-def _lexical(
-    tx: Tx, text: str, places: Places | None, limit: int, *, every: bool, each: bool, comparable: bool
-) -> list[Ranked]:  # fmt: skip
-    if every:
-        return every_by_words(tx, text, places)
-    if not each or places is None:
-        return by_words(tx, text, places, limit, comparable=comparable)
-    return [row for place in places.ids for row in by_words(tx, text, placed(tx, [place]), limit)]
 
 
 def sift(

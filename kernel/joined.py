@@ -15,7 +15,7 @@ class JoinedTransport:
     Heads that no body may follow pass at once: those of HEAD, interim ones, and all while requests are pipelined.
     """
 
-    def __init__(self, transport: asyncio.Transport, protocol: HttpToolsProtocol) -> None:
+    def __init__(self, transport: asyncio.Transport, protocol: "JoinedProtocol") -> None:
         self._transport = transport
         self._protocol = protocol
         self._head = b""
@@ -36,7 +36,7 @@ class JoinedTransport:
         """Closes once everything is written."""
         if self._head:
             self.write(b"")
-        self._transport.close()
+        self._protocol.hang_up()
 
     def _joins(self, data: bytes) -> bool:
         protocol = self._protocol
@@ -52,3 +52,7 @@ class JoinedProtocol(HttpToolsProtocol):
         """Puts the joining transport in front of the real one."""
         self.whole = transport
         super().connection_made(cast("asyncio.Transport", JoinedTransport(transport, self)))
+
+    def hang_up(self) -> None:
+        """Closes the connection."""
+        self.whole.close()

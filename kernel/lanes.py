@@ -18,6 +18,7 @@ from kernel.store import Connection, Guard, Tx, left
 from kernel.world import Origin, World
 
 GROUP_LIMIT = 256
+ALONE = 60  # times what others may take, for a call with a transaction of its own
 _GROUPS = 15  # by powers of two, the last for more than the largest group there may be
 _UNDO_BYTES = 64 << 20
 
@@ -236,11 +237,11 @@ class Store:
             self._calls += len(group)
             self._keeper.after(db)
             return db
-        self._guard(db.rollback)
-        if outcome.code not in ("busy", "storage") and len(group) > 1:
+        stuck = isinstance(self._guard(db.rollback), Fault)  # it needs memory too
+        if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
             return self._one_by_one(db, group)
         fail_all(group, outcome)
-        if not _broken(outcome):
+        if not (stuck or _broken(outcome)):
             return db
         self._guard(db.close)
         return self._guard(self._writer)
@@ -261,17 +262,19 @@ class Store:
         for run in runs(group):
             if len(run) == 1 or not self._merged(db, tx, run):
                 for job in run:
-                    job.answer = self._alone(db, tx, job) if job.noted else self._call(db, tx, job)
+                    job.answer = self._noted(db, tx, job) if job.noted else self._call(db, tx, job)
         db.commit(tx)
 
     def _call(self, db: Connection, tx: Tx, job: Job) -> Any:
-        return db.call(tx, job.origin, self._guard, job.work)
+        return db.call(tx, job.origin, self._guard, job.work, ALONE if job.alone else 1)
 
-    def _alone(self, db: Connection, tx: Tx, job: Job) -> Any:
+    def _noted(self, db: Connection, tx: Tx, job: Job) -> Any:
         """Runs one call and notes what it changed, if anything."""
-        before, changes = db.changed, b""
-        if job.undoable and self._undo_hours:
+        keep, changes = job.undoable and self._undo_hours > 0, b""
+        if keep:
             audit.expire(tx, earlier(tx.now, self._undo_hours))
+        before = db.changed
+        if keep:
             answer, changes = recorded(db, partial(self._call, db, tx, job), _UNDO_BYTES)
         else:
             answer = self._call(db, tx, job)

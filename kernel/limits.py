@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
+
+from kernel.budget import Engine
 
 Header = tuple[bytes, bytes]
 Headers = Mapping[bytes, bytes]
@@ -39,8 +42,16 @@ class Limits(NamedTuple):
     values: int = 50_000
     rate: int = 100
     burst: int = 200
+    store_milliseconds: int = Engine().milliseconds
+    store_value: int = Engine().value
+    answer: int = Engine().answer
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
+
+    @property
+    def engine(self) -> Engine:
+        """What of it holds in the store."""
+        return Engine(self.store_milliseconds, self.store_value, self.answer)
 
 
 class Bound(NamedTuple):
@@ -66,6 +77,14 @@ BOUNDS: Mapping[str, Bound] = {
     "values": Bound(1000, 10_000_000, "values in one JSON text", "400"),
     "rate": Bound(0, 1_000_000, "requests a second of one key, or of one address without a key; 0 for any", "429"),
     "burst": Bound(1, 1_000_000, "requests at once after a quiet time", "429"),
+    "store_milliseconds": Bound(
+        10,
+        3_600_000,
+        "milliseconds of processor time of a call in the store, 60 times that for an import or a purge",
+        "400",
+    ),
+    "store_value": Bound(1 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
+    "answer": Bound(1 << 16, 1 << 30, "bytes of one answer of a tool", "400"),
 }
 
 
@@ -184,15 +203,16 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
 
 
 async def read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
-    """`read_body` from its first message on, for those who have read that one."""
+    """`read_body` from its first message on, for those who have read that one; what memory cannot hold is too large."""
     parts = bytearray()
-    while message["type"] == "http.request":
-        parts += message.get("body", b"")
-        if len(parts) > limit:
-            return None
-        if not message.get("more_body", False):
-            return bytes(parts)
-        message = await receive()
+    with suppress(MemoryError):
+        while message["type"] == "http.request":
+            parts += message.get("body", b"")
+            if len(parts) > limit:
+                return None
+            if not message.get("more_body", False):
+                return bytes(parts)
+            message = await receive()
     return None
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from kernel.budget import Budget, tame
 from kernel.embed import Embedding
 from kernel.engine import UNSOUND
 from kernel.errors import Fault
@@ -26,16 +27,17 @@ class Tx:
     """One moment of the store: rows by named statement, the time, new ids and embeddings."""
 
     __slots__ = (
-        "_before", "_db", "_flushed", "_later", "_lazy", "_now", "_origin", "_readonly", "_shrink", "_vectors",
-        "_waits", "_world",
+        "_before", "_budget", "_db", "_flushed", "_later", "_lazy", "_now",
+        "_origin", "_readonly", "_shrink", "_vectors", "_waits", "_world",
     )  # fmt: skip
 
-    def __init__(self, db: apsw.Connection, world: World, origin: Origin, *, lazy: bool) -> None:
+    def __init__(self, db: apsw.Connection, world: World, origin: Origin, budget: Budget = Budget(0), *, lazy: bool):
         self._now = ""
         self._before = 0
         self._shrink = False
         self._db = db
         self._world = world
+        self._budget = budget
         self._origin = origin
         self._lazy = lazy
         self._readonly = lazy
@@ -103,6 +105,7 @@ class Tx:
         if self._lazy:
             self._lazy = False
             self._db.execute("BEGIN")
+        self._budget.fresh = True
         return self._db.execute(self._world.statements[query], params)
 
 
@@ -142,7 +145,8 @@ def defer(tx: Tx, flush: Flush, item: Any) -> None:
 
 def left(tx: Tx) -> list[tuple[Flush, Any]]:
     """What the call that was run last has deferred, be it settled or not."""
-    return [*(tx._flushed or ()), *tx._later][tx._before :]  # pyright: ignore[reportPrivateUsage]
+    later = tx._later if tx._flushed is None else tx._flushed + tx._later  # pyright: ignore[reportPrivateUsage]
+    return later[tx._before :]  # pyright: ignore[reportPrivateUsage]
 
 
 def settle(tx: Tx) -> None:
@@ -166,18 +170,14 @@ class Connection:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         self._db = apsw.Connection(str(file), flags=flags, statementcachesize=512)
         self._world = world
-        self._wal_pages = 0
+        self.wal_pages = 0  # in the write-ahead log after the last commit of this connection
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
-        self._db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-        self._db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        self._budget = tame(self._db, apsw, world.engine)
         for name, value in (
-            ("cache_size", -16384),  # KiB
-            ("temp_store", "memory"),
-            ("query_only", int(readonly)),
+            ("cache_size", -16384), ("temp_store", "memory"), ("query_only", int(readonly)),  # KiB
             ("mmap_size", (1 << 31) - (1 << 16) if readonly else 0),  # the most that the engine maps
             ("synchronous", "FULL" if durable else "NORMAL"),
-            ("journal_size_limit", 1 << 26),  # what the log keeps on disk once it has started over
-        ):
+        ):  # fmt: skip
             self._db.pragma(name, value)
         self._db.register_fts5_function("tally", tally)
         if not readonly:
@@ -185,18 +185,13 @@ class Connection:
         self._vectors_loaded = False
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
-        self._wal_pages = pages
+        self.wal_pages = pages
         return apsw.SQLITE_OK
 
     @property
     def changed(self) -> int:
         """How many rows this connection has changed in its life."""
         return self._db.total_changes()
-
-    @property
-    def wal_pages(self) -> int:
-        """Pages in the write-ahead log after the last commit of this connection."""
-        return self._wal_pages
 
     def load_vectors(self) -> None:
         """Makes sqlite-vec's functions available; extension loading is off before and after."""
@@ -241,7 +236,7 @@ class Connection:
     def begin(self, who: Origin) -> Tx:
         """A write transaction, holding the write lock of the file."""
         self._db.execute("BEGIN IMMEDIATE")
-        return Tx(self._db, self._world, who, lazy=False)
+        return Tx(self._db, self._world, who, self._budget, lazy=False)
 
     def commit(self, tx: Tx) -> None:
         """Runs what was deferred and commits; only then may anybody be answered."""
@@ -255,15 +250,16 @@ class Connection:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def call(self, tx: Tx, who: Origin, guard: Guard, work: Callable[[Tx], Any]) -> Any:
-        """One call of a group under its own savepoint: a Fault leaves nothing of it behind."""
+    def call(self, tx: Tx, who: Origin, guard: Guard, work: Callable[[Tx], Any], times: int = 1) -> Any:
+        """One call of a group under its own savepoint, `times` as long as any: a Fault leaves nothing of it behind."""
         tx._origin = who  # pyright: ignore[reportPrivateUsage]
         tx._before = kept = len(tx._later)  # pyright: ignore[reportPrivateUsage]
         tx._flushed = tx._waits = None  # pyright: ignore[reportPrivateUsage]
         self._db.execute("SAVEPOINT call")
-        answer = guard(work, tx)
+        self._budget.begin(times)
+        answer = self._budget.end(guard(work, tx))
         if isinstance(answer, Fault):
-            if not self._db.in_transaction:  # a full or failing disk has ended the whole transaction
+            if not self._db.in_transaction:  # a full disk, or a call cut short, has ended the whole transaction
                 raise answer
             self._db.execute("ROLLBACK TO call")
             pending = tx._flushed if tx._flushed is not None else tx._later  # pyright: ignore[reportPrivateUsage]
@@ -272,11 +268,15 @@ class Connection:
         return answer
 
     def read(self, who: Origin, work: Callable[[Tx], Any]) -> Any:
-        """`work(tx)` in one snapshot, begun by its first statement."""
-        tx = Tx(self._db, self._world, who, lazy=True)
+        """`work(tx)` in one snapshot, begun by its first statement; raises Fault where it takes too long."""
+        tx = Tx(self._db, self._world, who, self._budget, lazy=True)
+        self._budget.begin()
         try:
             return work(tx)
+        except apsw.InterruptError as error:
+            raise self._budget.end(error) from None
         finally:
+            self._budget.end()
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
 

@@ -6,10 +6,10 @@ many; here the caller knows how many there are, or counts them in a part of the 
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 _HEAD = struct.Struct("<If")
-_COLUMNS = 2  # of text; the last one holds the one word of the place
 _MOST = 255
 _SATURATION = 1.2
 _LENGTH = 0.75
@@ -20,15 +20,26 @@ def tally(row: Any, *skipped: Any) -> bytes:
     for each phrase of the query but those `skipped` at the start how often it stands there (uint8).
     """
     first = skipped[0] if skipped else 0
-    counts = [
-        min(_MOST, sum(map(len, row.phrase_locations(phrase)[:_COLUMNS]))) for phrase in range(first, row.phrase_count)
-    ]
-    return _HEAD.pack(row.column_size() - 1, row.column_total_size() / row.row_count - 1) + bytes(counts)
+    common = row.aux_data
+    if common is None:
+        mean = row.column_total_size() / row.row_count - 1
+        row.aux_data = common = (mean, range(first, row.phrase_count), _shape(row.phrase_count - first).pack)
+    mean, phrases, pack = common
+    counts = [len(text) + len(grams) for text, grams, _place in map(row.phrase_locations, phrases)]
+    try:
+        return pack(row.column_size() - 1, mean, *counts)
+    except struct.error:
+        return packed(counts, row.column_size() - 1, mean)
+
+
+@lru_cache(maxsize=256)
+def _shape(words: int) -> struct.Struct:
+    return struct.Struct(f"{_HEAD.format}{words}B")
 
 
 def packed(counts: Sequence[int], size: int, mean: float) -> bytes:
-    """A tally of what was counted elsewhere."""
-    return _HEAD.pack(size, mean) + bytes(min(_MOST, count) for count in counts)
+    """The tally of a row of `size` tokens."""
+    return _HEAD.pack(size, mean) + bytes([min(_MOST, count) for count in counts])
 
 
 def bm25(tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int] | None) -> list[float]:
@@ -42,10 +53,9 @@ def bm25(tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int]
     if not tallies:
         return []
     wide = _HEAD.size + words
-    table = np.frombuffer(b"".join(one.ljust(wide, b"\0") for one in tallies), np.uint8).reshape(len(tallies), wide)
-    head = np.ascontiguousarray(table[:, : _HEAD.size])
-    sizes, means = head[:, :4].copy().view("<u4")[:, 0], head[:, 4:].copy().view("<f4")[:, 0]
-    counts = table[:, _HEAD.size :].astype(np.float64)
+    shape = np.dtype([("size", "<u4"), ("mean", "<f4"), ("counts", np.uint8, (words,))])
+    table = np.frombuffer(b"".join([one.ljust(wide, b"\0") for one in tallies]), shape)
+    sizes, means, counts = table["size"], table["mean"], table["counts"].astype(np.float64)
     held = np.count_nonzero(counts, axis=0) if holding is None else np.minimum(holding, rows)
     worth = np.log1p((rows - held + 0.5) / (held + 0.5))
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * sizes / np.maximum(means, 1))

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kernel.evidence import Memory, Places, as_json
+from kernel.evidence import Memory, Places, as_json, placed_each
 from kernel.store import Tx, tokenize, world
 from kernel.tally import bm25, packed
 from kernel.terms import (
+    SMALL,
     Share,
     Sought,
     Term,
@@ -57,20 +58,37 @@ def by_words(
 
     In small places a word is worth what it is worth there, unless ranks shall be `comparable` between searches.
     """
+    return _by_words(tx, _terms(tx, text), places, limit, comparable=comparable)
+
+
+def by_words_each(tx: Tx, text: str, ids: Sequence[int], limit: int) -> list[Ranked]:
+    """`by_words` of each place by itself."""
     terms = _terms(tx, text)
+    known = _known(tx, terms, ids[:_MOST_PLACES])
+    large = {place for place in ids if known[0].get(place_word(place), 0) > SMALL}
+    found: list[Ranked] = []
+    for places in placed_each(tx, ids, large):
+        found += _by_words(tx, terms, places, limit, known=known if ids[:_MOST_PLACES] == ids else None)
+    return found
+
+
+def _by_words(
+    tx: Tx, terms: Sequence[Term], places: Places | None, limit: int, *,
+    comparable: bool = False, known: tuple[dict[str, int], int] | None = None,
+) -> list[Ranked]:  # fmt: skip
     if places is not None and places.few and not comparable:
         return _ranked(*_few(tx, terms, places), len(terms), places.held, None, limit)
     small, large = (places.small, places.large) if places else ((), ())
-    known, total = _known(tx, terms, large[:_MOST_PLACES])
-    held = present(terms, known)
+    frequency, total = known or _known(tx, terms, large[:_MOST_PLACES])
+    held = present(terms, frequency)
     if not held:
         return []
-    share, looked = _share(large, known, total)
+    share, looked = _share(large, frequency, total)
     found = dict(_visit(tx, everywhere(held, small), ())) if small else {}
     if large or not places:
-        found |= _visit_large(tx, rows_to_visit(held, known, total, share, limit), looked)
+        found |= _visit_large(tx, rows_to_visit(held, frequency, total, share, limit), looked)
     own = bool(small) and not large and not comparable
-    counts = None if own else [known.get(term.stem, 0) for term in held]
+    counts = None if own else [frequency.get(term.stem, 0) for term in held]
     rows = places.held if own and places else total
     return _ranked([*found], [*found.values()], len(held), rows, counts, limit)
 
@@ -147,8 +165,8 @@ def _ranked(
     docs: Sequence[int], tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int] | None, limit: int
 ) -> list[Ranked]:  # fmt: skip
     ranks = bm25(tallies, words, rows, holding)
-    best = sorted(zip(docs, ranks, strict=True), key=lambda pair: (-pair[1], pair[0]))
-    return [Ranked(doc, rank) for doc, rank in best[:limit]]
+    best = sorted([(-rank, doc) for doc, rank in zip(docs, ranks, strict=True)])
+    return [Ranked(doc, -rank) for rank, doc in best[:limit]]
 
 
 def _share(places: Sequence[int], known: dict[str, int], total: int) -> tuple[Share, Sequence[int]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from kernel.budget import Engine
 from kernel.embed import Embedder
 from kernel.errors import Fault
 
@@ -22,7 +23,7 @@ class World(NamedTuple):
     """What every transaction of one store shares: the statements, the embedder and what search remembers.
 
     Without an embedder there are no vectors, and search goes by words alone. `settings` are the dialects' own,
-    `data` is the data directory.
+    `data` is the data directory, `engine` what one call may cost.
     """
 
     statements: Mapping[str, str]
@@ -30,6 +31,7 @@ class World(NamedTuple):
     memory: Any = None
     settings: Mapping[str, Any] = MappingProxyType({})
     data: Path | None = None
+    engine: Engine = Engine()
 
 
 def vector_extension() -> Path:

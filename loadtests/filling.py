@@ -1,6 +1,6 @@
 """Fills a store and its naive counterpart with the same memories, quickly: in this process, in large groups.
 
-What was begun is gone on with, so that a large store can be filled in several sittings.
+What was begun is gone on with, so that a large store can be filled in several runs.
 """
 
 import shutil

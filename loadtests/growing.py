@@ -83,11 +83,18 @@ def deletes(folder: Path, work: Path, sizes: Sequence[int], count: int, complain
     db.close()
     freed = compact(Config(data).file, world, lambda part: print(f"  {part}"), forget=utc_now())
     fresh = filling.filled(folder, size // 2)
-    texts = [corpus.question(number).text for number in range(0, size, max(2, size // _QUESTIONS // 2 * 2))]
+    kept = range(0, size, max(2, size // _QUESTIONS // 2 * 2))
+    asked = {"half deleted": kept, "fresh": [number // 2 for number in kept]}  # each about memories that are there
     with ExitStack() as stack:
         servers = {"half deleted": stack.enter_context(quipu(data)), "fresh": stack.enter_context(quipu(fresh))}
         seen = _asked(
-            servers, {name: [_recall({"query": text}) for text in texts] for name in servers}, count, complaints
+            servers,
+            {
+                name: [_recall({"query": corpus.question(number).text}) for number in numbers]
+                for name, numbers in asked.items()
+            },
+            count,
+            complaints,
         )
     files = {"half deleted": freed.after, "fresh": Config(fresh).file.stat().st_size}
     rows = [(name, files[name] / 1e6, median(seen[name])) for name in seen]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import astuple
 
 from handlers.brain import access, keep, querylog
 from handlers.brain.ground import as_rows, databases, space
@@ -96,16 +96,16 @@ def _found(tx: Tx, db: str, query: str, types: Sequence[Kind], limit: int) -> Fo
 
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
     if ranked := keep.some(tx, db, list(ranks)):
-        return [RankedMemory(**asdict(row), rank=ranks[row.id]) for row in ranked]
+        return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked]
     rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_pattern(query), limit=limit)
-    return [RankedMemory(**asdict(row)) for row in rows]
+    return [RankedMemory(*astuple(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
     if ranked := tx.all("brain.search.entities", Entity, db=db, ids=as_rows(list(ranks))):
-        return [RankedEntity(**asdict(row), rank=ranks[row.id]) for row in ranked]
+        return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked]
     rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_pattern(query), limit=limit)
-    return [RankedEntity(**asdict(row)) for row in rows]
+    return [RankedEntity(*astuple(row)) for row in rows]
 
 
 def _pattern(query: str) -> str | None:

@@ -18,11 +18,14 @@ from handlers.scopes.restored_entries import State, Strategy
 from handlers.scopes.restored_scopes import Problem
 from kernel import tools
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store import Tx, origin
 from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 SHOWN = 100
+# The most commas of JSON, and commas and lines of YAML, in a dense request: what is read takes many times its size.
+MOST: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
+_SPARSE = 16  # bytes a mark may be had for, however many there are
 Types = Literal["tools", "guidelines", "knowledge"]
 Format = Literal["json", "markdown", "yaml"]
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
@@ -150,7 +153,7 @@ def memory_import(tx: Tx, request: Import) -> Imported:
     to: dict[str, tuple[str, str | None]] = {}
     for source, target in (request.scope_mapping or {}).items():
         to[source if ":" in source else f"{source}:"] = (target.type, _target(tx, source, target))
-    found = _read(request.content, request.format or "json")
+    found = _too_much(tx, request) or _read(request.content, request.format or "json")
     if isinstance(found, Problem):
         return _imported([found], None)
     how = How(request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), to)
@@ -186,6 +189,15 @@ def _target(tx: Tx, source: str, target: Target) -> str | None:
         raise faults.required(f"{field}.id", "for non-global scope")
     check(tx, target.type, target.id, f"{field}.id")
     return target.id
+
+
+def _too_much(tx: Tx, request: Import) -> Problem | None:
+    """Why the document of a caller is too large for one request; what a command brings in may be of any size."""
+    marks, most = MOST.get(request.format or "json", ("", 0))
+    most = max(most, len(request.content) // _SPARSE)
+    if origin(tx).tool != "memory_import" or sum(request.content.count(mark) for mark in marks) <= most:
+        return None
+    return Problem("parsing", "Too large for one request: `quipu import memory-export FILE` reads a file of any size.")
 
 
 def _read(content: str, shape: Format) -> dict[str, Any] | Problem:

@@ -35,5 +35,8 @@ SELECT targets, changes FROM undo WHERE audit = :audit;
 -- name: forget
 DELETE FROM undo WHERE audit = :audit;
 
+-- name: forget_all
+DELETE FROM undo;
+
 -- name: expire
 DELETE FROM undo WHERE at < :before;

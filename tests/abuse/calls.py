@@ -17,9 +17,9 @@ _TAGGED = {"entryType": "tool", "entryId": "absent", "tagName": "mine"}
 _ENDS = {"source_type": "memory", "source_id": "mem_1", "target_type": "entity", "target_id": "ent_1"}
 
 
-def _entry(add: Arguments) -> dict[str, Arguments]:
+def _entry(add: Arguments, update: Arguments) -> dict[str, Arguments]:
     return {
-        "add": {"scopeType": "global", **add}, "update": {**_ENTRY_ID, "category": "c"}, "get": _ENTRY_ID, "list": {},
+        "add": {"scopeType": "global", **add}, "update": {**_ENTRY_ID, **update}, "get": _ENTRY_ID, "list": {},
         "history": _ENTRY_ID, "deactivate": _ENTRY_ID,
     }  # fmt: skip
 
@@ -28,9 +28,9 @@ _BY_ACTION: Mapping[str, Mapping[str, Arguments]] = {
     "memory_org": {"create": {"name": "Acme"}, "list": {}},
     "memory_project": {"create": {"name": "Shop"}, "list": {}, "get": _ENTRY_ID, "update": {**_ENTRY_ID, "name": "b"}},
     "memory_session": {"start": {"agentId": "ada"}, "end": _ENTRY_ID, "list": {}},
-    "memory_tool": _entry({"name": "git"}),
-    "memory_guideline": _entry({"name": "commits", "content": "Small ones"}),
-    "memory_knowledge": _entry({"title": "cart", "content": "The cart is being rewritten"}),
+    "memory_tool": _entry({"name": "git"}, {"description": "Versions"}),
+    "memory_guideline": _entry({"name": "commits", "content": "Small ones"}, {"category": "c"}),
+    "memory_knowledge": _entry({"title": "cart", "content": "The cart is being rewritten"}, {"content": "It is done"}),
     "memory_tag": {
         "create": {"name": "mine"}, "list": {}, "attach": _TAGGED, "detach": _TAGGED,
         "for_entry": {"entryType": "tool", "entryId": "absent"},

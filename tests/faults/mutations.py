@@ -23,7 +23,12 @@ ODD_HEADERS = (
     "", " ", "*", "null", "text/plain", "application/json", "application/json; charset=latin-1", "2099-01-01", MODERN,
     *LEGACY, "tools/call", "tools/list", "add_memory", "=?base64?YWRk?=", "=?base64?!?=", "evil.example", "localhost",
     "http://evil.example", "http://localhost:1", "gzip", "chunked", "a" * 9000, "1", "-1", "99999999999", "\t",
-    "caf\u00e9",
+    "caf\u00e9", "h2c", "Upgrade", "close", "Bearer x",
+)  # fmt: skip
+
+ODD_NAMES = (
+    "Origin", "Content-Encoding", "Mcp-Session-Id", "Mcp-Param-X", "Transfer-Encoding", "Mcp-Name", "Upgrade",
+    "Connection", "Authorization",
 )  # fmt: skip
 
 
@@ -145,9 +150,7 @@ def _header(chance: random.Random, call: Call) -> Call:
     elif action == 2:
         headers.append((headers[at][0], chance.choice((headers[at][1], *ODD_HEADERS))))
     else:
-        name = chance.choice(
-            ("Origin", "Content-Encoding", "Mcp-Session-Id", "Mcp-Param-X", "Transfer-Encoding", "Mcp-Name")
-        )
+        name = chance.choice(ODD_NAMES)
         headers.append((name, chance.choice(ODD_HEADERS)))
     return call._replace(headers=tuple(headers))
 

@@ -73,7 +73,10 @@ def tried(
             return failed + min(1, plan.failed)
         failed += 1  # noqa: SIM113  not every turn of the loop gets here
         assert (reply.fault, plan.failed > 0) == ("storage", True), (step, nth, reply)
-        assert everything(kernel) == before, (step, nth)
+        # A file is made small after the commit by which it keeps nothing for undoing.
+        allowed = {"audit", "undo"} if step.arguments.get("action") == "vacuum" else set[str]()
+        after = everything(kernel)
+        assert {**after, **{name: before[name] for name in allowed}} == before, (step, nth)
     raise AssertionError("counting has no end")
 
 

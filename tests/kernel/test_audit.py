@@ -229,6 +229,25 @@ def test_after_its_time_nothing_is_kept_of_a_call(kernel: Kernel, call: Call, cl
     assert [entry.undoable for entry in entries(kernel)] == [False, False, False, True]
 
 
+def test_what_is_forgotten_in_time_is_no_change_of_the_call_that_comes_by(
+    kernel: Kernel, call: Call, clock: Clock
+) -> None:
+    call("add_memory", path="car", content="red")
+    call("drop_memory", path="car")
+    clock.move(hours=169)
+    assert call("clear_memory").fault is None
+    assert [(entry.tool, entry.undoable) for entry in entries(kernel)] == [
+        ("add_memory", False), ("drop_memory", False),
+    ]  # fmt: skip
+
+
+def test_a_file_made_small_keeps_nothing(kernel: Kernel, call: Call) -> None:
+    call("add_memory", path="car", content="red")
+    call("drop_memory", path="car")
+    assert call("maintenance", action="vacuum").fault is None
+    assert [entry.undoable for entry in entries(kernel)][:2] == [False, False]
+
+
 def test_with_no_hours_to_keep_it_nothing_is_kept(config: Config, caller: Any) -> None:
     running = app.open_kernel(config._replace(undo_hours=from_mapping({"QUIPU_UNDO_HOURS": "0"}).undo_hours))
     ours = caller(running.dispatch)

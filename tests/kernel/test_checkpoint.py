@@ -1,8 +1,7 @@
 """The write-ahead log is folded back in time, and never at the cost of who writes."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from kernel import checkpoint
 from kernel.lanes import Store
 from kernel.store import Connection
 from kernel.world import Origin
+from tests.faults.serving import until
 from tests.kernel.things import THING_WORLD, add, names, thing_store
 
-PATIENCE = 30
 PAGE = 4096
 
 
@@ -46,13 +45,6 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return counted
 
 
-def until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not met():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def log(file: Path) -> int:
     """Pages in the file of the log."""
     return file.with_name(f"{file.name}-wal").stat().st_size // PAGE
@@ -61,7 +53,7 @@ def log(file: Path) -> int:
 def test_the_log_is_folded_in_beside_the_writer(store: Store, file: Path) -> None:
     before = file.stat().st_size
     store.write_sync(add("x" * 300_000))
-    until(lambda: file.stat().st_size > before + 150_000)
+    until(lambda: file.stat().st_size > before + 150_000, "the log, folded in")
 
 
 def test_the_log_starts_over_while_writes_go_on(store: Store, file: Path) -> None:

@@ -49,7 +49,8 @@ class Store:
     def drop(self, *vectors: int) -> None:
         """Deletes rows as the store does."""
         self.rows = [row for row in self.rows if row.id not in vectors]
-        last = self.gone[-1].id if self.gone else 0
+        newest = self.gone[-1] if self.gone else Gone(0, 0)
+        last = newest.id or newest.vector  # a number is never given twice
         self.gone += [Gone(number, vector) for number, vector in enumerate(vectors, start=last + 1)]
 
     def seal(self, size: int) -> None:

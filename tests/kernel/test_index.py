@@ -351,6 +351,8 @@ def test_the_best_of_each_place_are_those_that_a_search_of_that_place_alone_find
             found = [hit.id for hit in together if hit.space == space]
             assert len(found) == len(set(found)) == min(7, len(keys)), (text, space)
             assert set(found) <= keys
+            also = {hit.id for hit in wordy.search(text, within=places, limit=7, each=True)}
+            assert also >= {hit.id for hit in together}, text
     assert wordy.search("cedar", within=[("nowhere", None)], semantic=False, each=True) == []
 
 

@@ -111,14 +111,16 @@ def test_a_part_comes_back_too(do: Do, elsewhere: Store, filled: dict[str, str],
 
 @pytest.mark.parametrize("strategy", ["update", "replace", "skip"])
 def test_importing_twice_changes_nothing(
-    do: Do, kernel: Kernel, filled: dict[str, str], unchanged: Call, strategy: str
+    do: Do, kernel: Kernel, filled: dict[str, str], call: Call, strategy: str
 ) -> None:
     document = exported(do)
     said = {"update": (0, 5, 0), "replace": (0, 5, 0), "skip": (0, 0, 5)}[strategy]
 
-    reply = unchanged("memory_import", action="import", content=json.dumps(document), conflictStrategy=strategy)
+    before = everything(kernel)
+    reply = call("memory_import", action="import", content=json.dumps(document), conflictStrategy=strategy)
 
     assert counted(json.loads(reply.body)) == said
+    assert {**everything(kernel), "audit": before["audit"]} == before
     assert sound(kernel)
 
 

@@ -1,0 +1,27 @@
+"""The tests of abuses find what they are there to find: each fails on a build that is broken in just that way."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.abuse.broken import BUILDS, HERE
+from tests.catalogue import Catalogue
+from tests.sql.code import ROOT
+
+# All of them take minutes; without BROKEN_BUILDS=all one of them shows that the switch works.
+NAMES = list(BUILDS) if os.environ.get("BROKEN_BUILDS") == "all" else ["no clock"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_build_is_found(name: str, catalogue: Catalogue) -> None:
+    build = BUILDS[name]
+    file, *more = build.test.split(" ")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.abuse.broken", "-p", "no:cacheprovider", "-x", "-q"]
+    done = subprocess.run(
+        [*command, os.path.normpath(f"{HERE}/{file}"), *more], cwd=ROOT, env={**os.environ, "BROKEN": name},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout[-2000:] + done.stderr[-2000:]
+    catalogue("F04", injected=f"{build.row}: {build.what}", times=1, outcome="found")

@@ -1,0 +1,149 @@
+"""Hours of mixed work leave the server as it was: memory, descriptors and log stay level, and answers as quick.
+
+SOAK_SECONDS sets how long it is kept at seven tenths of what it can do, which is measured first; without it nothing is
+run.
+"""
+
+import os
+import random
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.catalogue import Catalogue
+from tests.faults.serving import Client, Server, disagreements, serving
+
+SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
+CALLERS = 6
+SHARE = 0.7
+KEPT = 400
+GROWTH = 0.05 if SECONDS >= 600 else 0.5  # what is a part of warming up weighs more in a short run
+WORDS = "cord knot string dye maker reader number colour horse cart field river".split()
+
+
+class Sample(NamedTuple):
+    """What the server holds at a moment: bytes of its own memory, descriptors, bytes of the log."""
+
+    at: float
+    memory: int
+    descriptors: int
+    log: int
+
+
+def sample(server: Server) -> Sample:
+    """A look from outside."""
+    process = Path(f"/proc/{server.process.pid}")
+    status = (process / "status").read_text(encoding="ascii")
+    own = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+    log = server.data / "quipu.db-wal"
+    size = log.stat().st_size if log.exists() else 0
+    return Sample(time.monotonic(), own * 1024, len(list((process / "fd").iterdir())), size)
+
+
+class Caller(threading.Thread):
+    """Calls at a pace, or as fast as it is answered; when each call was due and how long after it was answered."""
+
+    def __init__(self, port: int, seed: int, pause: float) -> None:
+        super().__init__(daemon=True)
+        self.calls: list[tuple[float, float]] = []
+        self.statuses: Counter[int] = Counter()
+        self.stopping = threading.Event()
+        self._port, self._random, self._pause = port, random.Random(seed), pause
+
+    def run(self) -> None:
+        client = Client(self._port)
+        due = time.monotonic() + self._random.random() * self._pause
+        while not self.stopping.wait(max(0.0, due - time.monotonic())):
+            begun = due if self._pause else time.monotonic()
+            self.statuses[self._call(client)] += 1
+            self.calls.append((begun, time.monotonic() - begun))
+            due += self._pause
+        client.close()
+
+    def _call(self, client: Client) -> int:
+        chance = self._random
+        words = " ".join(chance.choices(WORDS, k=12))
+        path = f"m/{chance.randrange(KEPT)}"
+        dice = chance.random()
+        if dice < 0.3:
+            return client.call("replace_memory", path=path, content=words)[0]
+        if dice < 0.4:
+            return client.call("remember", content=words, session_id="soak")[0]
+        if dice < 0.7:
+            return client.call("recall", query=words[:40], limit=5)[0]
+        if dice < 0.8:
+            return client.call("search_memory", query=words[:40], session_id="soak")[0]
+        return client.call("read_memory", path=path)[0]
+
+
+def worked(server: Server, seconds: float, pause: float) -> tuple[list[Caller], list[Sample]]:
+    """Callers at work for so long, and what the server held meanwhile."""
+    callers = [Caller(server.port, random.randrange(1 << 30), pause) for _ in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    samples, end = [sample(server)], time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(min(seconds / 60, 5))
+        samples.append(sample(server))
+    for caller in callers:
+        caller.stopping.set()
+    for caller in callers:
+        caller.join()
+    return callers, samples
+
+
+def growth(samples: Sequence[Sample], what: int) -> float:
+    """By how much of its mean a fitted line rises over the samples, the first third left out as warming up."""
+    settled = samples[len(samples) // 3 :]
+    times, values = [one.at for one in settled], [float(one[what]) for one in settled]
+    slope = statistics.linear_regression(times, values).slope
+    return slope * (times[-1] - times[0]) / (statistics.fmean(values) or 1.0)
+
+
+def slow(calls: Sequence[tuple[float, float]], begin: float, end: float) -> float:
+    """The 99th of 100 calls of a stretch, by how long its answer took, in milliseconds."""
+    taken = [seconds for at, seconds in calls if begin <= at < end]
+    return statistics.quantiles(taken, n=100)[98] * 1000
+
+
+@pytest.mark.skipif(not SECONDS, reason="SOAK_SECONDS is not set")
+def test_a_long_time_of_mixed_work_leaves_the_server_as_it_was(
+    tmp_path: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path / "data") as server:
+        client = Client(server.port)
+        for number in range(KEPT):
+            assert client.call("add_memory", path=f"m/{number}", content="at first")[0] == 200
+        client.close()
+        first, _ = worked(server, min(20, SECONDS / 6), 0)
+        spent = [at for caller in first for at, _ in caller.calls]
+        capacity = len(spent) / (max(spent) - min(spent))
+        callers, samples = worked(server, SECONDS, CALLERS / (SHARE * capacity))
+        log = server.log()
+        server.stop()
+    calls = [call for caller in callers for call in caller.calls]
+    stretch = min(300, SECONDS / 3)
+    begin, end = samples[0].at, samples[-1].at
+    early, late = slow(calls, begin, begin + stretch), slow(calls, end - stretch, end)
+    memory = growth(samples, 1)
+    most = max(one.log for one in samples)
+    outcome = (
+        f"{len(calls) / SECONDS:.0f}/s of {capacity:.0f}/s, memory {memory:+.1%} of {samples[-1].memory >> 20} MiB, "
+        f"descriptors {growth(samples, 2):+.1%}, log at most {most / 2**20:.0f} MiB, "
+        f"p99 {early:.0f} ms, then {late:.0f} ms"
+    )
+    with capsys.disabled():
+        print("", outcome, sep="\n")
+    catalogue("R25", injected=f"{SECONDS:g} s at {SHARE:.0%} of capacity", times=len(calls), outcome=outcome)
+    assert set().union(*(caller.statuses for caller in callers)) == {200}
+    assert memory < GROWTH
+    assert samples[-1].descriptors <= samples[len(samples) // 3].descriptors + 2
+    assert most < 1 << 27
+    assert "Traceback" not in log
+    assert disagreements(tmp_path / "data") == []
