@@ -1,11 +1,12 @@
 """One score out of several signals: each over its best, weighted, and some of what stands beside a document in time."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
 from kernel.evidence import Hit
 
-FADING = (1.0, 0.6)
+_FADING = (1.0, 0.6)
 
 
 class Weights(NamedTuple):
@@ -14,7 +15,7 @@ class Weights(NamedTuple):
     words: float = 0.4
     meaning: float = 0.3
     late: float = 0.3
-    neighbours: float = 0.3
+    neighbours: float = 0.35
 
 
 class Parts(NamedTuple):
@@ -49,55 +50,58 @@ class Window(NamedTuple):
         return self.before, self.previous, self.next, self.after
 
 
-def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
-    """Hits with their scores, best first: the weighted sum of each signal over its largest value, neighbours apart.
-
-    A signal that found nothing takes no part; ties are broken by the older document. Late interaction is looked at for
-    the foremost hits only: where it is unknown, the least that was found is assumed.
-    """
-    least = min((hit.late for hit in hits if hit.late is not None), default=0.0)
+def foremost(hits: Sequence[Hit], weights: Weights) -> list[Hit]:
+    """The hits in the order of what words and meaning say; ties are broken by the older document."""
     words = _shares([hit.text_rank or 0.0 for hit in hits], weights.words)
     meaning = _shares([hit.similarity or 0.0 for hit in hits], weights.meaning)
-    late = _shares([least if hit.late is None else hit.late for hit in hits], weights.late)
+    shares = zip(words, meaning, strict=True)
+    order = sorted([(-one - other, hits[at].doc, at) for at, (one, other) in enumerate(shares)])
+    return [hits[at] for _, _, at in order]
+
+
+def fuse(
+    hits: Sequence[Hit], weights: Weights, windows: Iterable[Window] = (), neighbours: float = 0.0
+) -> list[Scored]:  # fmt: skip
+    """Hits with their scores, best first: the weighted sum of each signal over its largest value.
+
+    A signal that found nothing takes no part; ties are broken by the older document. Late interaction is looked at for
+    the foremost hits only: where it is unknown, the middle of what was found is assumed. On top of that come the scores
+    of the neighbours that `windows` tell of, times `neighbours`, and fading with the distance in time.
+    """
+    known = sorted([hit.late for hit in hits if hit.late is not None])
+    unknown = known[len(known) // 2] if known else 0.0
+    words = _shares([hit.text_rank or 0.0 for hit in hits], weights.words)
+    meaning = _shares([hit.similarity or 0.0 for hit in hits], weights.meaning)
+    late = _shares([unknown if hit.late is None else hit.late for hit in hits], weights.late)
     total = sum(weight for weight, shares in zip(weights, (words, meaning, late), strict=False) if any(shares)) or 1.0
+    alone = [(one + other + third) / total for one, other, third in zip(words, meaning, late, strict=True)]
+    beside = [0.0] * len(hits)
+    if neighbours > 0:
+        scores = dict(zip([hit.doc for hit in hits], alone, strict=True))
+        beside = [neighbours * extra for extra in _beside(scores, windows).values()]
+    most = max(1.0, max(map(add, alone, beside), default=0.0))
+    scale = total * most
     found = [
-        Scored((one + other + third) / total, hit, Parts(one / total, other / total, third / total))
-        for hit, one, other, third in zip(hits, words, meaning, late, strict=True)
+        Scored(min(1.0, (score + extra) / most), hit, Parts(one / scale, other / scale, third / scale, extra / most))
+        for score, extra, hit, one, other, third in zip(alone, beside, hits, words, meaning, late, strict=True)
     ]
     found.sort(key=_order)
     return found
 
 
-def spread(scored: Sequence[Scored], windows: Iterable[Window], weight: float) -> list[Scored]:
-    """The same with what their neighbours score, times `weight`, and fading with the distance in time."""
-    scores = {one.hit.doc: one.score for one in scored}
-    extra = _beside(scores, windows) if weight > 0 else {}
-    best = max((one.score + weight * extra.get(one.hit.doc, 0.0) for one in scored), default=0.0)
-    if not extra or not best:
-        return list(scored)
-    scale = 1 / max(1.0, best)
-    found: list[Scored] = []
-    for score, hit, (words, meaning, late, _) in scored:
-        beside = weight * extra.get(hit.doc, 0.0)
-        parts = Parts(words * scale, meaning * scale, late * scale, beside * scale)
-        found.append(Scored(min(1.0, (score + beside) * scale), hit, parts))
-    found.sort(key=_order)
-    return found
-
-
 def _beside(scores: Mapping[int, float], windows: Iterable[Window]) -> dict[int, float]:
-    """The fading sum of the neighbours' scores, as far as the windows tell who is a neighbour of whom."""
+    """The fading sum of the neighbours' scores for each document, as far as the windows tell of whom they are."""
     extra = dict.fromkeys(scores, 0.0)
     seen: set[tuple[int, int]] = set()
     for window in windows:
-        row = [doc for doc in window if doc is not None]
-        for distance, fading in enumerate(FADING, start=1):
+        row = [doc for doc in window if doc in scores]
+        for distance, fading in enumerate(_FADING, start=1):
             for pair in zip(row, row[distance:], strict=False):
-                if pair in seen or pair[0] not in scores or pair[1] not in scores:
-                    continue
-                seen.add(pair)
-                extra[pair[0]] += fading * scores[pair[1]]
-                extra[pair[1]] += fading * scores[pair[0]]
+                if pair not in seen:
+                    seen.add(pair)
+                    one, other = pair
+                    extra[one] += fading * scores[other]
+                    extra[other] += fading * scores[one]
     return extra
 
 

@@ -8,22 +8,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float32]
+    Indices = NDArray[np.intp]
 
 SAME = 0.9
 _TINY = 1e-12
 
 
 class Likeness:
-    """Documents with the directions of their vectors, in groups that say nearly the same.
+    """Documents with the directions of their vectors, in groups.
 
-    The first of a group leads it.
+    Whatever is nearly the same as any of a group is in it; the first of a group leads it.
     """
 
     def __init__(self) -> None:
-        self.leaders: dict[int, int] = {}
+        self._docs: list[int] = []
+        self._first: Indices | None = None  # of each document the number of its leader
+        self._matrix: Array | None = None
         self._ranks: dict[int, int] = {}
-        self._sizes: dict[int, int] = {}
         self._units: dict[int, Array] = {}
+
+    @property
+    def leaders(self) -> dict[int, int]:
+        """The leader of each document's group."""
+        first: list[int] = [] if self._first is None else self._first.tolist()
+        return {doc: self._docs[at] for doc, at in zip(self._docs, first, strict=True)}
 
     def rank(self, doc: int) -> int:
         """How many of its group came before a document; 0 for one that leads, or is unknown."""
@@ -36,20 +44,21 @@ class Likeness:
         if not vectors:
             return
         units = units_of([*vectors.values()])
-        leading = [doc for doc, leader in self.leaders.items() if doc == leader]
-        known = np.stack([self._units[doc] for doc in leading]) if leading else units[:0]
-        alike = units @ np.concatenate([known, units]).T >= SAME
-        twins = (alike.sum(axis=1) > 1).tolist()
-        docs = [*leading, *vectors]
-        for at, doc in enumerate(vectors):
-            self._units[doc] = units[at]
-            leader = doc
-            if twins[at]:
-                before = (docs[other] for other in np.flatnonzero(alike[at, : len(leading) + at]).tolist())
-                leader = next((other for other in before if self.leaders[other] == other), doc)
-            self.leaders[doc] = leader
-            self._ranks[doc] = self._sizes.get(leader, 0)
-            self._sizes[leader] = self._ranks[doc] + 1
+        matrix = units if self._matrix is None else np.concatenate([self._matrix, units])
+        begin, self._matrix = len(self._docs), matrix
+        self._docs += vectors
+        self._units.update(zip(vectors, units, strict=True))
+        own = np.arange(begin, len(matrix))
+        first = own if self._first is None else np.concatenate([self._first, own])
+        alike = units @ matrix.T >= SAME
+        for at in (begin + np.flatnonzero(alike.sum(axis=1) > 1)).tolist():
+            groups = np.unique(first[:at][alike[at - begin, :at]])
+            if len(groups):
+                self._ranks[self._docs[at]] = int(np.isin(first[:at], groups).sum())
+                first[at] = groups[0]
+                for other in groups[1:].tolist():
+                    first[first == other] = groups[0]
+        self._first = first
 
     def join(self, vectors: Mapping[int, bytes]) -> None:
         """Adds documents that are to be in no group."""

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kernel.evidence import Hit, as_json, embedded, model_id
-from kernel.fusion import Scored, Weights, Window, fuse, spread
+from kernel.fusion import Scored, Weights, Window, foremost, fuse
 from kernel.likeness import Likeness
 from kernel.store import Tx, world
 
-POOL = 64
-_REACH = 24
+POOL = 40
+_REACH = 16
 _TWINS = 2
 _STRANGERS, _KIN = 0.02, 0.05
 _UNSEEN = 0.4
@@ -44,13 +44,13 @@ def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int =
 
     The foremost `most` hits are looked at again, but of those that say nearly the same only two.
     """
-    first = fuse(hits, weights)
+    first = foremost(hits, weights)
     number = model_id(tx)
     query = embedded(tx, [text]) if number else None
     if not query or not query[0].scale:
-        windows = _windows(tx, [one.hit for one in first[:most]], weights)
-        return Ranking(spread(first, windows, weights.neighbours * _UNSEEN), {})
-    pool = _pool(tx, number, [one.hit for one in first], most)
+        windows = _windows(tx, first[:most], weights)
+        return Ranking(fuse(hits, weights, windows, weights.neighbours * _UNSEEN), {})
+    pool = _pool(tx, number, first, most)
     windows = _windows(tx, pool.hits, weights)
     found = {hit.doc: hit for hit in hits}
     held = _around(tx, number, windows[:_REACH], found)
@@ -61,19 +61,18 @@ def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int =
     found |= {hit.doc: hit for hit in beside}
     if weights.late > 0:
         found |= _interacted(tx, query[0].tokens, [*pool.hits, *beside], {**pool.held, **held})
-    return Ranking(spread(fuse([*found.values()], weights), windows, weights.neighbours * trust), pool.likeness.leaders)
+    return Ranking(fuse([*found.values()], weights, windows, weights.neighbours * trust), pool.likeness.leaders)
 
 
 def _pool(tx: Tx, model: int, hits: Sequence[Hit], most: int) -> _Pool:
     pool = _Pool([], {}, Likeness())
-    for at in range(0, len(hits), most):
-        some = hits[at : at + most]
+    rest, many = hits, most
+    while rest and len(pool.hits) < most:
+        some, rest, many = rest[:many], rest[many:], 2 * many
         held = _material(tx, model, [hit.doc for hit in some])
         pool.held.update(held)
         pool.likeness.add({hit.doc: held[hit.doc].vector for hit in some if hit.doc in held})
         pool.hits.extend(hit for hit in some if pool.likeness.rank(hit.doc) < _TWINS)
-        if len(pool.hits) >= most:
-            break
     return pool
 
 

@@ -45,6 +45,19 @@ def ordered(
     return _varied(items, leaders, rules)
 
 
+def leading(scored: Sequence[Scored], leaders: Mapping[int, int], alike: int, wanted: int) -> Sequence[Scored]:
+    """As many of the scored, best first, as hold the `wanted` best once what says nearly the same counts less."""
+    groups: dict[int, int] = {}
+    full = 0
+    for number, one in enumerate(scored):
+        if full == wanted:
+            return scored[:number]
+        leader = leaders.get(one.hit.doc, one.hit.doc)
+        groups[leader] = groups.get(leader, 0) + 1
+        full += not alike or groups[leader] <= alike
+    return scored
+
+
 def recency(updated_at: str, now: str, half_life: float) -> float:
     """1 for what was written just now, half of it after each half-life in days; times are ISO 8601."""
     age = (datetime.fromisoformat(now) - datetime.fromisoformat(updated_at)).total_seconds() / _DAY

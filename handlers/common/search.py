@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from handlers.common.ranking import Item, Rules, ordered
+from handlers.common.ranking import Item, Rules, leading, ordered
 from handlers.common.shapes import Recall, Weights
 from kernel import index
 from kernel.cursor import Shown
@@ -123,7 +123,8 @@ def _ranked(tx: Tx, asked: Asked, hits: list[Hit], wanted: int) -> tuple[list[It
 
 def _foremost(tx: Tx, asked: Asked, ranking: index.Ranking, wanted: int) -> list[Item]:
     """The best of the ranking, where nothing but their evidence decides: only their documents need to be read."""
-    first = ordered(ranking.scored, {one.hit.doc: _unread(one) for one in ranking.scored}, ranking.leaders, asked.rules)
+    scored = leading(ranking.scored, ranking.leaders, asked.rules.alike, wanted)
+    first = ordered(scored, {one.hit.doc: _unread(one) for one in scored}, ranking.leaders, asked.rules)
     documents = index.documents(tx, [item.document.doc for item in first[:wanted]])
     return [
         item._replace(document=documents[item.document.doc])
