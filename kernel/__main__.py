@@ -66,6 +66,8 @@ def _key_parsers(key: argparse.ArgumentParser) -> None:
 def _looking_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     compact = commands.add_parser("compact", parents=[data], help="give the room of what was deleted back")
     compact.add_argument("--forget", metavar="TIME", help="drop the history of what was deleted before it (ISO 8601)")
+    suspects = commands.add_parser("quarantine", parents=[data], help="show the memories kept apart as poison")
+    suspects.add_argument("--release", metavar="ID", help="let go of this one, for as long as its text stays as it is")
     _setup_options(commands.add_parser("setup", parents=[data], help="point an MCP client at this server"))
     doctor = commands.add_parser("doctor", parents=[data], help="say what is wrong and what helps")
     health = commands.add_parser("health", help="ask a running server whether it is healthy")

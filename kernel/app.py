@@ -80,7 +80,9 @@ def shared_by(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> World
 def _own(shared: World, config: Config, dialects: tuple[Dialect, ...]) -> World:
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
-    return shared._replace(settings=values, data=config.home.absolute(), engine=config.limits.engine)
+    return shared._replace(
+        settings=values, data=config.home.absolute(), engine=config.limits.engine, suspects=config.suspects
+    )
 
 
 def chosen(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:

@@ -238,8 +238,8 @@ class _Near:
         if places is None and not chunk.gone:
             self._parts.append(_Part(chunk, None, self._probe.distance(words)))
             return
-        held = chunk.places[:count]
-        chosen = np.flatnonzero(held if places is None else _members(held, places))
+        held = chunk.places[:count]  # rows may go while this is read: only what is made of it at once is counted
+        chosen = np.flatnonzero(held != _GONE if places is None else _members(held, places))
         if 2 * len(chosen) > count:  # picking most of them costs more than to compare them all
             self._parts.append(_Part(chunk, chosen, self._probe.distance(words)[chosen]))
         elif len(chosen):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kernel import app, audit, folders, keys, undo, upkeep
+from kernel import app, audit, folders, keys, quarantine, undo, upkeep
 from kernel.bar import Bar
 from kernel.compact import Freed, compact
 from kernel.config import Config
@@ -19,11 +19,13 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.progress import Progress, telling
 from kernel.store import Connection, Tx
+from kernel.text import one_line
 from kernel.tokens import price
 from kernel.tools import Imported
 from kernel.world import Origin, World
 
 _LONGEST_NAME = 64
+_LINE = 80
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
@@ -153,7 +155,21 @@ def undo_call(arguments: argparse.Namespace, config: Config, shared: World) -> i
     return 0
 
 
-_CALLS = {"audit": show_calls, "undo": undo_call, "compact": smaller}
+def suspects(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+    """Prints the memories that are kept apart, or lets one of them go."""
+    db = Connection(config.file, shared, readonly=False)
+    try:
+        with db.writing(Origin("kernel", "quarantine")) as tx:
+            chosen = arguments.release
+            found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.held(tx)
+    finally:
+        db.close()
+    for one in found:
+        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {one_line(one.text, _LINE)}")
+    return 0
+
+
+_CALLS = {"audit": show_calls, "undo": undo_call, "compact": smaller, "quarantine": suspects}
 
 
 def _call(entry: audit.Entry) -> str:

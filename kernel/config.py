@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from kernel import folders
 from kernel.errors import Fault
@@ -20,7 +20,9 @@ _LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
 
+Word = TypeVar("Word", bound=str)
 Log = Literal["text", "json"]
+Suspects = Literal["off", "flag", "quarantine"]
 
 
 class OAuth(NamedTuple):
@@ -40,6 +42,7 @@ class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how much may wait.
 
     `undo_hours` is how long what a destructive call changed is kept for `quipu undo`; 0 keeps nothing.
+    `suspects` says what becomes of memories that look written to steer agents.
     `idle_exit` are the seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
     key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
@@ -58,6 +61,7 @@ class Config(NamedTuple):
     durable: bool = True
     idle_exit: int = 0
     undo_hours: int = 168
+    suspects: Suspects = "quarantine"
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     limits: Limits = Limits()
@@ -85,12 +89,6 @@ class Config(NamedTuple):
 
 def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
     """The settings as environment variables give them; raises Fault("invalid") naming the variable."""
-    durability = values.get("QUIPU_DURABILITY") or "full"
-    if durability not in ("full", "normal"):
-        raise Fault("invalid", "QUIPU_DURABILITY is full or normal")
-    log = values.get("QUIPU_LOG") or "text"
-    if log not in ("text", "json"):
-        raise Fault("invalid", "QUIPU_LOG is text or json")
     model = values.get("QUIPU_MODEL", "")
     return Config(
         data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
@@ -102,9 +100,10 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         write_queue=_number(values, "QUIPU_WRITE_QUEUE", 1024, 1, 1_000_000),
         read_queue=_number(values, "QUIPU_READ_QUEUE", 256, 1, 1_000_000),
         group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
-        durable=durability == "full",
+        durable=_choice(values, "QUIPU_DURABILITY", "full", "normal") == "full",
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
         undo_hours=_number(values, "QUIPU_UNDO_HOURS", 168, 0, 87_600),
+        suspects=_choice(values, "QUIPU_SUSPECTS", "quarantine", "flag", "off"),
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         limits=_limits(values),
@@ -113,7 +112,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         open=_flag(values, "QUIPU_OPEN"),
         metrics=_flag(values, "QUIPU_METRICS"),
         traces=_flag(values, "QUIPU_TRACES"),
-        log="json" if log == "json" else "text",
+        log=_choice(values, "QUIPU_LOG", "text", "json"),
         log_calls=_flag(values, "QUIPU_LOG_CALLS"),
         public=_public(values),
         oauth=_oauth(values),
@@ -169,6 +168,15 @@ def _oauth(values: Mapping[str, str]) -> OAuth | None:
 
 def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())
+
+
+def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
+    """One of a few words, the first where none is given."""
+    given = values.get(name) or choices[0]
+    for choice in choices:
+        if given == choice:
+            return choice
+    raise Fault("invalid", f"{name} is {', '.join(choices[:-1])} or {choices[-1]}")
 
 
 def _flag(values: Mapping[str, str], name: str) -> bool:

@@ -94,7 +94,7 @@ def _beside(scores: Mapping[int, float], windows: Iterable[Window]) -> dict[int,
     extra = dict.fromkeys(scores, 0.0)
     seen: set[tuple[int, int]] = set()
     for window in windows:
-        row = [doc for doc in window if doc in scores]
+        row = [doc for doc in window if doc is not None and doc in scores]
         for distance, fading in enumerate(_FADING, start=1):
             for pair in zip(row, row[distance:], strict=False):
                 if pair not in seen:

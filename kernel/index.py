@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from kernel import blocks
+from kernel import blocks, quarantine
 from kernel.evidence import (
     COMMON,
     Hit,
@@ -18,15 +18,16 @@ from kernel.evidence import (
 )
 from kernel.fusion import Parts, Scored, Weights, fuse
 from kernel.meaning import by_meaning, hit_of
+from kernel.quarantine import apart
 from kernel.rerank import POOL, Ranking, rerank
 from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
 from kernel.wording import by_words, by_words_each, coverage, every_by_words
 
 __all__ = [
-    "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "ascribe",
-    "beside", "clear", "coverage", "delete_vectors", "documents", "drop", "drop_scope", "find", "fuse", "has_model",
-    "insert_vectors", "model_id", "places_of", "put", "rerank", "search", "sift",
+    "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "apart",
+    "ascribe", "beside", "clear", "coverage", "delete_vectors", "documents", "drop", "drop_scope", "find", "fuse",
+    "has_model", "insert_vectors", "model_id", "places_of", "put", "rerank", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100
@@ -126,6 +127,7 @@ def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], _Born]:
         ids = [row.id for row in stale]
         tx.run("kernel.index.unindex", ids=as_json(ids))
         delete_vectors(tx, ids)
+        quarantine.forget(tx, ids)
         tx.run("kernel.index.delete_docs", ids=as_json(ids))
     return {(row.space, row.key): _Born(row.id, row.created_at) for row in stale}
 
@@ -144,6 +146,7 @@ def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], _Born]) ->
     tx.run("kernel.index.insert_docs", rows=as_json(rows))
     tx.run("kernel.index.index_docs", ids=as_json([row[0] for row in rows]))
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
+    quarantine.mark(tx, [(row[0], row[1], row[2], row[4]) for row in rows])
 
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
@@ -260,7 +263,7 @@ def last(tx: Tx) -> int:
 
 
 class Document(NamedTuple):
-    """One indexed memory with its provenance; times are ISO 8601 UTC."""
+    """One indexed memory with its provenance; times are ISO 8601 UTC. `flag` is the rule by which it is a suspect."""
 
     doc: int
     space: str
@@ -272,6 +275,7 @@ class Document(NamedTuple):
     actor: str
     created_at: str
     updated_at: str
+    flag: str | None = None
 
 
 def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:

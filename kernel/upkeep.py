@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel import audit, blocks, index
+from kernel import audit, blocks, index, quarantine
 from kernel.embed import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
@@ -53,6 +53,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
         found = _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx) + agree(tx, dialects, repair=repair)
+            found.append(Finding("quarantine", quarantine.agree(tx, repair=repair), "memories not marked as they look"))
             if repair:
                 tx.run("kernel.upkeep.rebuild_full_text")
                 settle(tx)

@@ -23,7 +23,7 @@ class World(NamedTuple):
     """What every transaction of one store shares: the statements, the embedder and what search remembers.
 
     Without an embedder there are no vectors, and search goes by words alone. `settings` are the dialects' own,
-    `data` is the data directory, `engine` what one call may cost.
+    `data` is the data directory, `engine` what one call may cost, `suspects` what becomes of what looks like poison.
     """
 
     statements: Mapping[str, str]
@@ -32,6 +32,7 @@ class World(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
     data: Path | None = None
     engine: Engine = Engine()
+    suspects: str = "off"
 
 
 def vector_extension() -> Path:

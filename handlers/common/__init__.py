@@ -23,7 +23,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids and request.cursor:
         raise Fault("invalid", "cursor: goes with a query, not with ids")
     if request.ids:
-        items = by_id(tx, request.ids)
+        items = by_id(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
         answer = page(Listing(items, [], "", Shown(0, tx.now)), whole)
         answer.cursor = None

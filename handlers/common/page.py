@@ -75,7 +75,7 @@ def _found(item: Item, text: str, request: Recall) -> Found:
     return Found(
         f"{document.space}/{document.key}", document.space, document.key, document.scope,
         round(item.score, _DIGITS), signals, origin, text, text == document.text,
-        _explained(item) if request.explain and hit else UNSET,
+        document.flag or UNSET, _explained(item) if request.explain and hit else UNSET,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def question(request: Recall) -> str:
     """All that decides which memories are found and in what order."""
     asked = (request.query, request.dialects, request.spaces, request.scope, request.actor)
     order = (request.weights, request.half_life_days, request.alike, request.per_source)
-    return msgspec.json.encode((*asked, request.after, request.before, *order)).decode()
+    return msgspec.json.encode((*asked, request.after, request.before, request.quarantined, *order)).decode()
 
 
 def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
@@ -77,23 +77,24 @@ def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
             lexical=asked.weights.words > 0, semantic=asked.weights.meaning > 0,
         )  # fmt: skip
         items, varied = _ranked(tx, asked, hits, before + wanted)
-        enough = (not _some(asked) or len(items) >= wanted) and varied >= min(wanted, _VARIETY)
+        enough = len(items) >= wanted and varied >= min(wanted, _VARIETY)
         if enough or len(hits) < width or width >= _WIDEST:
             return hits, items
         width = min(width * _WIDER, _WIDEST)
 
 
-def by_id(tx: Tx, ids: Sequence[str]) -> list[Item]:
+def by_id(tx: Tx, request: Recall) -> list[Item]:
     """The memories of ids that a recall gave, in that order; raises Fault("invalid") for what is no id."""
     keys: list[tuple[str, str]] = []
-    for given in ids:
+    for given in request.ids:
         space, slash, key = given.partition("/")
         if not slash:
             raise Fault("invalid", f"ids: {one_line(given, 80)} is not an id of a recall")
         keys.append((space, key))
     docs = index.find(tx, keys)
     documents = index.documents(tx, docs)
-    return [Item(1.0, None, documents[doc]) for doc in docs if doc in documents]
+    kept = (documents[doc] for doc in docs if doc in documents)
+    return [Item(1.0, None, document) for document in kept if not _apart(tx, request, document)]
 
 
 def _narrow(asked: Asked) -> bool:
@@ -108,29 +109,29 @@ def _some(asked: Asked) -> bool:
 
 def _ranked(tx: Tx, asked: Asked, hits: list[Hit], wanted: int) -> tuple[list[Item], int]:
     """What passes, in order, and how many of the hits say something of their own."""
-    documents: dict[int, Document] = {}
-    if _some(asked):
-        documents = _passing(tx, asked, hits)
-        hits = [hit for hit in hits if hit.doc in documents]
-    ranking = index.rerank(tx, asked.request.query, hits, asked.weights)
-    varied = sum(ranking.leaders.get(one.hit.doc, one.hit.doc) == one.hit.doc for one in ranking.scored)
-    if _some(asked):
-        documents |= _passing(tx, asked, [one.hit for one in ranking.scored if one.hit.doc not in documents])
-        items = ordered(ranking.scored, documents, ranking.leaders, asked.rules)
-        return [item for item in items if asked.shown is None or _follows(item.document, asked.shown)], varied
-    return _foremost(tx, asked, ranking, wanted), varied
+    if not _some(asked):
+        ranking = index.rerank(tx, asked.request.query, hits, asked.weights)
+        first = _foremost(tx, asked, ranking, wanted)
+        if not any(_apart(tx, asked.request, item.document) for item in first):
+            return first, _varied(ranking)
+    documents = _passing(tx, asked, hits)
+    ranking = index.rerank(tx, asked.request.query, [hit for hit in hits if hit.doc in documents], asked.weights)
+    documents |= _passing(tx, asked, [one.hit for one in ranking.scored if one.hit.doc not in documents])
+    items = ordered(ranking.scored, documents, ranking.leaders, asked.rules)
+    shown = asked.shown
+    return [item for item in items if shown is None or _follows(item.document, shown)], _varied(ranking)
+
+
+def _varied(ranking: index.Ranking) -> int:
+    return sum(ranking.leaders.get(one.hit.doc, one.hit.doc) == one.hit.doc for one in ranking.scored)
 
 
 def _foremost(tx: Tx, asked: Asked, ranking: index.Ranking, wanted: int) -> list[Item]:
     """The best of the ranking, where nothing but their evidence decides: only their documents need to be read."""
     scored = leading(ranking.scored, ranking.leaders, asked.rules.alike, wanted)
-    first = ordered(scored, {one.hit.doc: _unread(one) for one in scored}, ranking.leaders, asked.rules)
-    documents = index.documents(tx, [item.document.doc for item in first[:wanted]])
-    return [
-        item._replace(document=documents[item.document.doc])
-        for item in first[:wanted]
-        if item.document.doc in documents
-    ]
+    first = ordered(scored, {one.hit.doc: _unread(one) for one in scored}, ranking.leaders, asked.rules)[:wanted]
+    documents = index.documents(tx, [item.document.doc for item in first])
+    return [item._replace(document=documents[item.document.doc]) for item in first if item.document.doc in documents]
 
 
 def _unread(scored: Scored) -> Document:
@@ -139,13 +140,18 @@ def _unread(scored: Scored) -> Document:
 
 def _passing(tx: Tx, asked: Asked, hits: Sequence[Hit]) -> dict[int, Document]:
     documents = index.documents(tx, [hit.doc for hit in hits])
-    return {doc: document for doc, document in documents.items() if _passes(document, asked)}
+    return {doc: document for doc, document in documents.items() if _passes(tx, document, asked)}
 
 
-def _passes(document: Document, asked: Asked) -> bool:
+def _apart(tx: Tx, request: Recall, document: Document) -> bool:
+    return document.flag is not None and not request.quarantined and index.apart(tx)
+
+
+def _passes(tx: Tx, document: Document, asked: Asked) -> bool:
     times = asked.times
     return (
-        asked.request.actor in (None, document.actor)
+        not _apart(tx, asked.request, document)
+        and asked.request.actor in (None, document.actor)
         and (not times.after or document.updated_at >= times.after)
         and (not times.before or document.updated_at < times.before)
     )

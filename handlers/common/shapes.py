@@ -62,6 +62,7 @@ class Recall(Struct, forbid_unknown_fields=True):
         int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)
     ] = 0  # fmt: skip
     explain: Annotated[bool, Meta(description="Tell what each signal adds to a score")] = False
+    quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
     cursor: Annotated[
@@ -104,7 +105,10 @@ class Provenance(Struct):
 
 
 class Found(Struct):
-    """One memory: its id for a later recall, its score in [0, 1], and its line or its text."""
+    """One memory: its id for a later recall, its score in [0, 1], and its line or its text.
+
+    `flag` is there where it looks written to steer agents: as what.
+    """
 
     id: str
     space: str
@@ -115,6 +119,7 @@ class Found(Struct):
     provenance: Provenance
     text: str
     complete: bool
+    flag: str | UnsetType = UNSET
     explained: Explained | UnsetType = UNSET
 
 

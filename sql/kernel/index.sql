@@ -103,10 +103,11 @@ FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value;
 
 -- name: documents
-SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at
+SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
 FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value
-JOIN doc_place AS p ON p.id = d.place;
+JOIN doc_place AS p ON p.id = d.place
+LEFT JOIN doc_flag AS f ON f.doc = d.id;
 
 -- name: find
 -- The documents of the given (space, key) pairs, in that order.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from handlers.brain import guard as immutable
 from handlers.brain import search
-from kernel import auth, budget, dispatch, folders, keys, limits, rights, store, terms, text
+from kernel import auth, budget, dispatch, folders, keys, limits, quarantine, rights, store, terms, text
 from kernel.budget import Budget, Engine
 from kernel.meter import Meter
 
@@ -103,6 +103,14 @@ def _reaching() -> None:
     put(store.Tx, new_id=new_id)
 
 
+def _credulous() -> None:
+    put(quarantine, apart=lambda _tx: False)
+
+
+def _blind() -> None:
+    put(quarantine, suspicious=lambda _text: "")
+
+
 def _unguarded() -> None:
     put(immutable, immutable=lambda _row: False)
 
@@ -137,6 +145,8 @@ BUILDS: Mapping[str, Broken] = {
     "unsafe text": Broken("S15", "YAML escapes nothing", _unsafe_text, "test_breakouts.py -k paths"),
     "open folders": Broken("S16", "folders for everybody", _open_folders, "../kernel/test_folders.py"),
     "reaching": Broken("S17", "an id asks a server for its number", _reaching, "test_outward.py -k argument"),
+    "credulous": Broken("S19", "what is marked is found", _credulous, "test_poison.py -k not_found"),
+    "blind": Broken("S19", "nothing is marked", _blind, "test_poison.py -k not_found"),
     "unguarded": Broken("S22", "immutable memories are as others", _unguarded, "../handlers/brain/test_guard.py"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
     "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../kernel/test_meter.py"),

@@ -66,7 +66,9 @@ class Server:
         self._log = data.parent / f"server-{self.port}.log"
         with self._log.open("wb") as log:
             whole = [*command, "--data", str(data), "--port", str(self.port)]
-            environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+            given = {name: str(value) for name, value in settings.items()}
+            # Servers start from compiled files, as anybody's do; hundreds of starts would compile everything again.
+            environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **given}
             self.process = subprocess.Popen(whole, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
             until(self.ready, f"server on port {self.port}")

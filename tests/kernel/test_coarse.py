@@ -1,8 +1,9 @@
 """The coarse stage finds nearly every true neighbour, looks where it is told to, and loses or doubles no row."""
 
 import itertools
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -279,3 +280,42 @@ def test_threads_that_grow_and_search_at_once_lose_and_double_nothing() -> None:
 
     assert wrong == []
     assert every(sketches, 64) == list(range(1, 6001))
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads that take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_search_beside_deletions_sees_each_row_before_or_after_and_never_fails() -> None:
+    count, deleted = CHUNK - 1, 8000
+    sketcher = Sketcher(DIMENSIONS)
+    vector, probe = fixed(2, DIMENSIONS)
+    (sketch,) = sketcher.sketch([vector])
+    store = Store([], [block([Row(number, 1, sketch) for number in range(1, count + 1)])], most=count)
+    sketches = Sketches(lambda: sketcher)
+    sketches.extend(store.source())
+    failures: list[BaseException] = []
+
+    def delete() -> None:
+        for number in range(1, deleted + 1):
+            store.gone = [Gone(number, number)]
+            sketches.extend(store.source())
+
+    def search() -> None:
+        try:
+            while thread.is_alive():
+                assert len(sketches.nearest(probe, 4, None)) == 4
+        except (AssertionError, RuntimeError) as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=delete)
+    thread.start()
+    search()
+    thread.join()
+    assert (failures, len(sketches.nearest(probe, count, None))) == ([], count - deleted)

@@ -129,7 +129,8 @@ def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Cap
 def test_the_commands_of_the_parser_are_those_that_run() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
     assert set(actions[0].choices) == {
-        "serve", "stdio", "check", "backup", "reindex", "compact", "import", "audit", "undo", "tools", "key", "setup",
+        "serve", "stdio", "check", "backup", "reindex", "compact", "import", "audit", "undo", "quarantine", "tools",
+        "key", "setup",
         "doctor",
         "health",
     }  # fmt: skip
