@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 
 from handlers.brain import guard as immutable
 from handlers.brain import search
-from kernel import auth, budget, dispatch, folders, keys, limits, quarantine, rights, store, terms, text
+from handlers.notes import folders as steps
+from handlers.sessions import sensitive
+from kernel import audit, auth, budget, dispatch, folders, keys, limits, quarantine, rights, store, terms, text
 from kernel.budget import Budget, Engine
 from kernel.meter import Meter
 
 HERE = "tests/abuse"
+SESSIONS = "../handlers/sessions"
 
 
 class Broken(NamedTuple):
@@ -103,6 +106,18 @@ def _reaching() -> None:
     put(store.Tx, new_id=new_id)
 
 
+def _following() -> None:
+    put(steps, ONLY_HERE=0)
+
+
+def _careless() -> None:
+    put(sensitive, _HINTS=())
+
+
+def _silent() -> None:
+    put(audit, note=lambda *_given, **_more: None)
+
+
 def _credulous() -> None:
     put(quarantine, apart=lambda _tx: False)
 
@@ -144,10 +159,13 @@ BUILDS: Mapping[str, Broken] = {
     "loose engine": Broken("S12", "the engine does all it can", _loose_engine, "test_costs.py -k itself"),
     "unsafe text": Broken("S15", "YAML escapes nothing", _unsafe_text, "test_breakouts.py -k paths"),
     "open folders": Broken("S16", "folders for everybody", _open_folders, "../kernel/test_folders.py"),
+    "following": Broken("S14", "links to folders are followed", _following, "test_links.py -k nobody_out"),
     "reaching": Broken("S17", "an id asks a server for its number", _reaching, "test_outward.py -k argument"),
+    "careless": Broken("S18", "nothing is taken for a secret", _careless, f"{SESSIONS}/test_sensitive.py -k found"),
     "credulous": Broken("S19", "what is marked is found", _credulous, "test_poison.py -k not_found"),
     "blind": Broken("S19", "nothing is marked", _blind, "test_poison.py -k not_found"),
     "unguarded": Broken("S22", "immutable memories are as others", _unguarded, "../handlers/brain/test_guard.py"),
+    "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
     "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../kernel/test_meter.py"),
     "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),

@@ -46,8 +46,8 @@ def test_no_answered_write_is_lost_or_half_there_when_the_server_is_killed(
     table = ["round  answered  in doubt  killed after  start s"]
     for begun in range(0, ROUNDS, LIVES):
         data, ledger = tmp_path / f"data{begun}", Ledger()
-        for number in range(begun, min(begun + LIVES, ROUNDS)):
-            table.append(one_life(data, ledger, number, chance))
+        lives = range(begun, min(begun + LIVES, ROUNDS))
+        table.extend(one_life(data, ledger, number, chance) for number in lives)
         paths += len(ledger.known)
     outcome = f"{paths:,} paths, 0 lost, 0 half written"
     catalogue("R01", injected="kill -9 under 8 writers", times=ROUNDS, outcome=outcome)

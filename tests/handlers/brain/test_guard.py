@@ -13,6 +13,7 @@ from handlers.brain.guard import marked
 from handlers.brain.shapes import Memory
 from kernel.app import Kernel
 from kernel.world import Origin
+from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything
 from tests.handlers.brain.conftest import Told, read
 
@@ -72,7 +73,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_tool_changes_an_immutable_memory(
-    kernel: Kernel, call: Call, plant: Callable[..., Memory], kind: str, attempt: str
+    kernel: Kernel, call: Call, plant: Callable[..., Memory], kind: str, attempt: str, catalogue: Catalogue
 ) -> None:
     plant(**KINDS[kind])
     name, arguments, verb = ATTEMPTS[attempt]
@@ -88,6 +89,7 @@ def test_no_tool_changes_an_immutable_memory(
         else f"BLOCKED: Cannot {verb} immutable memory 'val_001'. {PERMANENT}"
     )
     assert (reply.fault, read(reply)) == ("blocked", said)
+    catalogue("S22", injected=f"{attempt} of {kind}", times=1, outcome="blocked, nothing changed")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -26,6 +26,7 @@ from kernel.errors import Fault
 from kernel.schema import output_schema
 from kernel.store import Tx
 from kernel.tools import Reply
+from tests.catalogue import Catalogue
 from tests.conftest import TESTER, Call, Clock
 from tests.handlers.notes.conftest import Tell, put, titles, tree
 
@@ -481,7 +482,7 @@ def test_what_is_no_json_is_refused_in_words(kernel: Kernel, runner: Any, raw: b
 
 
 def test_a_folder_that_is_swapped_for_a_link_all_the_time_leads_nobody_out(
-    call: Call, folder: Path, tmp_path: Path
+    call: Call, folder: Path, tmp_path: Path, catalogue: Catalogue
 ) -> None:
     inner, asides, outside = folder / "learning", tmp_path / "asides", tmp_path / "outside"
     asides.mkdir()
@@ -517,6 +518,9 @@ def test_a_folder_that_is_swapped_for_a_link_all_the_time_leads_nobody_out(
         done.set()
         swapping.join()
     assert tree(outside) == before
+    catalogue(
+        "S14", injected="a folder swapped for a link meanwhile", times=600, outcome="nothing read or changed outside"
+    )
 
 
 def test_a_full_disk_is_told_and_leaves_no_file(
