@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from kernel.late import interaction
 from kernel.wordpiece import pack, read
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class Embedder:
         tokens, vectors = self._loaded or self._load()
         return vectors.embed([tokens.encode(text) for text in texts])
 
+    def interaction(self, query: bytes, texts: Sequence[bytes]) -> list[float]:
+        """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`."""
+        _, vectors = self._loaded or self._load()
+        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows)
+
     def _load(self) -> "tuple[Tokens, Vectors]":
         with self._lock:
             if self._loaded is None:
@@ -131,11 +137,20 @@ class Vectors:
         self.vocabulary = len(matrix if self._rows is None else self._rows)
         self._id = np.dtype(f"<u{_width(self.vocabulary)}")
 
-    def sum(self, tokens: bytes) -> "NDArray[np.float32]":
-        """The weighted sum of the vectors of `tokens` (ids packed as in `Embedding`): the mean but for its length."""
+    def ids(self, tokens: bytes) -> "NDArray[Any]":
+        """The ids of `tokens` as numbers."""
         import numpy as np
 
-        ids = np.frombuffer(tokens, self._id)
+        return np.frombuffer(tokens, self._id)
+
+    def rows(self, ids: "NDArray[Any]") -> "NDArray[np.float32]":
+        """The vectors of tokens, each times its weight."""
+        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
+        return found if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
+
+    def sum(self, tokens: bytes) -> "NDArray[np.float32]":
+        """The weighted sum of the vectors of `tokens` (ids packed as in `Embedding`): the mean but for its length."""
+        ids = self.ids(tokens)
         total = self._slice(ids[:_SLICE])
         for at in range(_SLICE, len(ids), _SLICE):
             total += self._slice(ids[at : at + _SLICE])

@@ -87,25 +87,6 @@ class _Size(NamedTuple):
     docs: int
 
 
-def fuse(hits: Sequence[Hit], text_weight: float, meaning_weight: float) -> list[tuple[float, Hit]]:
-    """Hits with a score in [0, 1], best first: the weighted sum of each signal over its largest value.
-
-    A signal that found nothing takes no part; ties are broken by the older document.
-    """
-    top_text = max((hit.text_rank or 0.0 for hit in hits), default=0.0)
-    top_meaning = max((hit.similarity or 0.0 for hit in hits), default=0.0)
-    total = (text_weight if top_text > 0 else 0.0) + (meaning_weight if top_meaning > 0 else 0.0)
-    if not total:
-        return [(0.0, hit) for hit in sorted(hits, key=lambda hit: hit.doc)]
-
-    def score(hit: Hit) -> float:
-        text = text_weight * (max(0.0, hit.text_rank or 0.0) / top_text) if top_text > 0 else 0.0
-        meaning = meaning_weight * (max(0.0, hit.similarity or 0.0) / top_meaning) if top_meaning > 0 else 0.0
-        return (text + meaning) / total
-
-    return sorted(((score(hit), hit) for hit in hits), key=lambda pair: (-pair[0], pair[1].doc))
-
-
 def placed(tx: Tx, ids: Sequence[int]) -> Places:
     """The places of these numbers, told apart by how many documents they hold."""
     return Places(ids, (), ids, 0, few=False) if len(ids) > _MOST_COUNTED else _told_apart(ids, _sizes(tx, ids))

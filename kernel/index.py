@@ -11,22 +11,23 @@ from kernel.evidence import (
     Memory,
     as_json,
     embedded,
-    fuse,
     has_model,
     kind,
     model_id,
     placed,
 )
+from kernel.fusion import Parts, Scored, Weights, fuse
 from kernel.meaning import by_meaning, hit_of
 from kernel.quarantine import apart
+from kernel.rerank import POOL, Ranking, rerank
 from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
 from kernel.wording import by_words, by_words_each, coverage, every_by_words
 
 __all__ = [
-    "CANDIDATES", "COMMON", "Document", "Hit", "Memory", "apart", "ascribe", "beside", "clear", "coverage",
-    "delete_vectors", "documents", "drop", "drop_scope", "find", "fuse", "has_model", "insert_vectors", "model_id",
-    "places_of", "put", "search", "sift",
+    "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "apart",
+    "ascribe", "beside", "clear", "coverage", "delete_vectors", "documents", "drop", "drop_scope", "find", "fuse",
+    "has_model", "insert_vectors", "model_id", "places_of", "put", "rerank", "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100

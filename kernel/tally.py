@@ -13,6 +13,9 @@ _HEAD = struct.Struct("<If")
 _MOST = 255
 _SATURATION = 1.2
 _LENGTH = 0.75
+COMMON_SHARE = 0.25
+_SLIGHT = 0.01
+_FEW = 50
 
 
 def tally(row: Any, *skipped: Any) -> bytes:
@@ -46,7 +49,8 @@ def bm25(tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int]
     """The BM25 of each tally, larger is better: of `words` counts, the missing ones being 0.
 
     `rows` is how many rows there are, `holding` how many of them hold each word; None where the tallies are of all that
-    hold any.
+    hold any. Words in more than `COMMON_SHARE` of many rows, such as the names of those who talk there, find but hardly
+    rank, unless all are such.
     """
     import numpy as np
 
@@ -58,5 +62,8 @@ def bm25(tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int]
     sizes, means, counts = table["size"], table["mean"], table["counts"].astype(np.float64)
     held = np.count_nonzero(counts, axis=0) if holding is None else np.minimum(holding, rows)
     worth = np.log1p((rows - held + 0.5) / (held + 0.5))
+    common = held > rows * COMMON_SHARE
+    if rows >= _FEW and not common.all():
+        worth[common] *= _SLIGHT
     norm = _SATURATION * (1 - _LENGTH + _LENGTH * sizes / np.maximum(means, 1))
     return (counts * (_SATURATION + 1) / (counts + norm[:, None]) @ worth).tolist()

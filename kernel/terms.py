@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kernel.tally import COMMON_SHARE
+
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being but by can could did do does doing
     for from had has have having he her here him his how i if in into is it its just me more most my no nor not of off
@@ -16,7 +18,6 @@ ENOUGH = 300
 VISITS = 600
 SMALL = 2000
 MOST = 256
-_COMMON_SHARE = 0.25
 # Han, kana, bopomofo and Hangul, less what the tokenizer takes for punctuation; written as numbers since some of these
 # characters change under normalisation.
 _CJK = (
@@ -118,7 +119,7 @@ def rows_to_visit(
     Every row with a rare word is visited. Where even the rarest word is common, rows are that hold the rarest words
     together, as many words as leave enough rows by chance. Words in more than a quarter of `total` rows do not count.
     """
-    useful = [term for term in terms if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or list(terms)
+    useful = [term for term in terms if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or list(terms)
     rare = _rare(useful, {stem: rows * share.part for stem, rows in frequency.items()})
     most = max(VISITS, limit)
     sought: list[Sought] = []
@@ -143,7 +144,7 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, place
         return ""
     if places is not None and sum(frequency.get(place_word(place), 0) for place in places) <= SMALL:
         return _both(_places(places), _words(held))
-    useful = [term for term in held if frequency.get(term.stem, 0) <= total * _COMMON_SHARE] or held
+    useful = [term for term in held if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or held
     rare = _rare(useful, frequency)
     # Where even the rarest word is common, a row must hold another one too.
     crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH

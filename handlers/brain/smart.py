@@ -216,7 +216,7 @@ def _saying(tx: Tx, db: str, content: str) -> Memory | None:
     """The active memory that says this: it is near in meaning, or holds every one of the words."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
-    rows = keep.some(tx, db, [hit.id for _, hit in index.fuse(hits, 0.5, 0.5)])
+    rows = keep.some(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
     held = index.coverage(tx, content, [row.content for row in rows])
     return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
 

@@ -12,8 +12,7 @@ from handlers.scopes.shapes import VersionRow
 from kernel import index
 from kernel.store import Tx
 
-_WORDS_WEIGHT = 0.6
-_MEANING_WEIGHT = 0.4
+_WEIGHTS = index.Weights(words=0.6, meaning=0.4)
 _WIDER = 8
 _ORDER: Mapping[str, int] = {name: number for number, name in enumerate(KINDS)}
 
@@ -218,7 +217,7 @@ def _by_text(tx: Tx, ask: Ask) -> Pool:
             break
         width *= _WIDER
         hits |= {hit.id: hit for hit in index.search(tx, ask.text, within=within, limit=width, lexical=False)} | hits
-    relevance = {hit.id: score for score, hit in index.fuse([*hits.values()], _WORDS_WEIGHT, _MEANING_WEIGHT)}
+    relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _WEIGHTS)}
     worded = any(hit.text_rank is not None for hit in hits.values())
     return _completed(tx, ask, Pool(found, len(found), marks, relevance, cut), narrow, worded=worded)
 
@@ -248,7 +247,7 @@ def _completed(tx: Tx, ask: Ask, pool: Pool, narrow: Sequence[str] | None, *, wo
     more, marks = _select(tx, ask, ids)
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
-    relevance = {item.id: _WORDS_WEIGHT for item in more} | dict(pool.relevance)
+    relevance = {item.id: _WEIGHTS.words for item in more} | dict(pool.relevance)
     return Pool(found, len(found), {**pool.marks, **marks}, relevance, pool.cut)
 
 

@@ -11,7 +11,7 @@ from handlers.sessions import extract, graph, summary
 from handlers.sessions.options import option, weights
 from handlers.sessions.requests import ListEntities, ListRecent, Remember, SearchMemory
 from handlers.sessions.results import Entities, Entity, Found, FoundMemories, Memories, Memory, Remembered
-from handlers.sessions.scoring import Candidate, ranked
+from handlers.sessions.scoring import BASE, Candidate, ranked
 from handlers.sessions.sensitive import sensitive
 from kernel import history, index
 from kernel.errors import Fault
@@ -96,7 +96,8 @@ def search_memory(tx: Tx, request: SearchMemory) -> FoundMemories:
     )  # fmt: skip
     evidence = {int(hit.id): hit for hit in hits}
     rows = _found(tx, list(evidence), request.query, scope) or _newest(tx, scope, limit)
-    candidates = [_candidate(row, evidence.get(row.id), request.query) for row in rows]
+    whole = _holding(tx, rows, evidence, request.query)
+    candidates = [_candidate(row, evidence.get(row.id), request.query, whole=row.id in whole) for row in rows]
     by_id = {row.id: row for row in rows}
     best = ranked(candidates, weights(tx), top_p, limit)
     return FoundMemories(
@@ -214,10 +215,17 @@ def _newest(tx: Tx, scope: str | None, limit: int) -> list[Row]:
     return tx.all("sessions.memories.recent_of", Row, session_id=scope, limit=limit)
 
 
-def _candidate(row: Row, hit: index.Hit | None, query: str) -> Candidate:
+def _holding(tx: Tx, rows: list[Row], evidence: Mapping[int, index.Hit], query: str) -> set[int]:
+    """The memories far from the query in meaning that hold every word of it."""
+    far = [row for row in rows if (hit := evidence.get(row.id)) and hit.text_rank and (hit.distance or 0) > BASE]
+    held = index.coverage(tx, query, [f"{row.content}\n{words(row)}" for row in far])
+    return {row.id for row, share in zip(far, held, strict=True) if share == 1}
+
+
+def _candidate(row: Row, hit: index.Hit | None, query: str, *, whole: bool) -> Candidate:
     return Candidate(
         row.id,
-        hit.distance if hit else None,
+        hit.distance if hit and not whole else None,
         hit is not None and hit.text_rank is not None,
         row.priority,
         datetime.fromisoformat(row.created_at).timestamp(),

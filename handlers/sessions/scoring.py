@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_BASE = 1.0
+BASE = 1.0
 _DIGITS = 6
 
 
@@ -42,7 +42,7 @@ def score(candidate: Candidate, age: float, weights: Weights) -> float:
 
     What only words have found starts from 1.0; what is the query itself starts from 0.0.
     """
-    base = 0.0 if candidate.exact else _BASE if candidate.distance is None else candidate.distance
+    base = 0.0 if candidate.exact else BASE if candidate.distance is None else candidate.distance
     bonus = weights.fts_bonus if candidate.fts_hit else 0.0
     return round(base - bonus + weights.priority * (candidate.priority - 1) + weights.recency * age, _DIGITS)
 

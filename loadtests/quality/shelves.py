@@ -9,7 +9,8 @@ from loadtests.quality.caller import Caller
 from loadtests.quality.collection import Collection, Query, scope_names
 from loadtests.quality.measures import CUT
 
-LEXICAL, STATIC, FUSED, LATE, USUAL = "words only", "static only", "fused", "fused + late", "as it is"
+LEXICAL, STATIC, FUSED, LATE = "words only", "static only", "fused", "fused + late"
+USUAL = "as it is"
 _BATCH = 100
 _ROOM = 20_000
 
@@ -136,9 +137,11 @@ _ALL: tuple[Shelf, ...] = (
             Judged(
                 "recall",
                 (
-                    Mode(LEXICAL, {"weights": {"words": 1, "meaning": 0}}),
-                    Mode(STATIC, {"weights": {"words": 0, "meaning": 1}}),
-                    Mode(FUSED),
+                    Mode(LEXICAL, {"weights": {"meaning": 0}}),
+                    Mode(STATIC, {"weights": {"words": 0}}),
+                    Mode(FUSED, {"weights": {"late": 0, "neighbours": 0}}),
+                    Mode(LATE, {"weights": {"neighbours": 0}}),
+                    Mode(USUAL),
                 ),
                 lambda query, session: {
                     "query": query.text, "spaces": ["sessions"], "scope": session, "limit": CUT, "max_tokens": _ROOM,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import common
-from handlers.common import Found, Provenance, Recalled, Signals
+from handlers.common.shapes import Found, Provenance, Recalled, Signals
 from kernel import app, index
 from kernel.app import Kernel
 from kernel.config import Config
@@ -80,10 +80,8 @@ def ids(answer: Recalled) -> list[str]:
 
 
 def spent(answer: Recalled) -> int:
-    """The tokens of an answer by the measure it states: four bytes each, of its memories and of its cursor."""
-    return sum(-(-len(msgspec.json.encode(memory)) // 4) for memory in answer.memories) + -(
-        -len(answer.cursor or "") // 4
-    )
+    """The tokens of an answer by the measure it states: four bytes each, of all of it."""
+    return -(-len(msgspec.json.encode(answer)) // 4)
 
 
 def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall, call: Call, clock: Clock) -> None:
@@ -119,6 +117,7 @@ def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall,
 
 def test_an_empty_store_has_nothing_to_recall(recall: Recall) -> None:
     nothing = Recalled([], [], 0, 0)
+    nothing.tokens = spent(nothing)
 
     assert recall(query="anything") == nothing
     assert recall(query="anything", spaces=["paths"], scope="", actor="ann", after="2020-01-01") == nothing
@@ -308,7 +307,7 @@ def test_ids_lead_from_a_line_to_the_whole_text(recall: Recall, put: Callable[..
         ("brain:core/mem_1", "Interest rates", True),
         ("paths/garden/roses", text, True),
     ]
-    assert [(memory.score, memory.signals) for memory in answer.memories] == [(1.0, Signals(None, None))] * 2
+    assert [(memory.score, memory.signals) for memory in answer.memories] == [(1.0, Signals(None, None, None))] * 2
 
 
 def test_ids_of_what_is_gone_are_left_out(recall: Recall, put: Callable[..., None]) -> None:

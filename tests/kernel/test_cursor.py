@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handlers.common import Recalled
+from handlers.common.shapes import Recalled
 from kernel import app, index
 from kernel.app import Kernel
 from kernel.config import Config

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kernel import index
 from kernel.config import MODEL
 from kernel.embed import Embedder
-from kernel.index import Document, Hit, fuse
+from kernel.index import Document, Hit, Weights, fuse
 from kernel.store import Connection, Tx
 from kernel.world import Origin
 from tests.conftest import Clock
@@ -603,11 +603,12 @@ def hit(doc: int, text: float | None = None, meaning: float | None = None) -> Hi
 def test_scores_are_weighted_sums_of_each_signal_over_its_best(
     hits: list[Hit], expected: list[tuple[int, float]]
 ) -> None:
-    scored = [(found.doc, score) for score, found in fuse(hits, 0.6, 0.4)]
+    scored = [(one.hit.doc, one.score) for one in fuse(hits, Weights(0.6, 0.4))]
 
     assert scored == [(doc, pytest.approx(score)) for doc, score in expected]
 
 
+BOTH = Weights(0.6, 0.4)
 RANKS = st.none() | st.floats(1e-9, 1e6)
 COSINES = st.none() | st.floats(-1, 1, allow_subnormal=False).map(
     lambda cosine: cosine if abs(cosine) > 1e-300 else 0.0
@@ -622,10 +623,10 @@ WEIGHT = st.floats(0.01, 1)
 def test_scores_lie_between_nought_and_one_best_first_and_nobody_is_lost(
     hits: list[Hit], text: float, meaning: float
 ) -> None:
-    fused = fuse(hits, text, meaning)
-    scores = [score for score, _ in fused]
+    fused = fuse(hits, Weights(text, meaning))
+    scores = [one.score for one in fused]
 
-    assert sorted(found for _, found in fused) == sorted(hits)
+    assert sorted(one.hit for one in fused) == sorted(hits)
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
 
@@ -642,7 +643,7 @@ def test_the_order_depends_neither_on_the_scale_of_a_signal_nor_on_the_order_of_
         for found in random.sample(hits, len(hits))
     ]
 
-    assert [found.doc for _, found in fuse(scaled, 0.6, 0.4)] == [found.doc for _, found in fuse(hits, 0.6, 0.4)]
+    assert [one.hit.doc for one in fuse(scaled, BOTH)] == [one.hit.doc for one in fuse(hits, BOTH)]
 
 
 def test_a_model_that_cannot_be_read_costs_the_vectors_and_nothing_else(shelf: Shelf, monkeypatch: Any) -> None:

@@ -1,0 +1,135 @@
+"""What recall takes and gives."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from kernel import index
+from kernel.cursor import LONGEST
+
+_USUAL = index.Weights()
+HALF_LIFE_DAYS = 30.0
+ALIKE = 2
+
+Detail = Literal["line", "text"]
+Weight = Annotated[float, Meta(ge=0, le=1)]
+Time = Annotated[str, Meta(max_length=32)]
+
+
+class Weights(Struct, forbid_unknown_fields=True, frozen=True):
+    """What each signal counts, from 0 to 1; what is left out counts as usual, and what counts 0 is not looked at."""
+
+    words: Annotated[Weight, Meta(description="Words in common")] = _USUAL.words
+    meaning: Annotated[Weight, Meta(description="Nearness of the whole text in meaning")] = _USUAL.meaning
+    late: Annotated[
+        Weight | None, Meta(description="Nearness in meaning, word by word; nothing where words or meaning are 0")
+    ] = None  # fmt: skip
+    neighbours: Annotated[
+        Weight | None, Meta(description="What was written just before and after it in its scope; the same holds")
+    ] = None  # fmt: skip
+    recency: Annotated[Weight, Meta(description="How lately it was written; not looked at as a rule")] = 0.0
+
+
+class Recall(Struct, forbid_unknown_fields=True):
+    """A question to the whole store, or the ids of memories found before."""
+
+    query: Annotated[str, Meta(description="What to look for, in plain words", max_length=4096)] = ""
+    ids: Annotated[
+        list[str], Meta(description="Ids from an earlier recall, to read their full text", max_length=100)
+    ] = []
+    dialects: Annotated[list[str], Meta(description="Only memories written through these dialects", max_length=16)] = []
+    spaces: Annotated[list[str], Meta(description="Only memories of these spaces", max_length=64)] = []
+    scope: Annotated[Annotated[str, Meta(max_length=256)] | None, Meta(description="Only memories of this scope")] = (
+        None
+    )
+    actor: Annotated[
+        Annotated[str, Meta(max_length=64)] | None, Meta(description="Only memories written by this actor")
+    ] = None
+    after: Annotated[Time, Meta(description="Only memories updated at or after this ISO 8601 time")] = ""
+    before: Annotated[Time, Meta(description="Only memories updated before this ISO 8601 time")] = ""
+    detail: Annotated[
+        Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
+    ] = "line"
+    weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
+    half_life_days: Annotated[
+        float, Meta(description="Days after which recency counts half", ge=0.001, le=100_000)
+    ] = HALF_LIFE_DAYS  # fmt: skip
+    alike: Annotated[
+        int,
+        Meta(description="So many that say nearly the same count in full, others ever less; 0: all", ge=0, le=100),
+    ] = ALIKE  # fmt: skip
+    per_source: Annotated[
+        int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)
+    ] = 0  # fmt: skip
+    explain: Annotated[bool, Meta(description="Tell what each signal adds to a score")] = False
+    quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
+    limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
+    max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
+    cursor: Annotated[
+        str, Meta(description="The cursor of the answer before, for what comes after it", max_length=LONGEST)
+    ] = ""
+
+
+class Signals(Struct):
+    """Evidence behind a score: BM25 of the words (larger is better), cosine of the meaning, late interaction word by
+    word; null where absent.
+    """
+
+    words: float | None
+    meaning: float | None
+    late: float | None = None
+
+
+class Explained(Struct):
+    """How a score came about: what each signal adds, in sum times `factor`, which is less than 1 for what says nearly
+    the same as `alike` better memories.
+    """
+
+    words: float
+    meaning: float
+    late: float
+    neighbours: float
+    recency: float
+    alike: int
+    factor: float
+
+
+class Provenance(Struct):
+    """Where a memory comes from; times are ISO 8601 UTC."""
+
+    dialect: str
+    tool: str
+    actor: str
+    created_at: str
+    updated_at: str
+
+
+class Found(Struct):
+    """One memory: its id for a later recall, its score in [0, 1], and its line or its text.
+
+    `flag` is there where it looks written to steer agents: as what.
+    """
+
+    id: str
+    space: str
+    key: str
+    scope: str
+    score: float
+    signals: Signals
+    provenance: Provenance
+    text: str
+    complete: bool
+    flag: str | UnsetType = UNSET
+    explained: Explained | UnsetType = UNSET
+
+
+class Recalled(Struct):
+    """Answer of recall; `signals` says which searches took part, `omitted` how many hits the budget left out, and
+    `cursor` leads to the next page, where there is one.
+    """
+
+    memories: list[Found]
+    signals: list[str]
+    omitted: int
+    tokens: int
+    cursor: str | None = None

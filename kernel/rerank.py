@@ -1,0 +1,116 @@
+"""The second look at what a search found: late interaction, neighbours in time, and what says nearly the same."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kernel.evidence import Hit, as_json, embedded, model_id
+from kernel.fusion import Scored, Weights, Window, foremost, fuse
+from kernel.likeness import Likeness
+from kernel.store import Tx, world
+
+POOL = 40
+_REACH = 16
+_TWINS = 2
+_STRANGERS, _KIN = 0.02, 0.05
+_UNSEEN = 0.4
+
+
+class Ranking(NamedTuple):
+    """Hits with their scores, best first, and of each that was looked at the first that says nearly the same."""
+
+    scored: list[Scored]
+    leaders: Mapping[int, int]
+
+
+class _Held(NamedTuple):
+    doc: int
+    space: str
+    key: str
+    vector: bytes
+    tokens: bytes
+
+
+class _Pool(NamedTuple):
+    """The hits that are looked at again, what is held of them and of others, and how like each other they are."""
+
+    hits: list[Hit]
+    held: dict[int, _Held]
+    likeness: Likeness
+
+
+def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int = POOL) -> Ranking:
+    """The hits of a search for `text` in their final order, with those that only their neighbours speak for.
+
+    The foremost `most` hits are looked at again, but of those that say nearly the same only two.
+    """
+    first = foremost(hits, weights)
+    number = model_id(tx)
+    query = embedded(tx, [text]) if number else None
+    if not query or not query[0].scale:
+        windows = _windows(tx, first[:most], weights)
+        return Ranking(fuse(hits, weights, windows, weights.neighbours * _UNSEEN), {})
+    pool = _pool(tx, number, first, most)
+    windows = _windows(tx, pool.hits, weights)
+    found = {hit.doc: hit for hit in hits}
+    held = _around(tx, number, windows[:_REACH], found)
+    pool.likeness.join({doc: item.vector for doc, item in held.items()})
+    kinship = pool.likeness.coherence([(window.doc, window.around) for window in windows[:_REACH]])
+    trust = min(1.0, max(0.0, (kinship - _STRANGERS) / (_KIN - _STRANGERS)))
+    beside = _beside(pool, held, query[0].vector if weights.meaning > 0 else None) if trust else []
+    found |= {hit.doc: hit for hit in beside}
+    if weights.late > 0:
+        found |= _interacted(tx, query[0].tokens, [*pool.hits, *beside], {**pool.held, **held})
+    return Ranking(fuse([*found.values()], weights, windows, weights.neighbours * trust), pool.likeness.leaders)
+
+
+def _pool(tx: Tx, model: int, hits: Sequence[Hit], most: int) -> _Pool:
+    pool = _Pool([], {}, Likeness())
+    rest, many = hits, most
+    while rest and len(pool.hits) < most:
+        some, rest, many = rest[:many], rest[many:], 2 * many
+        held = _material(tx, model, [hit.doc for hit in some])
+        pool.held.update(held)
+        pool.likeness.add({hit.doc: held[hit.doc].vector for hit in some if hit.doc in held})
+        pool.hits.extend(hit for hit in some if pool.likeness.rank(hit.doc) < _TWINS)
+    return pool
+
+
+def _material(tx: Tx, model: int, docs: Iterable[int]) -> dict[int, _Held]:
+    found = tx.all("kernel.rerank.material", _Held, ids=as_json([*docs]), model=model)
+    return {item.doc: item for item in found}
+
+
+def _windows(tx: Tx, hits: Sequence[Hit], weights: Weights) -> list[Window]:
+    """The neighbours of the hits in the same order, where they count."""
+    if not weights.neighbours:
+        return []
+    return tx.all("kernel.rerank.windows", Window, ids=as_json([hit.doc for hit in hits]))
+
+
+def _around(tx: Tx, model: int, windows: Sequence[Window], known: Mapping[int, Hit]) -> dict[int, _Held]:
+    """What is held of the neighbours that the search has not found by itself."""
+    docs = {doc for window in windows for doc in window.around if doc is not None and doc not in known}
+    return _material(tx, model, sorted(docs)) if docs else {}
+
+
+def _beside(pool: _Pool, held: Mapping[int, _Held], query: bytes | None) -> list[Hit]:
+    """Neighbours as hits, with how near they are to the query, if there is one."""
+    near = pool.likeness.similarities(query, [*held]) if query else [None] * len(held)
+    return [_hit(item, similarity) for item, similarity in zip(held.values(), near, strict=True)]
+
+
+def _hit(item: _Held, similarity: float | None) -> Hit:
+    distance = None if similarity is None else math.sqrt(max(0.0, 2.0 - 2.0 * similarity))
+    return Hit(item.doc, item.space, item.key, None, distance, similarity)
+
+
+def _interacted(tx: Tx, query: bytes, hits: Sequence[Hit], held: Mapping[int, _Held]) -> dict[int, Hit]:
+    """The hits of which something is held with their late-interaction scores."""
+    embedder: Any = world(tx).embedder
+    known = [hit for hit in hits if hit.doc in held]
+    scores = embedder.interaction(query, [held[hit.doc].tokens for hit in known])
+    return {
+        hit.doc: Hit(hit.doc, hit.space, hit.id, hit.text_rank, hit.distance, hit.similarity, score)
+        for hit, score in zip(known, scores, strict=True)
+    }

@@ -1,0 +1,49 @@
+"""Texts that say nearly the same are one group, in whatever order and batches they come."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.likeness import SAME, Likeness
+
+PLANE = st.lists(
+    st.sampled_from([(127, 0), (120, 40), (95, 84), (60, 112), (0, 127), (-127, 0), (-120, 40)]), max_size=9
+)
+
+
+def grouped(vectors: list[tuple[int, int]], sizes: list[int]) -> Likeness:
+    likeness, docs = Likeness(), list(enumerate(vectors))
+    for size in [*sizes, len(docs)]:
+        likeness.add({doc: bytes(part % 256 for part in vector) for doc, vector in docs[:size]})
+        docs = docs[size:]
+    return likeness
+
+
+@given(PLANE, st.lists(st.integers(1, 4), max_size=4))
+def test_a_group_is_whatever_a_chain_of_nearly_the_same_leads_to(
+    vectors: list[tuple[int, int]], sizes: list[int]
+) -> None:
+    leaders = grouped(vectors, sizes).leaders
+
+    expected = list(range(len(vectors)))
+    for _ in vectors:
+        for one, first in enumerate(vectors):
+            for other, second in enumerate(vectors):
+                if _cosine(first, second) >= SAME:
+                    expected[one] = min(expected[one], expected[other])
+    assert [leaders[doc] for doc in range(len(vectors))] == expected
+
+
+def test_a_long_row_of_texts_each_like_the_next_is_one_group() -> None:
+    row = [(127, 0), (120, 40), (95, 84), (60, 112), (30, 124), (0, 127)]
+    assert all(_cosine(one, other) >= SAME for one, other in pairwise(row))
+    likeness = grouped(row, [2])
+
+    assert set(likeness.leaders.values()) == {0}
+    assert [likeness.rank(doc) for doc in range(7)] == [0, 1, 2, 3, 4, 5, 0]
+
+
+def _cosine(one: tuple[int, int], other: tuple[int, int]) -> float:
+    dot = one[0] * other[0] + one[1] * other[1]
+    return dot / ((one[0] ** 2 + one[1] ** 2) * (other[0] ** 2 + other[1] ** 2)) ** 0.5
