@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover bench load peers clients quality conformance lock \
+.PHONY: help run test test-full test-extras faults check lint cover mutation bench load peers clients quality conformance lock \
 	wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -103,6 +103,9 @@ container-test: .venv/.ok container ## build the images and run them: alone, in 
 ship: wheel binary sbom container ## build all that is shipped, test it and measure it
 	@$(VENV)/python -m pytest -rs -m ship tests/ship
 	@$(VENV)/python -m loadtests.bench_ship $(ARGS)
+
+mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, and count those the tests find (half an hour)
+	@$(VENV)/python -m tests.mutation $(ARGS)
 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock

@@ -134,7 +134,8 @@ def _started(config: Config, shared: World) -> tuple[Store, bytes, int]:
     store = Store(
         config.file, shared, guard,
         readers=config.readers, write_limit=config.write_queue, read_limit=config.read_queue,
-        durable=config.durable, group_limit=config.group, undo_hours=config.undo_hours,
+        read_patience=config.read_wait / 1000, durable=config.durable, group_limit=config.group,
+        undo_hours=config.undo_hours,
     )  # fmt: skip
     store.start()
     return store, seal_key, schema

@@ -42,6 +42,7 @@ class Config(NamedTuple):
     """Where the data lies, where to listen, which model embeds, and how much may wait.
 
     `undo_hours` is how long what a destructive call changed is kept for `quipu undo`; 0 keeps nothing.
+    `read_wait` are the milliseconds that a read may have waited before others are refused while some still wait.
     `suspects` says what becomes of memories that look written to steer agents.
     `idle_exit` are the seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
@@ -57,6 +58,7 @@ class Config(NamedTuple):
     readers: int = 2
     write_queue: int = 1024
     read_queue: int = 256
+    read_wait: int = 2000
     group: int = 256
     durable: bool = True
     idle_exit: int = 0
@@ -99,6 +101,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         readers=_number(values, "QUIPU_READERS", 2, 1, 64),
         write_queue=_number(values, "QUIPU_WRITE_QUEUE", 1024, 1, 1_000_000),
         read_queue=_number(values, "QUIPU_READ_QUEUE", 256, 1, 1_000_000),
+        read_wait=_number(values, "QUIPU_READ_WAIT", 2000, 1, 3_600_000),
         group=_number(values, "QUIPU_GROUP", 256, 1, 10_000),
         durable=_choice(values, "QUIPU_DURABILITY", "full", "normal") == "full",
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),

@@ -1,7 +1,9 @@
 """Calls on their way through a queue: what waits, in which groups it runs, and how it is answered."""
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -26,8 +28,8 @@ class Job:
     """One call on its way through a lane; `cancel()` before it starts means it never does."""
 
     __slots__ = (
-        "alone", "answer", "cancelled", "deliver", "loop", "merge", "noted", "origin", "running", "texts", "undoable",
-        "work",
+        "alone", "answer", "cancelled", "deliver", "loop", "merge", "noted", "origin", "queued", "running", "texts",
+        "undoable", "work",
     )  # fmt: skip
 
     def __init__(
@@ -37,6 +39,7 @@ class Job:
         self.origin = who
         self.deliver = deliver
         self.loop = loop
+        self.queued = 0.0
         self.alone = False
         self.noted = False
         self.undoable = False
@@ -55,10 +58,15 @@ class Job:
 
 
 class Lane:
-    """A bounded queue drained by threads; past the bound `put` refuses with `busy` instead of waiting."""
+    """A bounded queue drained by threads; past the bound `put` refuses with `busy` instead of waiting.
 
-    def __init__(self, limit: int) -> None:
+    So it does while others wait and the last to have its turn waited for more than `patience` seconds.
+    """
+
+    def __init__(self, limit: int, patience: float = math.inf) -> None:
         self.limit = limit
+        self._patience = patience
+        self._waited = 0.0
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._stopped = False
@@ -69,9 +77,11 @@ class Lane:
         return self._queue.qsize()
 
     def put(self, job: Job) -> None:
-        """Queues a job; raises Fault("busy") when the queue is full or stopped."""
-        if self._stopped or self._queue.qsize() >= self.limit:
+        """Queues a job; raises Fault("busy") when the queue is full, too slow or stopped."""
+        waiting = self._queue.qsize()
+        if self._stopped or waiting >= self.limit or (waiting and self._waited > self._patience):
             raise Fault("busy", "The server is busy, try again.")
+        job.queued = time.monotonic()
         self._queue.put(job)
 
     def start(self, run: Callable[[], None], name: str) -> None:
@@ -86,6 +96,7 @@ class Lane:
         first = queue.get()
         if first is None:
             return None
+        self._waited = time.monotonic() - first.queued
         jobs = [first]
         while len(jobs) < limit and queue.qsize():
             job = queue.get()

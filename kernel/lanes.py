@@ -70,7 +70,7 @@ class Store:
 
     def __init__(
         self, file: Path, world: World, guard: Guard, *,
-        readers: int = 2, write_limit: int = 1024, read_limit: int = 256,
+        readers: int = 2, write_limit: int = 1024, read_limit: int = 256, read_patience: float = 2.0,
         durable: bool = True, group_limit: int = GROUP_LIMIT, undo_hours: int = 0,
     ) -> None:  # fmt: skip
         self.file = file
@@ -81,7 +81,7 @@ class Store:
         self._undo_hours = undo_hours
         self._reader_count = readers
         self._writes = Lane(write_limit)
-        self._reads = Lane(read_limit)
+        self._reads = Lane(read_limit, read_patience)
         self._inline: Connection | None = None
         self._keeper = Keeper(self._guard, self._writer)
         self._closing = False

@@ -202,21 +202,28 @@ def _plain(text: str) -> str:
 
 def _chained(text: str) -> str:
     """The rule of a chain that is there from end to end; whether all its words are there at all is asked first."""
-    words = _words(text)
-    met = 0
-    for word in _CHAINS.bits.keys() & words:
-        met |= _CHAINS.bits[word]
-    return _followed(words) if any(met & need == need for need in _CHAINS.needs) else ""
+    if not _may_be_chained(_words(text)):
+        return ""
+    for end in _ENDS:
+        text = text.replace(end, _PAUSED)
+    return _followed(_words(text))
 
 
 def _words(text: str) -> list[str]:
-    """The words, and a mark at the end of each sentence."""
-    for end in _ENDS:
-        text = text.replace(end, _PAUSED)
     words = text.replace("@", " @ ").translate(_MARKS).split()
     if _FIGURED.search(text):
         return [word if word.isalpha() or word in _CHAINS.bits else word.translate(_FIGURES) for word in words]
     return words
+
+
+def _may_be_chained(words: Sequence[str]) -> bool:
+    met, bits = 0, _CHAINS.bits
+    for word in _KNOWN.intersection(words):
+        met |= bits[word]
+    for need in _CHAINS.needs:  # noqa: SIM110  any() takes twice the time
+        if met & need == need:
+            return True
+    return False
 
 
 def _followed(words: Sequence[str]) -> str:
@@ -226,10 +233,15 @@ def _followed(words: Sequence[str]) -> str:
         position += _PAUSE if word == _MARK else 1
         for after, most, place, rule, spared in _CHAINS.steps.get(word, ()):
             if after < 0 or 0 < position - reached[after] <= most:
-                if rule and (spared.isdisjoint(words[number + 1 : number + 2]) or words[number + 2] in _HERE):
+                if rule and not _elsewhere(words[number + 1 : number + 3], spared):
                     return rule
                 reached[place] = position
     return ""
+
+
+def _elsewhere(after: Sequence[str], spared: frozenset[str]) -> bool:
+    """Whether what follows says that another place is meant, as in "the instructions in the readme"."""
+    return len(after) > 1 and after[0] in spared and after[1] not in _HERE
 
 
 def _chains() -> _Chains:
@@ -256,4 +268,5 @@ def _chains() -> _Chains:
 
 
 _CHAINS = _chains()
+_KNOWN = frozenset(_CHAINS.bits)
 _HERE = frozenset(_CLASSES["HERE"].split())

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from handlers.brain import guard as immutable
 from handlers.brain import search
+from handlers.common import ranking
 from handlers.notes import folders as steps
 from handlers.sessions import sensitive
 from kernel import audit, auth, budget, dispatch, folders, keys, limits, quarantine, rights, store, terms, text
@@ -106,6 +107,10 @@ def _reaching() -> None:
     put(store.Tx, new_id=new_id)
 
 
+def _flooded() -> None:
+    put(ranking, _varied=lambda items, _leaders, _rules: list(items))
+
+
 def _following() -> None:
     put(steps, ONLY_HERE=0)
 
@@ -164,6 +169,7 @@ BUILDS: Mapping[str, Broken] = {
     "careless": Broken("S18", "nothing is taken for a secret", _careless, f"{SESSIONS}/test_sensitive.py -k found"),
     "credulous": Broken("S19", "what is marked is found", _credulous, "test_poison.py -k not_found"),
     "blind": Broken("S19", "nothing is marked", _blind, "test_poison.py -k not_found"),
+    "flooded": Broken("S21", "the same said again counts again", _flooded, "test_flood.py -k numbered"),
     "unguarded": Broken("S22", "immutable memories are as others", _unguarded, "../handlers/brain/test_guard.py"),
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),

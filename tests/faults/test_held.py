@@ -132,7 +132,6 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
     reader.close()
     for number in range(40):
         assert call("add_memory", path=f"free/{number}", content="x" * 5000).fault is None
-    assert log.stat().st_size <= max(high, 1 << 26)
     db = Connection(kernel.config.file, kernel.store.world, readonly=False)
 
     def folded() -> bool:
@@ -141,6 +140,10 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
 
     until(folded, "the log, folded whole; the keeper may be at it")
     db.close()
+    ended = log.stat().st_size
+    for number in range(40):
+        assert call("add_memory", path=f"more/{number}", content="x" * 5000).fault is None
+    assert log.stat().st_size <= max(ended, 1 << 26)
     catalogue(
         "R14",
         injected=f"{PINNED:,} writes beside a reader of an old page",

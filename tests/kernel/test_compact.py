@@ -180,6 +180,45 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
         assert shelf.by_words("said", limit=400) == living
 
 
+REBUILT = """
+import sys
+from pathlib import Path
+from kernel import app, upkeep
+from kernel.config import MODEL
+upkeep._BATCH = 4
+upkeep.reindex(Path(sys.argv[1]), app.world(MODEL), lambda done, _: print(done, flush=True))
+"""
+
+
+def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_next_rebuild_the_rest(
+    shelf: Shelf,
+) -> None:
+    chance, living = Random(2), {str(number) for number in range(400)}
+    shelf.put(texts(400))
+    for _ in range(4):
+        killed = subprocess.Popen(
+            [sys.executable, "-c", REBUILT, str(shelf.file)],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert killed.stdout is not None
+        told = [killed.stdout.readline() for _ in range(chance.randrange(1, 40))]
+        killed.kill()
+        begun = int((told + killed.communicate()[0].split())[-1])
+
+        refreshed(shelf)
+        assert sound(shelf.file)
+        assert shelf.by_words("said", limit=400) == living
+        assert begun < 400
+        assert len(shelf.keys("bread", lexical=False, limit=400)) >= begun
+
+    upkeep.reindex(shelf.file, shelf.world)
+    refreshed(shelf)
+    assert findings(shelf) == []
+    assert shelf.keys("bread", lexical=False, limit=400) == living
+
+
 def sound(file: Path) -> bool:
     db = apsw.Connection(str(file))
     found: Sequence[tuple[object, ...]] = db.execute("PRAGMA integrity_check").fetchall()

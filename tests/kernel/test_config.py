@@ -23,6 +23,7 @@ def test_every_variable_is_read() -> None:
     values = {
         "QUIPU_DATA": "/data", "HOST": "0.0.0.0", "PORT": "8080", "QUIPU_MODEL": "/models/own",
         "QUIPU_DIALECTS": "paths, common ,", "QUIPU_READERS": "4", "QUIPU_WRITE_QUEUE": "10", "QUIPU_READ_QUEUE": "20",
+        "QUIPU_READ_WAIT": "30",
         "QUIPU_GROUP": "1", "QUIPU_DURABILITY": "normal", "QUIPU_IDLE_EXIT": "300",
         "QUIPU_ALLOWED_HOSTS": "memory.example", "QUIPU_ALLOWED_ORIGINS": "https://a.example,https://b.example",
         "QUIPU_METRICS": "1", "QUIPU_TRACES": "1", "QUIPU_LOG": "json", "QUIPU_LOG_CALLS": "1",
@@ -32,7 +33,7 @@ def test_every_variable_is_read() -> None:
     }  # fmt: skip
     assert from_mapping(values, "linux") == Config(
         data=Path("/data"), host="0.0.0.0", port=8080, model=Path("/models/own"), dialects=("paths", "common"),
-        readers=4, write_queue=10, read_queue=20, group=1, durable=False, idle_exit=300,
+        readers=4, write_queue=10, read_queue=20, read_wait=30, group=1, durable=False, idle_exit=300,
         allowed_hosts=("memory.example",), allowed_origins=("https://a.example", "https://b.example"),
         metrics=True, traces=True, log="json", log_calls=True, open=True, tenants=3, public="https://memory.example",
         oauth=OAuth("https://id.example", Path("/etc/jwks.json"), "quipu", "acme", "org"), environment=values,

@@ -376,6 +376,30 @@ def test_past_its_bound_a_queue_refuses_at_once(file: Path) -> None:
     store.close()
 
 
+def test_reads_are_refused_while_those_before_them_wait_too_long_and_no_longer(file: Path) -> None:
+    store = thing_store(file, readers=1, read_patience=0.05)
+    store.start()
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(_tx: Tx) -> str:
+        begun.set()
+        assert ended.wait(PATIENCE)
+        return "slow"
+
+    async def crowd() -> list[Any]:
+        with reading(store, 1):
+            waiting = [store.read(slow, ANYBODY)[1], store.read(names, ANYBODY)[1]]
+            await asyncio.sleep(0.1)
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        with pytest.raises(Fault, match="busy"):
+            store.read(names, ANYBODY)
+        ended.set()
+        return [*await asyncio.gather(*waiting), await store.read(names, ANYBODY)[1]]
+
+    assert asyncio.run(crowd()) == ["slow", [], []]
+    store.close()
+
+
 def test_a_call_cancelled_before_its_turn_never_runs(store: Store) -> None:
     async def cancel_half() -> None:
         ran: list[str] = []
