@@ -1,5 +1,6 @@
 """The second look at what a search found: late interaction, neighbours in time, and what says nearly the same."""
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,9 +10,10 @@ from kernel.fusion import Scored, Weights, Window, foremost, fuse
 from kernel.likeness import Likeness
 from kernel.store import Tx, world
 
-POOL = 40
+POOL = 32
 _REACH = 16
 _TWINS = 2
+_TIMES = 2
 _STRANGERS, _KIN = 0.02, 0.05
 _UNSEEN = 0.4
 
@@ -39,10 +41,13 @@ class _Pool(NamedTuple):
     likeness: Likeness
 
 
-def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int = POOL) -> Ranking:
+def rerank(
+    tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int = POOL, *, wanted: int | None = None
+) -> Ranking:  # fmt: skip
     """The hits of a search for `text` in their final order, with those that only their neighbours speak for.
 
-    The foremost `most` hits are looked at again, but of those that say nearly the same only two.
+    The foremost `most` hits are looked at again, but of those that say nearly the same only two. With `wanted` those
+    far behind so many are left out.
     """
     first = foremost(hits, weights)
     number = model_id(tx)
@@ -52,7 +57,7 @@ def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int =
         return Ranking(fuse(hits, weights, windows, weights.neighbours * _UNSEEN), {})
     pool = _pool(tx, number, first, most)
     windows = _windows(tx, pool.hits, weights)
-    found = {hit.doc: hit for hit in hits}
+    found = _near(first, pool.hits, windows, None if wanted is None else max(most, _TIMES * wanted))
     held = _around(tx, number, windows[:_REACH], found)
     pool.likeness.join({doc: item.vector for doc, item in held.items()})
     kinship = pool.likeness.coherence([(window.doc, window.around) for window in windows[:_REACH]])
@@ -60,7 +65,7 @@ def rerank(tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int =
     beside = _beside(pool, held, query[0].vector if weights.meaning > 0 else None) if trust else []
     found |= {hit.doc: hit for hit in beside}
     if weights.late > 0:
-        found |= _interacted(tx, query[0].tokens, [*pool.hits, *beside], {**pool.held, **held})
+        found |= _interacted(tx, query[0].tokens, pool)
     return Ranking(fuse([*found.values()], weights, windows, weights.neighbours * trust), pool.likeness.leaders)
 
 
@@ -74,6 +79,18 @@ def _pool(tx: Tx, model: int, hits: Sequence[Hit], most: int) -> _Pool:
         pool.likeness.add({hit.doc: held[hit.doc].vector for hit in some if hit.doc in held})
         pool.hits.extend(hit for hit in some if pool.likeness.rank(hit.doc) < _TWINS)
     return pool
+
+
+def _near(
+    hits: Sequence[Hit], pool: Sequence[Hit], windows: Sequence[Window], depth: int | None
+) -> dict[int, Hit]:  # fmt: skip
+    """The first hits, those of the pool, and those that stand beside one of them."""
+    if depth is None or depth >= len(hits):
+        return {hit.doc: hit for hit in hits}
+    beside = {doc for window in windows for doc in window}
+    found = {hit.doc: hit for hit in itertools.chain(hits[:depth], pool)}
+    found.update((hit.doc, hit) for hit in hits[depth:] if hit.doc in beside)
+    return found
 
 
 def _material(tx: Tx, model: int, docs: Iterable[int]) -> dict[int, _Held]:
@@ -105,11 +122,11 @@ def _hit(item: _Held, similarity: float | None) -> Hit:
     return Hit(item.doc, item.space, item.key, None, distance, similarity)
 
 
-def _interacted(tx: Tx, query: bytes, hits: Sequence[Hit], held: Mapping[int, _Held]) -> dict[int, Hit]:
-    """The hits of which something is held with their late-interaction scores."""
+def _interacted(tx: Tx, query: bytes, pool: _Pool) -> dict[int, Hit]:
+    """The hits of the pool of which something is held with their late-interaction scores."""
     embedder: Any = world(tx).embedder
-    known = [hit for hit in hits if hit.doc in held]
-    scores = embedder.interaction(query, [held[hit.doc].tokens for hit in known])
+    known = [hit for hit in pool.hits if hit.doc in pool.held]
+    scores = embedder.interaction(query, [pool.held[hit.doc].tokens for hit in known])
     return {
         hit.doc: Hit(hit.doc, hit.space, hit.id, hit.text_rank, hit.distance, hit.similarity, score)
         for hit, score in zip(known, scores, strict=True)

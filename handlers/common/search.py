@@ -110,7 +110,7 @@ def _some(asked: Asked) -> bool:
 def _ranked(tx: Tx, asked: Asked, hits: list[Hit], wanted: int) -> tuple[list[Item], int]:
     """What passes, in order, and how many of the hits say something of their own."""
     if not _some(asked):
-        ranking = index.rerank(tx, asked.request.query, hits, asked.weights)
+        ranking = index.rerank(tx, asked.request.query, hits, asked.weights, wanted=wanted)
         first = _foremost(tx, asked, ranking, wanted)
         if not any(_apart(tx, asked.request, item.document) for item in first):
             return first, _varied(ranking)

@@ -187,7 +187,8 @@ def test_bytes_changed_anywhere_never_become_a_bug_of_ours(
         config = put(tmp_path / str(number), bytes(content))
         why, faults = lived_through(config, caller)
         refused += bool(why) or "storage" in faults
-        assert faults <= {None, "storage", "not_found", "conflict"}, number
+        # The engine cannot tell a length that was changed from a value that is too large: that is "invalid".
+        assert faults <= {None, "storage", "not_found", "conflict", "invalid"}, number
         shutil.rmtree(config.data)
     outcome = f"{refused} named as damaged, no traceback"
     catalogue("R10", injected="bytes changed anywhere", times=FLIPS, outcome=outcome)

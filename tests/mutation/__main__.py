@@ -34,7 +34,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 LEAST = 0.8
-LONGEST = 240  # seconds; a mistake that makes the tests hang is found
+LONGEST = 100  # seconds; a mistake that makes the tests hang is found
 
 
 class Judged(NamedTuple):
