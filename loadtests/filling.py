@@ -101,7 +101,7 @@ def copied(data: Path, folder: Path) -> Path:
 def opened(data: Path) -> tuple[World, Connection]:
     """A writer of the store in a data directory."""
     config = Config(data)
-    world = app.world(config.model)
+    world = app.shared_by(config)
     app.prepare(config, world)
     db = Connection(config.file, world, readonly=False, durable=False)
     db.load_vectors()

@@ -150,9 +150,6 @@ def _many(size: int) -> dict[str, list[Request]]:
             wire.mcp("modern", "search_memory", {"query": text, "session_id": f"session {scope}"}, b'"result":[{')
             for text, scope in asked
         ],
-        "search_memory, all": [
-            wire.mcp("modern", "search_memory", {"query": text}, b'"result":[{') for text, _ in asked
-        ],
     }
 
 

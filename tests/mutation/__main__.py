@@ -25,6 +25,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
         "tests/abuse/test_routes.py", "tests/abuse/test_binding.py", "tests/abuse/test_tenants.py",
     ),
     "kernel.limits": (
+        "tests/kernel/test_limits.py",
         "tests/wire/test_limits.py", "tests/abuse/test_bombs.py", "tests/abuse/test_routes.py",
         "tests/wire/test_rest.py", "tests/kernel/test_config.py", "tests/abuse/test_rate.py",
     ),
