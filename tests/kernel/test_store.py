@@ -358,3 +358,15 @@ def test_writes_reach_the_disk_before_they_are_answered(tmp_path: Path) -> None:
     assert (full.pragma("synchronous"), normal.pragma("synchronous")) == (2, 1)
     full.close()
     normal.close()
+
+
+def test_readers_map_the_file_and_writers_do_not(tmp_path: Path) -> None:
+    """What is mapped cannot be told that the disk failed, so nobody writes through a map."""
+    file = tmp_path / "mapped.db"
+    writer = Connection(file, World({}), readonly=False)
+    writer.script("CREATE TABLE t (a)")
+    reader = Connection(file, World({}), readonly=True)
+    assert writer.pragma("mmap_size") == 0
+    assert reader.pragma("mmap_size") > 1 << 20
+    reader.close()
+    writer.close()

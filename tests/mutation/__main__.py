@@ -17,7 +17,8 @@ from tests.mutation.mutants import Mutant, mutants
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS: Mapping[str, Sequence[str]] = {
     "kernel.store": (
-        "tests/kernel/test_store.py", "tests/kernel/test_lanes.py", "tests/kernel/test_index.py",
+        "tests/kernel/test_store.py",
+        "tests/kernel/test_upkeep.py", "tests/kernel/test_lanes.py", "tests/kernel/test_index.py",
         "tests/abuse/test_costs.py", "tests/faults/test_io_errors.py",
     ),
     "kernel.auth": (
