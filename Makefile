@@ -32,7 +32,7 @@ test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles ll
 FUZZ_REQUESTS ?= 200000
 SCHEMA_EXAMPLES ?= 200
 IDLE_SOCKETS ?= 9000
-PATTERN_BYTES ?= 200000
+PATTERN_BYTES ?= 101000
 BROKEN_BUILDS ?= all
 KILL_ROUNDS ?= 200
 POWER_CUTS ?= 50

@@ -15,6 +15,7 @@ import pytest
 
 from kernel import app
 from kernel.config import Config
+from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.faults.serving import ROOT
 from tests.handlers.notes.conftest import put
@@ -111,7 +112,9 @@ CALLS: dict[str, tuple[str, dict[str, Any], list[list[str]]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_no_memory_is_lost_wherever_its_writer_is_killed(name: str, tmp_path: Path, caller: Any) -> None:
+def test_no_memory_is_lost_wherever_its_writer_is_killed(
+    name: str, tmp_path: Path, caller: Any, catalogue: Catalogue
+) -> None:
     tool, arguments, allowed = CALLS[name]
     template = tmp_path / "0"
     for path, content in (("issue/old.md", OLD), ("issue/other.md", OTHER)):
@@ -136,3 +139,5 @@ def test_no_memory_is_lost_wherever_its_writer_is_killed(name: str, tmp_path: Pa
     # Once the new state is reached no later death brings the old one back.
     assert sorted(outcomes, key=lambda state: state != allowed[0]) == outcomes
     assert outcomes.index(allowed[1]) < len(outcomes) - 1
+    told = "the old or the new, found by all"
+    catalogue("R01", injected=f"kill -9 within a call on files: {name}", times=len(outcomes), outcome=told)
