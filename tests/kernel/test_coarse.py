@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernel.coarse import CHUNK, Block, Gone, Row, Sketches, Source
@@ -50,9 +50,12 @@ class Store:
     def drop(self, *vectors: int) -> None:
         """Deletes rows as the store does."""
         self.rows = [row for row in self.rows if row.id not in vectors]
+        self.gone += [Gone(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
+
+    def _log(self) -> int:
+        """The number of the last deletion; none is ever given twice."""
         newest = self.gone[-1] if self.gone else Gone(0, 0)
-        last = newest.id or newest.vector  # a number is never given twice
-        self.gone += [Gone(number, vector) for number, vector in enumerate(vectors, start=last + 1)]
+        return newest.id or newest.vector
 
     def seal(self, size: int) -> None:
         """Makes a block of some rows that are in none."""
@@ -65,7 +68,7 @@ class Store:
         if self.blocks:
             left = [row for row in self.rows if row.id <= self.blocks[-1].last]
             self.blocks = [block(left[at : at + size]) for at in range(0, len(left), size)]
-            self.gone = [Gone(0, self.gone[-1].id)] if self.gone else []
+            self.gone = [Gone(0, self._log())] if self.gone else []
 
 
 def filled(kept: list[Row], dimensions: int = DIMENSIONS) -> Sketches:
@@ -233,6 +236,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60)
 @given(STEPS)
+@example([("add", 2), ("seal", 1), ("read", 1), ("drop", 1), ("renew", 1), ("renew", 1)])
 def test_what_is_held_is_what_the_store_holds_whatever_happened_between_two_looks(steps: list[tuple[str, int]]) -> None:
     sketcher = Sketcher(32)
     bits = sketcher.sketch(fixed(1, 32))[0]
