@@ -52,7 +52,7 @@ def _no_keys() -> None:
 
 
 def _no_rights() -> None:
-    put(dispatch, _allow=lambda *_given: None)
+    put(dispatch.Dispatch, _allow=lambda *_given: None)
 
 
 def _one_tenant() -> None:
