@@ -15,7 +15,7 @@ from handlers.brain import search
 from handlers.common import ranking
 from handlers.notes import folders as steps
 from handlers.sessions import sensitive
-from kernel import audit, auth, budget, dispatch, folders, keys, limits, quarantine, rights, store, terms, text
+from kernel import audit, auth, budget, dispatch, folders, index, keys, limits, quarantine, rights, store, terms, text
 from kernel.budget import Budget, Engine
 from kernel.meter import Meter
 
@@ -124,7 +124,7 @@ def _silent() -> None:
 
 
 def _credulous() -> None:
-    put(quarantine, apart=lambda _tx: False)
+    put(index, apart=lambda _tx: False)
 
 
 def _blind() -> None:
