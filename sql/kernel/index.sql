@@ -87,15 +87,27 @@ ON CONFLICT (space, scope) DO NOTHING;
 -- A null scope means every scope of the space.
 SELECT p.id
 FROM json_each(:pairs) AS w
-CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
-WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
-
--- name: count
-SELECT count(*)
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1
+UNION ALL
+SELECT p.id
 FROM json_each(:pairs) AS w
 CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
-CROSS JOIN doc AS d ON d.place = p.id
-WHERE w.value ->> 1 IS NULL OR p.scope = w.value ->> 1;
+WHERE w.value ->> 1 IS NULL;
+
+-- name: count
+SELECT
+    (
+        SELECT count(*)
+        FROM json_each(:pairs) AS w
+        CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1
+        CROSS JOIN doc AS d ON d.place = p.id
+    ) + (
+        SELECT count(*)
+        FROM json_each(:pairs) AS w
+        CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+        CROSS JOIN doc AS d ON d.place = p.id
+        WHERE w.value ->> 1 IS NULL
+    );
 
 -- name: names
 SELECT d.id, d.space, d.key

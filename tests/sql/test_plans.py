@@ -346,9 +346,22 @@ def tables(plan: list[str]) -> list[str]:
         (
             "kernel.index.count",
             [
+                "SCAN CONSTANT ROW",
+                "SCAN w VIRTUAL TABLE",
+                "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
+                "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=?)",
                 "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
+            ],
+        ),
+        (
+            "kernel.index.places_within",
+            [
+                "SCAN w VIRTUAL TABLE",
+                "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
+                "SCAN w VIRTUAL TABLE",
+                "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=?)",
             ],
         ),
         (
