@@ -9,7 +9,7 @@ from typing import Any, cast
 from kernel.errors import Fault
 from kernel.jsonc import Object, placed
 
-_HEADER = re.compile(r"[ \t]*\[(\[)?([^\r\n]*?)\](?(1)\])[ \t]*(?:#[^\r\n]*)?")
+_HEADER = re.compile(r"\A[ \t]*\[(\[)?([^\r\n]*?)\](?(1)\])[ \t]*(?:#[^\r\n]*)?")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
