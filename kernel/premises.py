@@ -32,7 +32,8 @@ def keep_copy(tx: Tx, why: str) -> str:
     finally:
         db.close()
         if not done:
-            target.unlink(missing_ok=True)
+            for file in (target, target.with_name(f"{target.name}-journal")):
+                file.unlink(missing_ok=True)
     return target.name
 
 
