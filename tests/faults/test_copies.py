@@ -44,11 +44,13 @@ class Adding(threading.Thread):
         self.told: list[tuple[float, float]] = []
         self.refused: list[int] = []
         self.stopping = threading.Event()
+        self.going = threading.Event()
+        self.going.set()
         self._port, self._name = port, name
 
     def run(self) -> None:
         client = Client(self._port)
-        while not self.stopping.is_set():
+        while self.going.wait() and not self.stopping.is_set():
             begun = time.monotonic()
             status, _ = client.call("add_memory", path=f"{self._name}/{len(self.told):05}", content="cord " * 50)
             if status != 200:
@@ -65,6 +67,8 @@ def test_a_backup_under_load_is_what_had_been_answered_at_one_moment(tmp_path: P
         for writer in writers:
             writer.start()
         for number in range(BACKUPS):
+            for writer in writers:
+                writer.going.set()
             time.sleep(0.3)
             copy = tmp_path / f"copy{number}"
             copy.mkdir()
@@ -72,6 +76,8 @@ def test_a_backup_under_load_is_what_had_been_answered_at_one_moment(tmp_path: P
             command = [sys.executable, "-m", "kernel", "backup", str(copy / "quipu.db"), "--data", str(server.data)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
             ended = time.monotonic()
+            for writer in writers:  # or every look at a copy would take longer than the one before
+                writer.going.clear()
             assert done.returncode == 0, done.stderr
             there = memories(copy)
             held += len(there)
@@ -84,6 +90,7 @@ def test_a_backup_under_load_is_what_had_been_answered_at_one_moment(tmp_path: P
             assert disagreements(copy) == []
         for writer in writers:
             writer.stopping.set()
+            writer.going.set()
         for writer in writers:
             writer.join()
     assert [writer.refused for writer in writers] == [[]] * WRITERS

@@ -243,6 +243,25 @@ def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kern
         assert paths == [f"{writer}/{turn:03}" for writer in range(4) for turn in range(counts[writer])]
 
 
+def test_a_backup_ends_however_often_others_commit_meanwhile(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.store.write_sync(lambda tx: [adding(f"before/{number}", "x" * 4000)(tx) for number in range(600)], WRITER)
+    told: list[int] = []
+
+    def commit(done: int, _total: int) -> None:
+        told.append(done)
+        assert len(told) < 100
+        kernel.store.write_sync(adding(f"meanwhile/{len(told)}", "y" * 2000), WRITER)
+
+    (tmp_path / "copy").mkdir()
+    upkeep.backup(kernel.config.file, kernel.store.world, tmp_path / "copy" / "quipu.db", commit)
+
+    assert len(told) > 2
+    assert told == sorted(told)
+    with engine(Config(data=tmp_path / "copy")) as db:
+        (counts,) = db.execute("SELECT sum(path GLOB 'before/*'), sum(path GLOB 'meanwhile/*') FROM paths_memory")
+    assert counts == (600, 0)
+
+
 def test_a_backup_never_writes_over_a_file(config: Config, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
