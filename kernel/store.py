@@ -298,9 +298,9 @@ class Connection:
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while others read and write."""
-        copy = apsw.Connection(str(target))
         self._db.execute("BEGIN")
         self._db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # one moment: else every commit begins the copy anew
+        copy = apsw.Connection(str(target))
         job = copy.backup("main", self._db, "main")
         try:
             while not job.done:
@@ -311,8 +311,8 @@ class Connection:
             copy.pragma("journal_mode", "delete")
         finally:
             job.close(True)
-            self.rollback()
             copy.close()
+        self.rollback()
 
     def interrupt(self) -> None:
         """Stops the statement another thread is running on this connection."""
