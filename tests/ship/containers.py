@@ -75,9 +75,9 @@ class Container(Running):
         return int(self.inspect("{{.State.ExitCode}}"))
 
     def start(self) -> None:
-        """Starts it again."""
+        """Starts it again; asking podman whether it runs would take longer than the program does."""
         podman("start", self.id)
-        until(self.healthy, "the container, started again")
+        until(super().healthy, "the container, started again")
 
 
 @contextmanager
