@@ -214,8 +214,8 @@ def search(
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
-    apart = lexical and each and not every
-    places = None if ids is None or (apart and not semantic) else placed(tx, ids)
+    by_place = lexical and each and not every
+    places = None if ids is None or (by_place and not semantic) else placed(tx, ids)
     if not lexical:
         ranks = dict[int, float]()
     elif every:

@@ -32,8 +32,8 @@ def keep_copy(tx: Tx, why: str) -> str:
     finally:
         db.close()
         if not done:
-            for file in (target, target.with_name(f"{target.name}-journal")):
-                file.unlink(missing_ok=True)
+            for begun in (target, target.with_name(f"{target.name}-journal")):
+                begun.unlink(missing_ok=True)
     return target.name
 
 

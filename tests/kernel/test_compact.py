@@ -141,6 +141,11 @@ def test_only_the_history_of_what_was_deleted_before_a_time_is_forgotten(shelf: 
     assert left == [("back again", 3), ("deleted later", 2), ("kept", 1)]
 
 
+def running(program: str, file: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", program, str(file)]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True)
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -161,12 +166,7 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
         gone = chance.sample(sorted(living), 60)
         shelf.drop(gone)
         living -= {*gone}
-        killed = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(shelf.file)],
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        killed = running(KILLED, shelf.file)
         assert killed.stdout is not None
         killed.stdout.readline()
         time.sleep(chance.random() / 20)
@@ -196,12 +196,7 @@ def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_nex
     chance, living = Random(2), {str(number) for number in range(400)}
     shelf.put(texts(400))
     for _ in range(4):
-        killed = subprocess.Popen(
-            [sys.executable, "-c", REBUILT, str(shelf.file)],
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        killed = running(REBUILT, shelf.file)
         assert killed.stdout is not None
         told = [killed.stdout.readline() for _ in range(chance.randrange(1, 40))]
         killed.kill()
