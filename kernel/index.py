@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kernel import blocks, quarantine
+from kernel.documents import Document, count, documents, few_of, find, last, places_of
 from kernel.evidence import (
     COMMON,
     Hit,
@@ -17,17 +18,18 @@ from kernel.evidence import (
     placed,
 )
 from kernel.fusion import Parts, Scored, Weights, fuse
-from kernel.meaning import by_meaning, hit_of
+from kernel.meaning import Near, by_meaning, by_meaning_among, hit_of
 from kernel.quarantine import apart
 from kernel.rerank import POOL, Ranking, rerank
 from kernel.store import Tx, defer, origin, settle, world
 from kernel.terms import grams
-from kernel.wording import by_words, by_words_each, coverage, every_by_words
+from kernel.wording import by_words, by_words_among, by_words_each, coverage, every_by_words
 
 __all__ = [
     "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "apart",
-    "ascribe", "beside", "clear", "coverage", "delete_vectors", "documents", "drop", "drop_scope", "find", "fuse",
-    "has_model", "insert_vectors", "model_id", "places_of", "put", "rerank", "search", "sift",
+    "ascribe", "beside", "clear", "count", "coverage", "delete_vectors", "documents", "drop", "drop_scope",
+    "few_of", "find", "fuse", "has_model", "insert_vectors", "last", "model_id", "places_of", "put", "rerank",
+    "search", "sift",
 ]  # fmt: skip
 
 CANDIDATES = 100
@@ -202,15 +204,18 @@ def search(
     tx: Tx, text: str, *,
     within: Sequence[tuple[str, str | None]] | None = None,
     limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False, each: bool = False,
-    comparable: bool = False,
+    comparable: bool = False, among: Sequence[int] | None = None,
 ) -> list[Hit]:  # fmt: skip
     """Evidence for the documents nearest to `text`: up to `limit` by words and up to `limit` by meaning, in one union.
 
     `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
     `every`, all that words find is there, the similarity of those after the first `limit` left out; with `each`, the
     `limit` best by words of each pair are. Ranks are `comparable` between searches, or by what is rare in few places.
+    What is `among` these documents is looked for there alone, each of them being looked at.
     """
     settle(tx)
+    if among is not None:
+        return _search_among(tx, text, among, limit, lexical=lexical, semantic=semantic) if text.strip() else []
     ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
@@ -224,7 +229,18 @@ def search(
         ranks = dict(by_words_each(tx, text, ids, limit))
     else:
         ranks = dict(by_words(tx, text, places, limit, comparable=comparable))
-    found = by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {}
+    return _united(tx, ranks, by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {})
+
+
+def _search_among(
+    tx: Tx, text: str, docs: Sequence[int], limit: int, *, lexical: bool, semantic: bool
+) -> list[Hit]:  # fmt: skip
+    ranks = dict(by_words_among(tx, text, docs, limit)) if lexical else {}
+    return _united(tx, ranks, by_meaning_among(tx, text, docs, limit, [*ranks]) if semantic else {})
+
+
+def _united(tx: Tx, ranks: dict[int, float], found: dict[int, Near]) -> list[Hit]:
+    """What meaning has found, and what only words have."""
     missing = [doc for doc in ranks if doc not in found]
     names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
     hits = [hit_of(row, ranks.get(row.doc)) for row in found.values()]
@@ -248,62 +264,6 @@ def sift(
         if len(kept) >= limit or len(hits) < width:
             return kept
         width *= _WIDER
-
-
-def count(tx: Tx, within: Sequence[tuple[str, str | None]]) -> int:
-    """How many documents these places hold."""
-    settle(tx)
-    return tx.one("kernel.index.count", int, pairs=as_json([*within])) or 0
-
-
-def last(tx: Tx) -> int:
-    """The largest document number ever given; 0 before the first."""
-    settle(tx)
-    return tx.one("kernel.index.last_doc", int) or 0
-
-
-class Document(NamedTuple):
-    """One indexed memory with its provenance; times are ISO 8601 UTC. `flag` is the rule by which it is a suspect."""
-
-    doc: int
-    space: str
-    key: str
-    scope: str
-    text: str
-    dialect: str
-    tool: str
-    actor: str
-    created_at: str
-    updated_at: str
-    flag: str | None = None
-
-
-def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
-    """The documents of `ids`; those that are gone are left out."""
-    settle(tx)
-    return {row.doc: row for row in tx.all("kernel.index.documents", Document, ids=as_json(ids))}
-
-
-def find(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
-    """The ids of the documents of the given (space, key) pairs, in that order."""
-    settle(tx)
-    return tx.all("kernel.index.find", int, keys=as_json(keys))
-
-
-def places_of(
-    tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
-) -> list[tuple[str, str | None]]:
-    """The (space, scope) pairs that hold anything, of these spaces, dialects and this scope; None means any.
-
-    A space belongs to the dialect whose name it is, or begins with before a colon.
-    """
-    shown = None if spaces is None else as_json(spaces)
-    owners = None if dialects is None else as_json(dialects)
-
-    def pair(space: str, held: str) -> tuple[str, str | None]:
-        return (space, held)
-
-    return tx.all("kernel.index.places_of", pair, spaces=shown, dialects=owners, scope=scope)
 
 
 class _Name(NamedTuple):

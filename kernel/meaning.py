@@ -44,6 +44,17 @@ def by_meaning(
     return near
 
 
+def by_meaning_among(tx: Tx, text: str, docs: Sequence[int], limit: int, also: Sequence[int]) -> dict[int, Near]:
+    """`by_meaning` of these documents alone, every one of them looked at."""
+    number = model_id(tx)
+    query = embedded(tx, [text]) if number and docs else None
+    if not query or not query[0].scale:
+        return {}
+    near = _scored(tx, "kernel.meaning.score_some", query[0].vector, number, docs, limit)
+    missing = [doc for doc in also if doc not in near]
+    return near | _scored(tx, "kernel.meaning.score_docs", query[0].vector, number, missing, len(missing))
+
+
 def hit_of(row: Near, rank: float | None) -> Hit:
     """The evidence of one document that has a vector; `rank` is its BM25 where words matched."""
     distance = math.sqrt(max(0.0, 2.0 - 2.0 * row.similarity))

@@ -93,6 +93,18 @@ def _by_words(
     return _ranked([*found], [*found.values()], len(held), rows, counts, limit)
 
 
+def by_words_among(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[Ranked]:
+    """`by_words` of these documents alone; a word is worth what it is worth everywhere."""
+    terms = _terms(tx, text)
+    frequency, total = _known(tx, terms, ())
+    held = present(terms, frequency)
+    if not held or not docs:
+        return []
+    found = tx.all("kernel.wording.tally_of", _Tallied, query=everywhere(held, ()).expression, ids=as_json(docs))
+    counts = [frequency.get(term.stem, 0) for term in held]
+    return _ranked([row.doc for row in found], [row.tally for row in found], len(held), total, counts, limit)
+
+
 def every_by_words(tx: Tx, text: str, places: Places | None) -> list[Ranked]:
     """All documents that hold the words of `text`: those with a rare one, or with any where none has."""
     terms = _terms(tx, text)

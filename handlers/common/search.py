@@ -70,10 +70,11 @@ def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
     """What was found, and of it what the page may hold, best first: one more than its limit where there is more."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.marks) if asked.shown else 0
-    width = max(_FILTERED_CANDIDATES if _narrow(asked) else _CANDIDATES, before + wanted)
+    among = index.few_of(tx, asked.request.actor, *asked.times, asked.within) if _narrow(asked) else None
+    width = max(_FILTERED_CANDIDATES if _narrow(asked) and among is None else _CANDIDATES, before + wanted)
     while True:
         hits = index.search(
-            tx, asked.request.query, within=asked.within, limit=width,
+            tx, asked.request.query, within=asked.within, limit=width, among=among,
             lexical=asked.weights.words > 0, semantic=asked.weights.meaning > 0,
         )  # fmt: skip
         items, varied = _ranked(tx, asked, hits, before + wanted)

@@ -137,3 +137,17 @@ WHERE
         OR substr(p.space, 1, instr(p.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
     )
     AND (:scope IS NULL OR p.scope = :scope);
+
+-- name: of_actor
+-- Documents of an actor and of some time, with their places; no more than so many.
+SELECT d.id, d.place
+FROM doc AS d INDEXED BY doc_by_actor
+WHERE d.actor = :actor AND d.updated_at >= :after AND d.updated_at < :before
+LIMIT :most;
+
+-- name: of_time
+-- The same of anybody.
+SELECT d.id, d.place
+FROM doc AS d INDEXED BY doc_by_time
+WHERE d.updated_at >= :after AND d.updated_at < :before
+LIMIT :most;

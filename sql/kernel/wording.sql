@@ -11,6 +11,13 @@ WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places
 ORDER BY f.rowid DESC
 LIMIT :limit;
 
+-- name: tally_of
+-- The same of some rows only.
+SELECT f.rowid, tally(doc_fts, 0)
+FROM json_each(:ids) AS i
+CROSS JOIN doc_fts AS f ON f.rowid = i.value
+WHERE f.doc_fts MATCH :query;
+
 -- name: texts
 SELECT d.id, d.text, d.grams
 FROM json_each(:places) AS p

@@ -283,6 +283,27 @@ def test_a_filter_on_places_reaches_one_memory_beside_thousands(kernel: Kernel, 
     assert ids(recall(query="Water the roses", spaces=["small"])) == ["small/one"]
 
 
+@pytest.mark.parametrize("weights", [{}, {"words": 0}, {"meaning": 0}], ids=["both", "by meaning", "by words"])
+def test_a_filter_on_the_actor_or_the_time_reaches_one_memory_beside_thousands_that_are_nearer(
+    kernel: Kernel, recall: Recall, put: Callable[..., None], clock: Clock, weights: dict[str, float]
+) -> None:
+    def crowd(tx: Any) -> None:
+        for number in range(4000):
+            index.put(tx, "notes", str(number), f"Water the roses {number}", scope="garden")
+
+    put("notes", "early", "A note that speaks of roses among many other things", scope="garden", actor="bob")
+    put("notes", "elsewhere", "A note that speaks of roses too", scope="house", actor="bob")
+    clock.move(hours=1)
+    kernel.store.write_sync(crowd, Origin("notes", "save", "ann"))
+    asked = {"query": "Water the roses", "weights": weights}
+
+    assert sorted(ids(recall(actor="bob", **asked))) == ["notes/early", "notes/elsewhere"]
+    assert ids(recall(actor="bob", scope="garden", **asked)) == ["notes/early"]
+    assert sorted(ids(recall(before="2026-01-02T03:30:00Z", **asked))) == ["notes/early", "notes/elsewhere"]
+    assert ids(recall(actor="bob", after="2026-01-02T03:30:00Z", **asked)) == []
+    assert [memory.provenance.actor for memory in recall(actor="ann", **asked).memories] == ["ann"] * 10
+
+
 def test_the_limit_bounds_the_answer(recall: Recall, put: Callable[..., None]) -> None:
     for number in range(15):
         put("notes", str(number), f"Water the roses of garden {number}")
