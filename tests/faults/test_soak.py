@@ -1,5 +1,6 @@
 """Hours of mixed work leave the server as it was: memory, descriptors and log stay level, and answers as quick.
 
+The store holds as many memories at the end as at the beginning: in a growing one answers would rightly take longer.
 SOAK_SECONDS sets how long it is kept at seven tenths of what it can do, which is measured first; without it nothing is
 run.
 """
@@ -9,13 +10,14 @@ import random
 import statistics
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from loadtests import corpus
 from tests.catalogue import Catalogue
 from tests.faults.serving import Client, Server, disagreements, serving
 
@@ -23,8 +25,9 @@ SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 CALLERS = 6
 SHARE = 0.7
 KEPT = 400
+RENEWED = 50
 GROWTH = 0.05 if SECONDS >= 600 else 0.5  # what is a part of warming up weighs more in a short run
-WORDS = "cord knot string dye maker reader number colour horse cart field river".split()
+TEXTS = 100_000
 
 
 class Sample(NamedTuple):
@@ -55,6 +58,7 @@ class Caller(threading.Thread):
         self.statuses: Counter[int] = Counter()
         self.stopping = threading.Event()
         self._port, self._random, self._pause = port, random.Random(seed), pause
+        self._made: deque[str] = deque()
 
     def run(self) -> None:
         client = Client(self._port)
@@ -68,18 +72,27 @@ class Caller(threading.Thread):
 
     def _call(self, client: Client) -> int:
         chance = self._random
-        words = " ".join(chance.choices(WORDS, k=12))
+        number = chance.randrange(TEXTS)
         path = f"m/{chance.randrange(KEPT)}"
         dice = chance.random()
+        if dice < 0.2:
+            return client.call("replace_memory", path=path, content=corpus.memory(number).text)[0]
         if dice < 0.3:
-            return client.call("replace_memory", path=path, content=words)[0]
+            return self._renew(client, corpus.memory(number).text)
         if dice < 0.4:
-            return client.call("remember", content=words, session_id="soak")[0]
+            return client.call("remember", content=corpus.memory(chance.randrange(KEPT)).text, session_id="soak")[0]
         if dice < 0.7:
-            return client.call("recall", query=words[:40], limit=5)[0]
+            return client.call("recall", query=corpus.question(number).text, limit=5)[0]
         if dice < 0.8:
-            return client.call("search_memory", query=words[:40], session_id="soak")[0]
+            return client.call("search_memory", query=corpus.question(number).text, session_id="soak")[0]
         return client.call("read_memory", path=path)[0]
+
+    def _renew(self, client: Client, text: str) -> int:
+        """Makes a memory, or where there are enough of its own drops the oldest."""
+        if len(self._made) >= RENEWED:
+            return client.call("drop_memory", path=self._made.popleft())[0]
+        self._made.append(f"new/{self._random.getrandbits(64)}")
+        return client.call("add_memory", path=self._made[-1], content=text)[0]
 
 
 def worked(server: Server, seconds: float, pause: float) -> tuple[list[Caller], list[Sample]]:
@@ -120,6 +133,7 @@ def test_a_long_time_of_mixed_work_leaves_the_server_as_it_was(
         client = Client(server.port)
         for number in range(KEPT):
             assert client.call("add_memory", path=f"m/{number}", content="at first")[0] == 200
+            assert client.call("remember", content=corpus.memory(number).text, session_id="soak")[0] == 200
         client.close()
         first, _ = worked(server, min(20, SECONDS / 6), 0)
         spent = [at for caller in first for at, _ in caller.calls]
