@@ -30,7 +30,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 GRACE_SECONDS = 5
 _LAST_REQUESTS_SECONDS = 0.2
-_GARBAGE = (50_000, 20, 100)
 # What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
 _EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
 _CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
@@ -134,7 +133,6 @@ class Server(uvicorn.Server):
         self._behind = found
         found.connections = lambda: len(self.server_state.connections)
         gc.freeze()
-        gc.set_threshold(*_GARBAGE)
         loop.call_soon_threadsafe(self._front.decide, found)
         self._opened.set()
         sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
