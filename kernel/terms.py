@@ -16,6 +16,7 @@ STOP_WORDS = frozenset(
 )
 ENOUGH = 300
 VISITS = 600
+MODEST = 20_000
 SMALL = 2000
 MOST = 256
 # Han, kana, bopomofo and Hangul, less what the tokenizer takes for punctuation; written as numbers since some of these
@@ -118,12 +119,14 @@ def rows_to_visit(
 
     Every row with a rare word is visited. Where even the rarest word is common, rows are that hold the rarest words
     together, as many words as leave enough rows by chance. Words in more than a quarter of `total` rows do not count.
+    Of modestly many rows twice as many are worth a look.
     """
+    times = 2 if total * share.part <= MODEST else 1
     useful = [term for term in terms if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or list(terms)
-    rare = _rare(useful, {stem: rows * share.part for stem, rows in frequency.items()})
-    most = max(VISITS, limit)
+    rare = _rare(useful, {stem: rows * share.part for stem, rows in frequency.items()}, ENOUGH * times)
+    most = max(VISITS * times, limit)
     sought: list[Sought] = []
-    if sum(frequency.get(term.stem, 0) for term in rare) * share.part <= VISITS:
+    if sum(frequency.get(term.stem, 0) for term in rare) * share.part <= VISITS * times:
         picked = "" if len(rare) == len(useful) else _words(rare)
         sought.append(_sought(share, picked, len(rare) if picked else 0, useful, most, 1))
     else:
@@ -145,7 +148,7 @@ def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, place
     if places is not None and sum(frequency.get(place_word(place), 0) for place in places) <= SMALL:
         return _both(_places(places), _words(held))
     useful = [term for term in held if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or held
-    rare = _rare(useful, frequency)
+    rare = _rare(useful, frequency, ENOUGH)
     # Where even the rarest word is common, a row must hold another one too.
     crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
     picked = "" if len(rare) == len(useful) else _words(rare)
@@ -205,12 +208,12 @@ def _words(terms: Sequence[Term], between: str = " OR ") -> str:
     return f"{{text grams}} : ({words})" if words else ""
 
 
-def _rare(terms: Sequence[Term], frequency: Mapping[str, float]) -> list[Term]:
+def _rare(terms: Sequence[Term], frequency: Mapping[str, float], enough: int) -> list[Term]:
     rare: list[Term] = []
     rows = 0.0
     for term in terms:
         rows += frequency.get(term.stem, 0)
-        if rare and rows > ENOUGH:
+        if rare and rows > enough:
             break
         rare.append(term)
     return rare

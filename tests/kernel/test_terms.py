@@ -14,6 +14,7 @@ from kernel.index import Hit
 from kernel.store import Tx, tokenize
 from kernel.terms import (
     ENOUGH,
+    MODEST,
     MOST,
     SMALL,
     STOP_WORDS,
@@ -239,9 +240,9 @@ def named(*names: str) -> list[Term]:
 
 
 def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word() -> None:
-    known = {"rarest": 1, "rare": ENOUGH - 1, "middling": 2000, "common": 6000}
+    known = {"rarest": 1, "rare": ENOUGH - 1, "middling": 20_000, "common": 60_000}
 
-    first, last = rows_to_visit(named(*known), known, 10_000, Share(), 100)
+    first, last = rows_to_visit(named(*known), known, 100_000, Share(), 100)
 
     picked, useful = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
     assert first == Sought(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, VISITS, 1)
@@ -249,9 +250,9 @@ def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word()
 
 
 def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_until_there_are_enough() -> None:
-    known = {"one": 1000, "two": 2000, "three": 2500}
+    known = {"one": 10_000, "two": 20_000, "three": 25_000}
 
-    sought = rows_to_visit(named(*known), known, 10_000, Share(), 20)
+    sought = rows_to_visit(named(*known), known, 100_000, Share(), 20)
 
     ranking = '{text grams} : ("one" OR "two" OR "three")'
     assert sought == [
@@ -260,7 +261,18 @@ def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_un
         Sought(f'{{text grams}} : ("one") AND {ranking}', 1, VISITS, 20),
         Sought(ranking, 0, VISITS, 1),
     ]
-    assert [found.skip for found in rows_to_visit(named(*known), known, 10_000, Share(), 100)] == [2, 1, 0]
+    assert [found.skip for found in rows_to_visit(named(*known), known, 100_000, Share(), 300)] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(("total", "times"), [(MODEST, 2), (MODEST + 1, 1)])
+def test_of_modestly_many_rows_twice_as_many_are_visited(total: int, times: int) -> None:
+    known = {"one": ENOUGH, "two": ENOUGH}
+
+    for share in (Share(), Share([7], 0.5)):
+        visited, _ = rows_to_visit(named(*known), known, round(total / share.part), share, 20)
+        assert visited.most == VISITS * times
+        picked = "one" if times == 1 and not share.places else ""
+        assert (f'("{picked}") AND' in visited.expression) == bool(picked)
 
 
 def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> None:
@@ -269,7 +281,7 @@ def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> N
     sought = rows_to_visit(named(*known), known, 10_000, Share([7], 0.01), 20)
 
     words = '{text grams} : ("one" OR "two")'
-    assert sought == [Sought(f"place : (quipuplace7) AND {words}", 1, VISITS, 1)] * 2
+    assert sought == [Sought(f"place : (quipuplace7) AND {words}", 1, 2 * VISITS, 1)] * 2
     assert rows_to_visit([], {}, 10_000, Share(), 20) == []
 
 
