@@ -1,8 +1,8 @@
 """Hours of mixed work leave the server as it was: memory, descriptors and log stay level, and answers as quick.
 
 The store holds as many memories at the end as at the beginning: in a growing one answers would rightly take longer.
-SOAK_SECONDS sets how long it is kept at seven tenths of what it can do, which is measured first; without it nothing is
-run.
+SOAK_SECONDS sets how long it is kept at seven tenths of what it can do at its slowest, which is measured first; without
+it nothing is run.
 """
 
 import os
@@ -125,6 +125,13 @@ def slow(calls: Sequence[tuple[float, float]], begin: float, end: float) -> floa
     return statistics.quantiles(taken, n=100)[98] * 1000
 
 
+def slowest(times: Sequence[float], window: float) -> float:
+    """The fewest calls a second among the whole windows of a stretch: machines are not always equally quick."""
+    begin, end = min(times), max(times)
+    counts = Counter(int((at - begin) / window) for at in times)
+    return min(counts[number] for number in range(int((end - begin) / window))) / window
+
+
 @pytest.mark.skipif(not SECONDS, reason="SOAK_SECONDS is not set")
 def test_a_long_time_of_mixed_work_leaves_the_server_as_it_was(
     tmp_path: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
@@ -135,9 +142,8 @@ def test_a_long_time_of_mixed_work_leaves_the_server_as_it_was(
             assert client.call("add_memory", path=f"m/{number}", content="at first")[0] == 200
             assert client.call("remember", content=corpus.memory(number).text, session_id="soak")[0] == 200
         client.close()
-        first, _ = worked(server, min(20, SECONDS / 6), 0)
-        spent = [at for caller in first for at, _ in caller.calls]
-        capacity = len(spent) / (max(spent) - min(spent))
+        first, _ = worked(server, min(120, SECONDS / 6), 0)
+        capacity = slowest([at for caller in first for at, _ in caller.calls], min(10, SECONDS / 12))
         callers, samples = worked(server, SECONDS, CALLERS / (SHARE * capacity))
         log = server.log()
         server.stop()
