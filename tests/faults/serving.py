@@ -77,6 +77,12 @@ class Server:
             raise
         self.seconds = time.monotonic() - begun
 
+    @property
+    def memory(self) -> int:
+        """The bytes of the server's own memory; the pages of files that are mapped grow with what is stored."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+
     def log(self) -> str:
         """What the server wrote so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")

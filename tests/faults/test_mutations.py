@@ -8,7 +8,6 @@ import time
 from contextlib import closing
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.catalogue import Catalogue
@@ -110,7 +109,6 @@ def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(
     seen: collections.Counter[int] = collections.Counter()
     count, held = COUNT // 4, 0
     with serving(tmp_path / "data") as server, closing(Wire(server.port)) as wire:
-        process = psutil.Process(server.process.pid)
         for number, call in enumerate(mutations.mutations(SEED + part, count)):
             status, body = wire.send(call)
             wrong = _wrong(call, status, body)
@@ -119,9 +117,9 @@ def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(
             if number % BATCH == BATCH - 1:
                 assert _works(server)
             if number == min(count - 1, SETTLED):
-                held = process.memory_info().rss
+                held = server.memory
         assert _works(server)
-        now = process.memory_info().rss
+        now = server.memory
         assert "Traceback" not in server.log()
     outcome = f"seed {SEED + part}: {dict(sorted(seen.items()))}; {held >> 20} MB held, {now >> 20} at the end"
     catalogue("S24", injected=f"damaged request, served after each {BATCH}", times=seen.total(), outcome=outcome)

@@ -41,12 +41,10 @@ class Sample(NamedTuple):
 
 def sample(server: Server) -> Sample:
     """A look from outside."""
-    process = Path(f"/proc/{server.process.pid}")
-    status = (process / "status").read_text(encoding="ascii")
-    own = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+    descriptors = Path(f"/proc/{server.process.pid}/fd")
     log = server.data / "quipu.db-wal"
     size = log.stat().st_size if log.exists() else 0
-    return Sample(time.monotonic(), own * 1024, len(list((process / "fd").iterdir())), size)
+    return Sample(time.monotonic(), server.memory, len(list(descriptors.iterdir())), size)
 
 
 class Caller(threading.Thread):
