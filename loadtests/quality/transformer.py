@@ -45,7 +45,15 @@ class Transformer:
 
     def embed(self, texts: Sequence[str]) -> Array:
         """A unit vector for each text, in order; texts of like length are computed together."""
-        ids = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        return self.pooled([encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))])
+
+    def alone(self, words: Sequence[str]) -> Array:
+        """A unit vector for each entry of the vocabulary, standing alone as a text."""
+        start, *ids, end = map(self._tokenizer.token_to_id, ("[CLS]", *words, "[SEP]"))
+        return self.pooled([[start, one, end] for one in ids])
+
+    def pooled(self, ids: Sequence[Sequence[int]]) -> Array:
+        """A unit vector for each row of token ids, in order."""
         order = sorted(range(len(ids)), key=lambda at: len(ids[at]))
         found: dict[int, Array] = {}
         for at in range(0, len(order), _BATCH):
