@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
     Indices = NDArray[np.intp]
 
-SAME = 0.9
+SAME = 0.85
 _TINY = 1e-12
 
 

@@ -18,7 +18,7 @@ TALK = (
     "Bob: My dog and the cat sleep, it is the puppy that barks.",
     "Ann: A puppy barks until it is a grown dog, the cat knows.",
     "Ann: Which school did your sister choose for her children?",
-    "Bob: The small one by the river, with lessons in the garden.",
+    "Bob: The small one by the river, it has more sun.",
     "Ann: Teachers and pupils of such schools are happy, your sister too.",
     "Ann: The bakery wants me to bake bread at four, so early for bread!",
     "Bob: Fresh bread and rolls of your bakery, the baker never sleeps.",
