@@ -78,7 +78,7 @@ class Caller(threading.Thread):
         if dice < 0.3:
             return self._renew(client, corpus.memory(number).text)
         if dice < 0.4:
-            return client.call("remember", content=corpus.memory(chance.randrange(KEPT)).text, session_id="soak")[0]
+            return client.call("list_recent", limit=5)[0]
         if dice < 0.7:
             return client.call("recall", query=corpus.question(number).text, limit=5)[0]
         if dice < 0.8:
