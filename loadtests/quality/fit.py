@@ -142,8 +142,8 @@ def directed(vectors: Array, alone: Array, lengths: Array) -> Array:
     fitted lengths: they make names light, and the same fact about two people one.
     """
     common: Array = alone.mean(axis=0)
-    own = unit(alone - common)
-    return unit(unit(vectors) + np.float32(ALONE) * own) * lengths[:, None]
+    mixed = unit(vectors) + np.float32(ALONE) * unit(alone - common)
+    return unit(mixed.astype(np.float32)) * lengths[:, None]
 
 
 def lengths_of(vectors: Vectors) -> Array:
