@@ -11,8 +11,6 @@ from kernel import config, logs
 from kernel.errors import Fault
 from kernel.rights import MAIN, Right
 
-_GARBAGE = (50_000, 20, 100)  # a tenth of a start went into looking for garbage among what stays
-
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options; what is not given comes from the environment."""
@@ -101,7 +99,6 @@ def settings(arguments: argparse.Namespace) -> config.Config:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; the exit status, with one line on standard error where it is not 0."""
-    gc.set_threshold(*_GARBAGE)
     # More than one thread for products this small costs more than it gives, and must be said before numpy loads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     chosen = parser().parse_args(arguments)
@@ -115,6 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
     logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
+    if arguments.command in {"serve", "stdio"}:
+        gc.disable()  # what a start makes stays; once it is over, serve looks for garbage
     if arguments.command == "serve":
         from kernel import serve
 

@@ -29,6 +29,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 GRACE_SECONDS = 5
+_GARBAGE = (50_000, 20, 100)
 _LAST_REQUESTS_SECONDS = 0.2
 # What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
 _EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
@@ -132,11 +133,18 @@ class Server(uvicorn.Server):
             return
         self._behind = found
         found.connections = lambda: len(self.server_state.connections)
-        gc.freeze()
+        _collect_garbage()
         loop.call_soon_threadsafe(self._front.decide, found)
         self._opened.set()
         sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
         application.warm(found.kernel, self._stopping)
+
+
+def _collect_garbage() -> None:
+    """From here on, but never among what is there already."""
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+    gc.enable()
 
 
 def http(config: Config) -> int:
@@ -162,6 +170,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     from kernel.mcp_stdio import serve
 
     kernel = application.warmed_soon(app.open_kernel(config._replace(dialects=names or config.dialects)))
+    _collect_garbage()
     stopping = threading.Event()
     threading.Thread(target=application.warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
     try:
