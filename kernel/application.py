@@ -149,12 +149,19 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
     return make(bound, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key, reach=reach)
 
 
+def load(kernel: Kernel) -> None:
+    """Reads the model, where there is one."""
+    embedder = kernel.store.world.embedder
+    if embedder is not None:
+        guard(embedder.load)
+
+
 def warm(kernel: Kernel, stopping: threading.Event) -> None:
     """Reads the model and the sketches and completes the index beside the first calls, then keeps it tidy."""
     store, embedder = kernel.store, kernel.store.world.embedder
     if embedder is None:
         return
-    guard(embedder.load)
+    load(kernel)
     guard(store.read_sync, learn)
     store.world.memory.warming = False
     guard(upkeep.embed_missing, store, stopping.is_set)

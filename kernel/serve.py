@@ -133,10 +133,11 @@ class Server(uvicorn.Server):
             return
         self._behind = found
         found.connections = lambda: len(self.server_state.connections)
-        _collect_garbage()
         loop.call_soon_threadsafe(self._front.decide, found)
         self._opened.set()
         sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
+        application.load(found.kernel)
+        _collect_garbage()
         application.warm(found.kernel, self._stopping)
 
 
