@@ -149,19 +149,18 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
     return make(bound, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key, reach=reach)
 
 
-def load(kernel: Kernel) -> None:
-    """Reads the model, where there is one."""
-    embedder = kernel.store.world.embedder
+def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
+    """Reads the model and the sketches and completes the index beside the first calls, then keeps it tidy.
+
+    `loaded` is called once the model is read, or where there is none.
+    """
+    store, embedder = kernel.store, kernel.store.world.embedder
     if embedder is not None:
         guard(embedder.load)
-
-
-def warm(kernel: Kernel, stopping: threading.Event) -> None:
-    """Reads the model and the sketches and completes the index beside the first calls, then keeps it tidy."""
-    store, embedder = kernel.store, kernel.store.world.embedder
+    if loaded is not None:
+        loaded()
     if embedder is None:
         return
-    load(kernel)
     guard(store.read_sync, learn)
     store.world.memory.warming = False
     guard(upkeep.embed_missing, store, stopping.is_set)

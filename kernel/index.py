@@ -18,7 +18,7 @@ from kernel.evidence import (
     placed,
 )
 from kernel.fusion import Parts, Scored, Weights, fuse
-from kernel.meaning import Near, by_meaning, by_meaning_among, hit_of
+from kernel.meaning import Near, by_meaning, hit_of
 from kernel.quarantine import apart
 from kernel.rerank import POOL, Ranking, rerank
 from kernel.store import Tx, defer, origin, settle, world
@@ -236,7 +236,7 @@ def _search_among(
     tx: Tx, text: str, docs: Sequence[int], limit: int, *, lexical: bool, semantic: bool
 ) -> list[Hit]:  # fmt: skip
     ranks = dict(by_words_among(tx, text, docs, limit)) if lexical else {}
-    return _united(tx, ranks, by_meaning_among(tx, text, docs, limit, [*ranks]) if semantic else {})
+    return _united(tx, ranks, by_meaning(tx, text, None, limit, [*ranks], docs) if semantic else {})
 
 
 def _united(tx: Tx, ranks: dict[int, float], found: dict[int, Near]) -> list[Hit]:

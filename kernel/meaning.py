@@ -24,35 +24,27 @@ class Near(NamedTuple):
 
 
 def by_meaning(
-    tx: Tx, text: str, places: Places | None, limit: int, also: Sequence[int]
+    tx: Tx, text: str, places: Places | None, limit: int, also: Sequence[int], among: Sequence[int] | None = None
 ) -> dict[int, Near]:  # fmt: skip
     """The documents whose vectors are nearest to that of `text`, and the similarity of those in `also`.
 
-    While the sketches are being read, the latter alone.
+    While the sketches are being read, the latter alone. What is `among` these documents is sought there, each of them
+    being looked at.
     """
     number = model_id(tx)
     query = embedded(tx, [text]) if number else None
     if not query or not query[0].scale:
         return {}
     vector = query[0].vector
-    if places is not None and places.few:
+    if among is not None:
+        near = _scored(tx, "kernel.meaning.score_docs", vector, number, among, limit)
+    elif places is not None and places.few:
         near = _scored(tx, "kernel.meaning.score_places", vector, number, places.ids, limit)
     else:
         near = {} if _waits(tx) else _nearest(tx, vector, number, None if places is None else places.ids, limit)
     if missing := [doc for doc in also if doc not in near]:
         near |= _scored(tx, "kernel.meaning.score_docs", vector, number, missing, len(missing))
     return near
-
-
-def by_meaning_among(tx: Tx, text: str, docs: Sequence[int], limit: int, also: Sequence[int]) -> dict[int, Near]:
-    """`by_meaning` of these documents alone, every one of them looked at."""
-    number = model_id(tx)
-    query = embedded(tx, [text]) if number and docs else None
-    if not query or not query[0].scale:
-        return {}
-    near = _scored(tx, "kernel.meaning.score_some", query[0].vector, number, docs, limit)
-    missing = [doc for doc in also if doc not in near]
-    return near | _scored(tx, "kernel.meaning.score_docs", query[0].vector, number, missing, len(missing))
 
 
 def hit_of(row: Near, rank: float | None) -> Hit:

@@ -136,9 +136,7 @@ class Server(uvicorn.Server):
         loop.call_soon_threadsafe(self._front.decide, found)
         self._opened.set()
         sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
-        application.load(found.kernel)
-        _collect_garbage()
-        application.warm(found.kernel, self._stopping)
+        application.warm(found.kernel, self._stopping, _collect_garbage)
 
 
 def _collect_garbage() -> None:
@@ -171,9 +169,9 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     from kernel.mcp_stdio import serve
 
     kernel = application.warmed_soon(app.open_kernel(config._replace(dialects=names or config.dialects)))
-    _collect_garbage()
     stopping = threading.Event()
-    threading.Thread(target=application.warm, args=(kernel, stopping), name="quipu-warm", daemon=True).start()
+    arguments = (kernel, stopping, _collect_garbage)
+    threading.Thread(target=application.warm, args=arguments, name="quipu-warm", daemon=True).start()
     try:
         serve(application.service(kernel, kernel.dispatch.dialects), kernel.dispatch)
     finally:

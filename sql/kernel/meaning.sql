@@ -12,25 +12,14 @@ FROM (
 CROSS JOIN doc AS d ON d.id = s.doc;
 
 -- name: score_docs
-SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector))
+-- Nearest first, so that of many the nearest are kept.
+SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
 FROM json_each(:ids) AS i
 CROSS JOIN doc_vector AS v ON v.doc = i.value
 CROSS JOIN doc AS d ON d.id = v.doc
 WHERE v.model = :model AND v.scale > 0
+ORDER BY similarity DESC
 LIMIT :limit;
-
--- name: score_some
--- The nearest of some documents.
-SELECT d.id, d.space, d.key, 1.0 - s.distance
-FROM (
-    SELECT v.doc, vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS distance
-    FROM json_each(:ids) AS i
-    CROSS JOIN doc_vector AS v ON v.doc = i.value
-    WHERE v.model = :model AND v.scale > 0
-    ORDER BY distance
-    LIMIT :limit
-) AS s
-CROSS JOIN doc AS d ON d.id = s.doc;
 
 -- name: score_places
 -- Every vector of small places.

@@ -12,7 +12,8 @@ import pytest
 
 from kernel import app, index, upkeep
 from kernel.app import Kernel, open_kernel
-from kernel.config import Config
+from kernel.application import warm
+from kernel.config import MODEL, Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.store import Tx
@@ -354,3 +355,15 @@ def test_without_a_model_nothing_is_missing(config: Config) -> None:
     running = open_kernel(config._replace(model=None))
     assert upkeep.embed_missing(running.store, lambda: False) == 0
     running.store.close()
+
+
+@pytest.mark.parametrize("model", [MODEL, None], ids=["a model", "none"])
+def test_who_waits_for_the_model_is_told_once_be_there_one_or_not(tmp_path: Path, model: Path | None) -> None:
+    kernel = open_kernel(Config(data=tmp_path / "data", model=model))
+    embedder, stopping, told = kernel.store.world.embedder, threading.Event(), list[bool]()
+    stopping.set()
+
+    warm(kernel, stopping, lambda: told.append(embedder is None or embedder.ready))
+    kernel.store.close()
+
+    assert told == [True]
