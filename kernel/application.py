@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from kernel import app, metrics, upkeep
+from kernel import app, freed, metrics, upkeep
 from kernel.app import Kernel
 from kernel.auth import Auth, Challenge, Tokens
 from kernel.compact import tidy
@@ -166,4 +166,5 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
     guard(upkeep.embed_missing, store, stopping.is_set)
     while not stopping.is_set():
         guard(tidy, store, stopping.is_set)
+        freed.give_back()
         stopping.wait(_TIDY_SECONDS)
