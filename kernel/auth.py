@@ -11,14 +11,15 @@ from typing import Any, NamedTuple, Protocol
 from kernel import keys
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.patterns import regex
 from kernel.rights import ANYBODY, Caller, Right, reach
 
 Headers = Mapping[bytes, bytes]
 METADATA = "/.well-known/oauth-protected-resource"
 _LOOK_SECONDS = 0.25
 _REMEMBERED = 4096
-_AUTHORITY = re.compile(r"(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?", re.I)
-_UNFIT = re.compile(r"[^ !#-\[\]-~]")  # for a quoted string of RFC 9110
+_AUTHORITY = regex(r"(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?", re.I)
+_UNFIT = regex(r"[^ !#-\[\]-~]")  # for a quoted string of RFC 9110
 _log = logging.getLogger("quipu")
 
 

@@ -1,6 +1,5 @@
 """The settings of one server, read once from a mapping."""
 
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import Literal, NamedTuple, TypeVar
 from kernel import folders
 from kernel.errors import Fault
 from kernel.limits import BOUNDS, PREFIX, Limits
+from kernel.patterns import regex
 from kernel.rights import MAIN
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
-_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
-_LOOPBACK = re.compile(r"127(?:\.\d{1,3}){3}")
+_URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
+_LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
 MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
 

@@ -1,7 +1,6 @@
 """One entry in the configuration of an MCP client: what it says, and how it gets there without touching the rest."""
 
 import os
-import re
 import shlex
 import shutil
 import tempfile
@@ -14,13 +13,14 @@ from kernel import jsonc, tables
 from kernel.clients import Client, Entry, Target
 from kernel.config import MODEL, Config, default_data
 from kernel.errors import Fault
+from kernel.patterns import regex
 from kernel.rights import MAIN
 from kernel.upkeep import stamp
 
 NAME = "quipu"
 _INSTALLED = "quipu_memory"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_KEY = re.compile(r"[\x21-\x7e]{1,1024}")
+_NAME = regex(r"[A-Za-z0-9_-]{1,64}")
+_KEY = regex(r"[\x21-\x7e]{1,1024}")
 _OURS = ("QUIPU_", "CODE_MEMORY_")
 # What becomes an option, or is for a server on the network alone.
 _LEFT_OUT = (

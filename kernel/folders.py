@@ -1,13 +1,13 @@
 """Where the files of each tenant lie, and folders that nobody but their owner can read."""
 
 import os
-import re
 from pathlib import Path
 
 from kernel.errors import Fault
+from kernel.patterns import regex
 from kernel.rights import MAIN
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
 _TENANTS = "tenants"
 
 

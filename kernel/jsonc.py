@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from kernel.errors import Fault
+from kernel.patterns import regex
 
-_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
+_BLANK = regex(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = regex(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = regex(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_INDENT = regex(r"^([ \t]+)\S", re.MULTILINE)
 _DEEPEST = 100
 _USUAL_INDENT = "  "
 

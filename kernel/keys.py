@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import msgspec
 
 from kernel.errors import Fault
 from kernel.folders import private, settle
+from kernel.patterns import regex
 from kernel.rights import MAIN
 
 FILE = "keys.json"
@@ -24,9 +24,9 @@ _PATIENCE_SECONDS = 5.0
 _ID_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _ID_LENGTH = 8
 _SECRET_BYTES = 32
-_KEY = re.compile(r"quipu_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
+_KEY = regex(r"quipu_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
 _NOBODY = "0" * 64
-_SPAN = re.compile(r"([1-9][0-9]{0,4})([dhm])")
+_SPAN = regex(r"([1-9][0-9]{0,4})([dhm])")
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 

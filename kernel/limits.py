@@ -1,11 +1,11 @@
 """What a caller may send, and how slowly, as data; and the pure checks that the edges run before they parse."""
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kernel.budget import Engine
+from kernel.patterns import regex
 
 Header = tuple[bytes, bytes]
 Headers = Mapping[bytes, bytes]
@@ -17,8 +17,8 @@ PREFIX = "QUIPU_LIMIT_"
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _PIECE = 65536
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
-_ORIGIN = re.compile(r"(https?)://(.+)")
+_AUTHORITY = regex(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
+_ORIGIN = regex(r"(https?)://(.+)")
 _SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization")
 
 

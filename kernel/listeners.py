@@ -1,13 +1,14 @@
 """Who listens on a port of this machine, and whether it is one of us."""
 
 import http.client
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+
+from kernel.patterns import regex
 
 _HELLO = msgspec.json.encode(
     {
@@ -24,7 +25,7 @@ _HELLO = msgspec.json.encode(
 _HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 _SECONDS = 5
 _LISTENING = "0A"
-_SOCKET = re.compile(r"socket:\[(\d+)\]")
+_SOCKET = regex(r"socket:\[(\d+)\]")
 
 
 class Answered(NamedTuple):

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 from kernel.envelope import Call, Mirrored, Params, Refused
 from kernel.eras import HEADER_MISMATCH, METHODS
 from kernel.limits import Header, Headers, repeated
+from kernel.patterns import regex
 from kernel.tools import Schema
 
 VERSION = b"mcp-protocol-version"
@@ -19,9 +19,9 @@ NAME = b"mcp-name"
 _PARAM = "mcp-param-"
 _ANNOTATION = "x-mcp-header"
 _BLANKS = b" \t"
-_WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_DECIMAL = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")
+_WRAPPED = regex(r"=\?base64\?(.*)\?=")
+_TOKEN = regex(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_DECIMAL = regex(r"(-?[0-9]{1,400})(?:\.0+)?")
 _NAMED = {method.name: method.named for method in METHODS.values() if method.named}
 _SCALARS = ("string", "integer", "boolean")
 

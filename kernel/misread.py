@@ -4,10 +4,11 @@ import re
 
 import msgspec
 
+from kernel.patterns import regex
 from kernel.tools import Misread, Tool
 
-_PLACE = re.compile(r" - at `\$\.?([^`]*)`\Z")
-_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+_PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
+_FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 
 
 def argument_message(error: Exception) -> str:

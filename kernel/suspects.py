@@ -5,10 +5,11 @@ Every word is looked at once, so that the time is in proportion to the text. Wha
 discussed is no instruction.
 """
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from kernel.patterns import regex
 
 _CLASSES = {
     "IGNORE": "ignore ignoring disregard disregarding forget override overrule bypass ignora ignoriere ignorez vergiss",
@@ -142,18 +143,18 @@ _ENDS = (". ", "! ", "? ", ".\n", "\n")
 _UNREACHED = -(1 << 40)
 _LETTERS = frozenset("_'@\x01")
 _MARKS = "".join(chr(code) if chr(code).isalnum() or chr(code) in _LETTERS else " " for code in range(128))
-_SPACED = re.compile(r" \w \w \w \w \w ")
-_BETWEEN_LETTERS = re.compile(r"(?<=\b\w) (?=\w\b)")
-_BEACON = re.compile(r"!\[[^\[\]\n]{0,80}\]\(https?://[^()\s{}<>$]{0,500}(?:[{<$]|%7b)")
-_UNSEEN = re.compile("[\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_TAGS = re.compile("[\U000e0020-\U000e007e]{4,}")
-_MIXED = re.compile("[a-z][\u0430-\u045f\u04bb\u0501]|[\u0430-\u045f\u04bb\u0501][a-z]")
+_SPACED = regex(r" \w \w \w \w \w ")
+_BETWEEN_LETTERS = regex(r"(?<=\b\w) (?=\w\b)")
+_BEACON = regex(r"!\[[^\[\]\n]{0,80}\]\(https?://[^()\s{}<>$]{0,500}(?:[{<$]|%7b)")
+_UNSEEN = regex("[\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_TAGS = regex("[\U000e0020-\U000e007e]{4,}")
+_MIXED = regex("[a-z][\u0430-\u045f\u04bb\u0501]|[\u0430-\u045f\u04bb\u0501][a-z]")
 _TWINS = str.maketrans("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u0455\u0443\u0445", "acdehijopsyx")
 _TYPOGRAPHY = (("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2014", "-"), ("\u2013", "-"), ("\u2026", ". "))
-_FIGURED = re.compile("[0134578][a-z]")
+_FIGURED = regex("[0134578][a-z]")
 _FIGURES = str.maketrans("0134578", "oieastb")
-_DISCUSSED = re.compile("payload|fixture|injection|jailbreak|red team|attack|poison|phish")
-_QUOTED = re.compile(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
+_DISCUSSED = regex("payload|fixture|injection|jailbreak|red team|attack|poison|phish")
+_QUOTED = regex(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
 
 
 class _Step(NamedTuple):

@@ -1,16 +1,16 @@
 """TOML of other programs: read it, and set one table in it without touching anything else."""
 
 import json
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from kernel.errors import Fault
 from kernel.jsonc import Object, placed
+from kernel.patterns import regex
 
-_HEADER = re.compile(r"\A[ \t]*\[(\[)?([^\r\n]*?)\](?(1)\])[ \t]*(?:#[^\r\n]*)?")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER = regex(r"\A[ \t]*\[(\[)?([^\r\n]*?)\](?(1)\])[ \t]*(?:#[^\r\n]*)?")
+_BARE = regex(r"[A-Za-z0-9_-]+")
 
 
 def read(text: str) -> Object:

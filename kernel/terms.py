@@ -1,10 +1,10 @@
 """Full-text queries from anybody's words: bigrams for scripts without spaces, rare words first, everything quoted."""
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kernel.patterns import regex
 from kernel.tally import COMMON_SHARE
 
 STOP_WORDS = frozenset(
@@ -25,9 +25,9 @@ _CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
-_VARIANTS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_RUN = re.compile(f"[{_CJK}]+")
-_WORD = re.compile(r"[^\W_]+")
+_VARIANTS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_RUN = regex(f"[{_CJK}]+")
+_WORD = regex(r"[^\W_]+")
 
 
 class Term(NamedTuple):

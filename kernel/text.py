@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import cast
 
+from kernel.patterns import regex
+
 # Characters that leave no mark of their own: soft hyphen, fillers, bidi controls, tags, most variation selectors,
 # byte order mark, noncharacters. U+FE0E and U+FE0F stay out, since they only choose between two shapes of one emoji.
 _UNSEEN = (
@@ -20,22 +22,22 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
 _REMEMBERED = 24
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_HIDDEN = re.compile(f"[{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]")
-_ESCAPED = re.compile(rf'["\\{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]')
-_UNBLOCKABLE = re.compile(rf"[{_UNSEEN}{_JOINERS}{_BLANKS}\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATE = regex(r"[\ud800-\udfff]")
+_HIDDEN = regex(f"[{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]")
+_ESCAPED = regex(rf'["\\{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]')
+_UNBLOCKABLE = regex(rf"[{_UNSEEN}{_JOINERS}{_BLANKS}\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # Starts with a letter, underscore or slash, so it is no number, date, indicator, `=` or `<<` in either version of YAML.
-_PLAIN = re.compile(rf"(?:[^\W\d]|/)[^:#{_CONTROLS}]*(?:(?::(?! |\Z)|(?<! )#)[^:#{_CONTROLS}]*)*(?<! )")
+_PLAIN = regex(rf"(?:[^\W\d]|/)[^:#{_CONTROLS}]*(?:(?::(?! |\Z)|(?<! )#)[^:#{_CONTROLS}]*)*(?<! )")
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _LONGEST_RESERVED = 5
 _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, unless the key is marked with `?`
 
-_BRACKETS = re.compile(r"[,\[\]{}:?]")
+_BRACKETS = regex(r"[,\[\]{}:?]")
 
-_WORD = re.compile(rf"[^\s{_CONTROLS}]+")
-_DROPPED = re.compile(f"[{_UNSEEN}]")
+_WORD = regex(rf"[^\s{_CONTROLS}]+")
+_DROPPED = regex(f"[{_UNSEEN}]")
 
 
 def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:

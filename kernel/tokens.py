@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from kernel.pages import tool_entry
+from kernel.patterns import regex
 from kernel.tools import Tool
 
-_PIECES = re.compile(r" ?([A-Za-z]+)|\d{1,3}|([^\sA-Za-z\d]+)|\s+")
+_PIECES = regex(r" ?([A-Za-z]+)|\d{1,3}|([^\sA-Za-z\d]+)|\s+")
 _WORD, _MARKS = 10, 4
 
 

@@ -1,17 +1,18 @@
 """BERT's word pieces in plain Python: small, quick to load, equal to the tokenizers library id for id."""
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import msgspec
 
+from kernel.patterns import regex
+
 _MEMO = 32_768  # remembered chunks, 3 to 6 MB when full
 _START = 4
 _MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
-_HAN = re.compile(
+_HAN = regex(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
 )

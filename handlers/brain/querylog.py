@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from handlers.brain.ground import as_rows, new_id
 from handlers.brain.shapes import Limit
+from kernel.patterns import regex
 from kernel.store import Tx
 from kernel.text import utc_time
 from kernel.tools import Hints, Tool, read, write
@@ -20,7 +21,7 @@ Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 REDACTED = "[redacted]"
 LONGEST = 1000
-_SECRETS = re.compile(
+_SECRETS = regex(
     r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | \b(?:sk|pk|rk|hf|npm|glpat|github_pat|gh[a-z]|xox[a-z]|shpat|whsec)[-_][\w-]{16,}
     | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
@@ -34,7 +35,7 @@ _SECRETS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NAMED = re.compile(
+_NAMED = regex(
     r"""(?ix) (
         (?<![\w-])[\w-]*
             (?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)s?\b

@@ -1,14 +1,13 @@
 """What the owner of a server may set for `brain`."""
 
-import re
-
 from handlers.brain.shapes import DATABASE_NAMES
+from kernel.patterns import regex
 from kernel.settings import Setting, fraction, names
 
 DATABASES = "QUIPU_BRAIN_DATABASES"
 HALF_LIFE_DAYS = "QUIPU_BRAIN_HALF_LIFE_DAYS"
 DUPLICATE_DISTANCE = "QUIPU_BRAIN_DUPLICATE_DISTANCE"
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_NAME = regex(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def databases(given: str) -> tuple[str, ...]:

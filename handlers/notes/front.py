@@ -4,15 +4,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from kernel.patterns import regex
+
 _FENCES = {"---", "..."}
-_QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
-_ITEM = re.compile(rf"""{_QUOTED.pattern}|[^ \t\r,\[\]"'][^,\[\]]*""")
-_COLON = re.compile(r":(?=[ \t\r]|$)")
+_QUOTED = regex(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
+_ITEM = regex(rf"""{_QUOTED.pattern}|[^ \t\r,\[\]"'][^,\[\]]*""")
+_COLON = regex(r":(?=[ \t\r]|$)")
 _NO_KEY = frozenset(" \t\r\"'#[]{},&*!|>%@`")
 _MARKS = frozenset("-?:")  # these begin a key only where no blank follows
-_COMMENT = re.compile(r"(?:^|[ \t])#.*")
+_COMMENT = regex(r"(?:^|[ \t])#.*")
 _BLANK = " \t\r"  # to YAML no other character is a blank
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_ESCAPE = regex(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _NAMED = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b",
     "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",

@@ -10,13 +10,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.notes.slug import SUFFIX, kebab
 from kernel.errors import Fault
+from kernel.patterns import regex
 
 FALLBACK = "context"
 FALLBACK_ABOUT = "General context information - use when no other type fits"
 PROJECT_FILES = (".opencode/opencode-historian.jsonc", ".opencode/opencode-historian.json")
 _LARGEST = 1 << 20
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[\]}])', re.DOTALL)
-_NAME = re.compile(r"\w[\w.-]{0,63}")
+_TOKEN = regex(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[\]}])', re.DOTALL)
+_NAME = regex(r"\w[\w.-]{0,63}")
 
 
 class Kind(Struct, omit_defaults=True):

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handlers.notes.folders import Folder, Stamp, at, enter, gone, look, stamp_of, step
+from kernel.patterns import regex
 
 SUFFIX = ".md"
 LARGEST = 4 << 20
 TEMPORARY = ".quipu"
 # The names of our own temporary files, and of nothing else.
-_TEMPORARY = re.compile(re.escape(TEMPORARY) + "_[0-9a-z]{22}")
+_TEMPORARY = regex(re.escape(TEMPORARY) + "_[0-9a-z]{22}")
 _DEEPEST = 32
 _LINK = "a link, which is not followed"
 # What a wiki keeps beside its memories.
-_ARTEFACT = re.compile(r"index\.md|SCHEMA\.md|log(?:\.[^/]*)?\.md")
+_ARTEFACT = regex(r"index\.md|SCHEMA\.md|log(?:\.[^/]*)?\.md")
 
 
 class Scan(NamedTuple):

@@ -1,15 +1,15 @@
 """Names made of other names: types and file names in kebab-case, and the title a file name stands for."""
 
-import re
 import unicodedata
 
+from kernel.patterns import regex
 from kernel.text import one_line
 
 SUFFIX = ".md"
-_HUMP = re.compile(r"([a-z0-9])([A-Z])")
-_PARTED = re.compile(r"[\s_/]+")
-_HYPHENS = re.compile(r"-{2,}")
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_HUMP = regex(r"([a-z0-9])([A-Z])")
+_PARTED = regex(r"[\s_/]+")
+_HYPHENS = regex(r"-{2,}")
+_UNSEEN = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _LONGEST = 120  # bytes, so that a number and a suffix still fit into the 255 of a file name
 _NAMELESS = "memory"
 

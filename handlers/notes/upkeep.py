@@ -12,14 +12,15 @@ from handlers.notes.scan import TEMPORARY
 from handlers.notes.shapes import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
+from kernel.patterns import regex
 from kernel.settings import setting
 from kernel.store import Tx
 
 _STALE = 90 * 86_400_000
 _REQUIRED = ("memory_type", "created", "modified")
 _ORDER = {"error": 0, "warning": 1, "info": 2}
-_CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[\[([^\[\]|#\n]+)")
+_CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = regex(r"\[\[([^\[\]|#\n]+)")
 
 
 class _Page(NamedTuple):

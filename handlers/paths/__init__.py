@@ -1,6 +1,5 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from handlers.paths.shapes import (
 )
 from kernel import history, index
 from kernel.errors import Fault
+from kernel.patterns import regex
 from kernel.store import Tx
 from kernel.text import yaml_block
 from kernel.tools import Content, Dialect, Hints, Reply, Resource, Resources, Source, Template, Tool, read, write
@@ -42,9 +42,9 @@ _LABELS = {
     "storage": "MEMORY_STORAGE_ERROR",
     "internal": "MEMORY_STORAGE_ERROR",
 }
-_PLAIN = re.compile(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
+_PLAIN = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Letters and marks that leave nothing to see, so that two paths would look the same.
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_UNSEEN = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _HIGHEST = "\U0010ffff"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 from kernel.errors import Fault
+from kernel.patterns import regex
 from kernel.tools import Misread
 
 MISSING = "E1000"
@@ -26,7 +27,7 @@ LABELS: Mapping[str, str] = {
 }
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
 _EMPTY = "Expected `str` of length >= 1"
-_NULL = re.compile(r"Expected `.+`, got `null`")
+_NULL = regex(r"Expected `.+`, got `null`")
 
 
 def required(field: str, condition: str = "") -> Fault:

@@ -1,6 +1,5 @@
 """File locks between agents (seed 000): one holder, an end by the server's clock, a fencing number in each checkout."""
 
-import re
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from handlers.scopes.chain import check
 from handlers.scopes.fields import Id, Object, Text, clean
 from handlers.scopes.shapes import dumps, loads, rows_of
 from kernel.errors import Fault
+from kernel.patterns import regex
 from kernel.store import Tx
 from kernel.text import utc_time
 
@@ -21,8 +21,8 @@ _LEAST_SECONDS = 0.001
 _LONGEST_PATH = 4096
 _LONGEST_AGENT = 1024
 AUDIT = 10
-_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
-_STEP_UP = re.compile(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
+_ABSOLUTE = regex(r"/|[A-Za-z]:[\\/]|\\\\")
+_STEP_UP = regex(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
 FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=_LONGEST_PATH)]
 AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=_LONGEST_AGENT)]
 SessionId = Annotated[Id | None, Meta(description="Session reference")]

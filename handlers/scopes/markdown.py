@@ -1,18 +1,18 @@
 """An export as a Markdown page for people, whose structure no entry can break out of."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from kernel.patterns import regex
 
 _KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
-_SPECIAL = re.compile(r"([\\`*\[\]<>#&~|]|(?<![^\W_])_|_(?![^\W_]))")
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_TICKS = re.compile(r"`+")
+_SPECIAL = regex(r"([\\`*\[\]<>#&~|]|(?<![^\W_])_|_(?![^\W_]))")
+_LINE_END = regex(r"\r\n|\r|\n")
+_UNSEEN = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_TICKS = regex(r"`+")
 _BLOCKS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "tool": (("description", "Description"), ("constraints", "Constraints")),
     "guideline": (("content", "Content"), ("rationale", "Rationale")),

@@ -6,13 +6,15 @@ from typing import Any
 
 from msgspec import Struct
 
+from kernel.patterns import regex
+
 _DEEPEST = 96
 _LONGEST_NUMBER = 1000
-_NUMBER = re.compile(r"[-+]?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
-_COLON = re.compile(r":(?= |$)")
-_HEADER = re.compile(r"\|(?:([1-9])([-+]?)|([-+]?)([1-9]?))\s*(?:#.*)?")
-_PLAIN_END = re.compile(r"[,\[\]{}]|: | #|$")
-_ESCAPE = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.)")
+_NUMBER = regex(r"[-+]?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
+_COLON = regex(r":(?= |$)")
+_HEADER = regex(r"\|(?:([1-9])([-+]?)|([-+]?)([1-9]?))\s*(?:#.*)?")
+_PLAIN_END = regex(r"[,\[\]{}]|: | #|$")
+_ESCAPE = regex(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.)")
 _SHORT = {
     "0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
     '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",

@@ -6,6 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from kernel.patterns import regex
+
 MOST = 50
 LONGEST = 200
 _READ = 100_000
@@ -19,10 +21,10 @@ _KEYWORDS = frozenset(
 )
 # Each pattern with strings of which one stands in every text it can match.
 _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
-    ("url", ("://",), re.compile(r"\b(https?://(?:[^\s<>\"'`\[\](){}]|\([^\s()]{0,99}\)){3,2000})")),
+    ("url", ("://",), regex(r"\b(https?://(?:[^\s<>\"'`\[\](){}]|\([^\s()]{0,99}\)){3,2000})")),
     (
         "file_path", (".",),
-        re.compile(
+        regex(
             r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|\.{0,2}/)?(?:[\w.-]{1,64}[\\/]){0,16}[\w-][\w.-]{0,64}\."
             r"(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|lua|sh|sql|md|rst|txt|json|"
             r"jsonc|ya?ml|toml|ini|cfg|env|lock|html|css|scss|vue|svelte|proto|tf|ipynb|csv|xml|log))(?![\w/])"
@@ -30,16 +32,16 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ),
     (
         "file_path", ("/", ":\\"),
-        re.compile(r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|/)(?:[\w.-]{1,64}[\\/]){1,16}[\w.-]{1,64})"),
+        regex(r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|/)(?:[\w.-]{1,64}[\\/]){1,16}[\w.-]{1,64})"),
     ),
-    ("ticket", ("-",), re.compile(r"\b([A-Z][A-Z0-9]{1,9}-[1-9][0-9]{0,6})(?![\w-])")),
-    ("ticket", ("#",), re.compile(r"(?<![\w#&/])(#[1-9][0-9]{0,6})(?!\w)")),
-    ("env_var", ("$", "env:", "%"), re.compile(r"(?:\$\{?|\benv:|%)([A-Z][A-Z0-9_]{2,63})(?![a-z])")),
-    ("env_var", ("_",), re.compile(r"\b([A-Z][A-Z0-9]{1,31}(?:_[A-Z0-9]{1,31}){1,8})(?![\w-])")),
-    ("command", ("$", ">"), re.compile(r"^[ \t]{0,8}(?:\$|>|PS>) ?([a-zA-Z][^\n]{1,199})", re.M)),
+    ("ticket", ("-",), regex(r"\b([A-Z][A-Z0-9]{1,9}-[1-9][0-9]{0,6})(?![\w-])")),
+    ("ticket", ("#",), regex(r"(?<![\w#&/])(#[1-9][0-9]{0,6})(?!\w)")),
+    ("env_var", ("$", "env:", "%"), regex(r"(?:\$\{?|\benv:|%)([A-Z][A-Z0-9_]{2,63})(?![a-z])")),
+    ("env_var", ("_",), regex(r"\b([A-Z][A-Z0-9]{1,31}(?:_[A-Z0-9]{1,31}){1,8})(?![\w-])")),
+    ("command", ("$", ">"), regex(r"^[ \t]{0,8}(?:\$|>|PS>) ?([a-zA-Z][^\n]{1,199})", re.M)),
     (
         "command", (" ",),
-        re.compile(
+        regex(
             r"(?:^[ \t]{0,8}|`)((?:pip|uv|python3?|npm|npx|pnpm|yarn|git|docker|kubectl|make|cargo|go|terraform|helm)"
             r" [^\n`]{1,199})",
             re.M,
@@ -47,11 +49,11 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ),
     (
         "error", ("Error", "Exception", "Fault", "Panic"),
-        re.compile(r"(?<![\w.])((?:[a-z_]\w{0,64}\.){0,4}[A-Z]\w{0,64}(?:Error|Exception|Fault|Panic))(?!\w)"),
+        regex(r"(?<![\w.])((?:[a-z_]\w{0,64}\.){0,4}[A-Z]\w{0,64}(?:Error|Exception|Fault|Panic))(?!\w)"),
     ),
     (
         "class", ("class ", "struct ", "interface ", "trait ", "enum "),
-        re.compile(
+        regex(
             r"^[ \t]{0,32}(?:export |public |abstract |final |data ){0,3}"
             r"(?:class|struct|interface|trait|enum) ([A-Za-z_]\w{1,99})",
             re.M,
@@ -59,14 +61,14 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ),
     (
         "function", ("def ", "fn ", "func ", "function "),
-        re.compile(
+        regex(
             r"^[ \t]{0,32}(?:export |pub |async |static ){0,3}(?:def|fn|func|function) ([A-Za-z_]\w{1,99})", re.M
         ),
     ),
-    ("function_like", ("(",), re.compile(r"(?<![\w/])([^\W\d]\w{2,99})[ \t]{0,8}\(")),
+    ("function_like", ("(",), regex(r"(?<![\w/])([^\W\d]\w{2,99})[ \t]{0,8}\(")),
 )  # fmt: skip
 _TRIMMED = {"url": ".,;:!?", "command": " \t;", "file_path": "."}
-_FENCE = re.compile(r"^```[ \t]*([\w+#-]+)[^\n]*\n(.*?)^```", re.M | re.S)
+_FENCE = regex(r"^```[ \t]*([\w+#-]+)[^\n]*\n(.*?)^```", re.M | re.S)
 _LANGUAGES = {
     "py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash",
     "c++": "cpp", "c#": "csharp", "cs": "csharp", "kt": "kotlin", "golang": "go",
@@ -74,7 +76,7 @@ _LANGUAGES = {
 _GRAMMARS = frozenset(
     """python javascript typescript tsx java go rust c cpp csharp ruby php swift kotlin scala lua bash elixir""".split()
 )
-_CODE = re.compile(r"^(?:async def|def|class) \w+", re.M)
+_CODE = regex(r"^(?:async def|def|class) \w+", re.M)
 _KINDS = {"class": "class", "struct": "class", "interface": "class", "trait": "class", "enum": "class"}
 
 

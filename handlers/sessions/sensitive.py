@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-_NAME = re.compile(
+from kernel.patterns import regex
+
+_NAME = regex(
     "(?:(?:api|access|secret|account|auth|signing|encryption|private|master|shared|license|app|application|service)"
     "[ _.-]?key|secret|token|credential|passw(?:or)?d|passphrase|pass|pwd|auth|signature)"
     r"s?[\"'`\]\\]{0,4}\s{0,16}$",
@@ -15,15 +17,15 @@ _NAME = re.compile(
 )
 _NAME_LENGTH = 48
 _VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = regex(
     r"example|sample|your|change.?me|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
     r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
     re.I,
 )
 # A token that only says where a list or a parser goes on, or which form was posted.
-_HARMLESS = re.compile(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
-_RUNS = re.compile(r"[A-Z]+|[a-z]+|[0-9]+")
-_WORDS = re.compile(r"[A-Z]?[a-z]{3,}")
+_HARMLESS = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
+_RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
+_WORDS = regex(r"[A-Z]?[a-z]{3,}")
 _SHORTEST_TOKEN = 16
 _LEAST_ENTROPY = 3.0
 

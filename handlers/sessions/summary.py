@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
+from kernel.patterns import regex
 
 LONGEST = 240
 _LIBRARY = "llama_cpp"
@@ -31,7 +32,7 @@ _TAGS = {
     "test": r"test(?:s|ed|er|ers|ing)?",
     "deploy": r"deploy(?:s|ed|ing|ments?)?",
 }
-_TAG = {name: re.compile(rf"(?<![^\W_])(?:{forms})(?![^\W_])", re.I) for name, forms in _TAGS.items()}
+_TAG = {name: regex(rf"(?<![^\W_])(?:{forms})(?![^\W_])", re.I) for name, forms in _TAGS.items()}
 _PROMPT = (
     "Summarise this note of a software developer in one to three plain sentences. Keep names, numbers and decisions. "
     "Write nothing but the summary."
