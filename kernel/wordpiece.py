@@ -2,7 +2,8 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from operator import itemgetter
 
 import msgspec
 
@@ -10,6 +11,7 @@ from kernel.patterns import regex
 
 _MEMO = 32_768  # remembered chunks, 3 to 6 MB when full
 _START = 4
+_BEGINNING = itemgetter(slice(_START))
 _MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _HAN = regex(
@@ -86,13 +88,17 @@ class Chunks(dict[str, bytes]):
         self.unknown = self.words[file.model.unk_token]
         self._prefix = file.model.continuing_subword_prefix
         self._most = file.model.max_input_chars_per_word
-        # The longest piece by its first letters, so that few prefixes of a word need a look.
-        self._longest = {piece[:_START]: len(piece) for piece in sorted(self.words, key=len)}
         self._characters = Characters(file.normalizer)
         self._width = width
         self._ask = ask
         # Words come back in other chunks, with a comma behind them or a bracket before.
         self._packed = lru_cache(_MEMO)(self._pack)
+
+    @cached_property
+    def _longest(self) -> dict[str, int]:
+        """The length of the longest piece by its first letters, so that few prefixes of a word need a look."""
+        pieces = sorted(self.words, key=len)
+        return dict(zip(map(_BEGINNING, pieces), map(len, pieces), strict=True))
 
     def split(self, text: str) -> bytes:
         """The packed ids of any text, unknown ones included."""
@@ -123,6 +129,8 @@ class Chunks(dict[str, bytes]):
         """The longest known piece from the left, again and again; one unknown id when nothing fits."""
         if len(word) > self._most:
             return [self.unknown]
+        if (whole := self.words.get(word)) is not None:
+            return [whole]
         ids: list[int] = []
         rest, given = word, 0
         while len(rest) > given:
