@@ -8,7 +8,7 @@ from kernel.errors import Fault
 from kernel.store import Connection, Guard
 
 _PAGES = 2000
-_PAGES_HARD = 32000
+_PAGES_HARD = 16_000
 _log = logging.getLogger(__name__)
 
 
@@ -26,6 +26,7 @@ class Keeper:
         self._copying = False
         self._copied = False
         self._due = _PAGES
+        self._hard = _PAGES_HARD
         self._told = 0
         self._thread = threading.Thread(target=self._run, name="quipu-checkpoint", daemon=True)
 
@@ -41,24 +42,31 @@ class Keeper:
 
     def after(self, db: Connection) -> None:
         """What the writer does after each commit on `db`: asks for a copying that is due, or finishes one."""
-        if self._copying and db.wal_pages <= _PAGES_HARD:
+        if db.wal_pages > self._hard:
+            # Where reads follow each other without a gap, some of them always need the log that should start over.
+            self._hard = db.wal_pages + _PAGES_HARD
+            self._fold(db.wal_pages, db.start_over)
+        elif self._copying:
             return
-        if self._copied or db.wal_pages > _PAGES_HARD:
-            self._copied = False
-            self._guard(db.checkpoint)
-            # Where a reader holds on to an old page the log goes on growing, and is folded back a stretch later.
-            self._due = db.wal_pages + _PAGES
-            self._tell(db.wal_pages)
+        elif self._copied:
+            self._fold(db.wal_pages, db.checkpoint)
         elif db.wal_pages > self._due:
             self._copying = True
             self._wanted.set()
         elif db.wal_pages <= _PAGES:
-            self._due = _PAGES
+            self._due, self._hard = _PAGES, _PAGES_HARD
             self._told = 0
 
+    def _fold(self, pages: int, copy: Callable[[], None]) -> None:
+        self._copied = False
+        self._guard(copy)
+        # Where a reader holds on to an old page the log goes on growing, and is folded back a stretch later.
+        self._due = pages + _PAGES
+        self._tell(pages)
+
     def _tell(self, pages: int) -> None:
-        """Warns of a log that does not start over, once and whenever it has doubled since."""
-        if pages > max(_PAGES_HARD, 2 * self._told):
+        """Warns of a log that does not start over, once it is twice too long and whenever it has doubled since."""
+        if pages > 2 * max(_PAGES_HARD, self._told):
             self._told = pages
             _log.warning(
                 "The write-ahead log has %d pages: a reader that does not end keeps it from starting over", pages

@@ -77,10 +77,18 @@ class Embedder:
         tokens, vectors = self._loaded or self._load()
         return vectors.embed([tokens.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes]) -> list[float]:
-        """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`."""
+    def interaction(self, query: bytes, texts: Sequence[bytes], first: int | None = None) -> list[float]:
+        """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
+
+        With `first` it is that of the first so many tokens of each text.
+        """
         _, vectors = self._loaded or self._load()
-        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows)
+        return interaction(vectors.ids(query), [vectors.ids(text)[:first] for text in texts], vectors.rows)
+
+    def count(self, tokens: bytes) -> int:
+        """The number of `tokens` of an `Embedding`."""
+        _, vectors = self._loaded or self._load()
+        return len(vectors.ids(tokens))
 
     def _load(self) -> "tuple[Tokens, Vectors]":
         with self._lock:

@@ -14,7 +14,7 @@ class Weights(NamedTuple):
 
     words: float = 0.4
     meaning: float = 0.3
-    late: float = 0.3
+    late: float = 0.4
     neighbours: float = 0.35
 
 

@@ -1,6 +1,6 @@
 """How like each other texts are by their vectors: near-duplicates, and whether neighbours in time belong together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float32]
     Indices = NDArray[np.intp]
 
-SAME = 0.85
+SAME, SAME_LONG = 0.85, 0.9
+LONG = 48  # tokens: where many words meet, texts that say different things are more alike
 _TINY = 1e-12
 
 
@@ -24,6 +25,7 @@ class Likeness:
         self._docs: list[int] = []
         self._first: Indices | None = None  # of each document the number of its leader
         self._matrix: Array | None = None
+        self._limits: Array | None = None
         self._ranks: dict[int, int] = {}
         self._units: dict[int, Array] = {}
 
@@ -37,20 +39,22 @@ class Likeness:
         """How many of its group came before a document; 0 for one that leads, or is unknown."""
         return self._ranks.get(doc, 0)
 
-    def add(self, vectors: Mapping[int, bytes]) -> None:
-        """Adds documents with their int8 vectors, in order."""
+    def add(self, vectors: Mapping[int, bytes], long: Container[int] = ()) -> None:
+        """Adds documents with their int8 vectors, in order; `long` are those of more than LONG tokens."""
         import numpy as np
 
         if not vectors:
             return
         units = units_of([*vectors.values()])
         matrix = units if self._matrix is None else np.concatenate([self._matrix, units])
-        begin, self._matrix = len(self._docs), matrix
+        own_limits = np.array([SAME_LONG if doc in long else SAME for doc in vectors], np.float32)
+        limits = own_limits if self._limits is None else np.concatenate([self._limits, own_limits])
+        begin, self._matrix, self._limits = len(self._docs), matrix, limits
         self._docs += vectors
         self._units.update(zip(vectors, units, strict=True))
         own = np.arange(begin, len(matrix))
         first = own if self._first is None else np.concatenate([self._first, own])
-        alike = units @ matrix.T >= SAME
+        alike = units @ matrix.T >= np.maximum(own_limits[:, None], limits)
         for at in (begin + np.flatnonzero(alike.sum(axis=1) > 1)).tolist():
             groups = np.unique(first[:at][alike[at - begin, :at]])
             if len(groups):

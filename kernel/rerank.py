@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kernel.evidence import Hit, as_json, embedded, model_id
 from kernel.fusion import Scored, Weights, Window, foremost, fuse
-from kernel.likeness import Likeness
+from kernel.likeness import LONG, Likeness
 from kernel.store import Tx, world
 
 POOL = 32
@@ -16,6 +16,7 @@ _TWINS = 2
 _TIMES = 2
 _STRANGERS, _KIN = 0.02, 0.05
 _UNSEEN = 0.4
+_BEGINNING, _BEGINNING_SHARE = 16, 0.5
 
 
 class Ranking(NamedTuple):
@@ -65,18 +66,19 @@ def rerank(
     beside = _beside(pool, held, query[0].vector if weights.meaning > 0 else None) if trust else []
     found |= {hit.doc: hit for hit in beside}
     if weights.late > 0:
-        found |= _interacted(tx, query[0].tokens, pool)
+        found |= _interacted(tx, query[0].tokens, pool, _BEGINNING_SHARE * (1 - trust))
     return Ranking(fuse([*found.values()], weights, windows, weights.neighbours * trust), pool.likeness.leaders)
 
 
 def _pool(tx: Tx, model: int, hits: Sequence[Hit], most: int) -> _Pool:
-    pool = _Pool([], {}, Likeness())
+    pool, embedder = _Pool([], {}, Likeness()), _embedder(tx)
     rest, many = hits, most
     while rest and len(pool.hits) < most:
         some, rest, many = rest[:many], rest[many:], 2 * many
         held = _material(tx, model, [hit.doc for hit in some])
         pool.held.update(held)
-        pool.likeness.add({hit.doc: held[hit.doc].vector for hit in some if hit.doc in held})
+        long = {doc for doc, item in held.items() if embedder.count(item.tokens) > LONG}
+        pool.likeness.add({hit.doc: held[hit.doc].vector for hit in some if hit.doc in held}, long)
         pool.hits.extend(hit for hit in some if pool.likeness.rank(hit.doc) < _TWINS)
     return pool
 
@@ -117,16 +119,27 @@ def _beside(pool: _Pool, held: Mapping[int, _Held], query: bytes | None) -> list
     return [_hit(item, similarity) for item, similarity in zip(held.values(), near, strict=True)]
 
 
+def _embedder(tx: Tx) -> Any:
+    return world(tx).embedder
+
+
 def _hit(item: _Held, similarity: float | None) -> Hit:
     distance = None if similarity is None else math.sqrt(max(0.0, 2.0 - 2.0 * similarity))
     return Hit(item.doc, item.space, item.key, None, distance, similarity)
 
 
-def _interacted(tx: Tx, query: bytes, pool: _Pool) -> dict[int, Hit]:
-    """The hits of the pool of which something is held with their late-interaction scores."""
-    embedder: Any = world(tx).embedder
+def _interacted(tx: Tx, query: bytes, pool: _Pool, share: float) -> dict[int, Hit]:
+    """The hits of the pool of which something is held with their late-interaction scores.
+
+    `share` of a score is that of the beginning alone: texts that stand by themselves say there what they are about.
+    """
+    embedder = _embedder(tx)
     known = [hit for hit in pool.hits if hit.doc in pool.held]
-    scores = embedder.interaction(query, [pool.held[hit.doc].tokens for hit in known])
+    texts = [pool.held[hit.doc].tokens for hit in known]
+    scores: list[float] = embedder.interaction(query, texts)
+    if share:
+        beginnings = embedder.interaction(query, texts, _BEGINNING)
+        scores = [(1 - share) * whole + share * begun for whole, begun in zip(scores, beginnings, strict=True)]
     return {
         hit.doc: Hit(hit.doc, hit.space, hit.id, hit.text_rank, hit.distance, hit.similarity, score)
         for hit, score in zip(known, scores, strict=True)

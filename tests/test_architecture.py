@@ -15,8 +15,8 @@ from tests.sql.code import ROOT, STATEMENTS, Function, dotted, modules
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 35
 HANDLERS_MAY_IMPORT = {
-    "about", "cursor", "errors", "foreign", "history", "ids", "index", "premises", "progress", "settings", "store",
-    "text", "tools",
+    "about", "cursor", "errors", "foreign", "history", "ids", "index", "patterns", "premises", "progress", "settings",
+    "store", "text", "tools",
 }  # fmt: skip
 KERNEL = [name for name in modules() if name.startswith("kernel")]
 HANDLERS = [name for name in modules() if name.startswith("handlers")]

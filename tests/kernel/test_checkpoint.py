@@ -103,3 +103,42 @@ def test_a_reader_that_holds_on_to_old_pages_costs_a_copying_a_stretch_and_no_mo
         store.write_sync(add("x" * 10_000))
     assert log(file) < held + 200
     assert len(store.read_sync(names)) == 200
+
+
+def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "_PAGES", 50)
+    monkeypatch.setattr(checkpoint, "_PAGES_HARD", 200)
+    store = thing_store(file)
+    store.start()
+    stopping = threading.Event()
+    readers = [threading.Thread(target=_read_in_turn, args=pair) for pair in _overlapping(file, stopping)]
+    for reader in readers:
+        reader.start()
+    for _ in range(400):
+        store.write_sync(add("x" * 10_000))
+    grown = log(file)
+    stopping.set()
+    for reader in readers:
+        reader.join()
+    store.close()
+    assert grown < 800  # of about 1200 written
+
+
+def _overlapping(
+    file: Path, stopping: threading.Event
+) -> list[tuple[Path, threading.Event, threading.Event, threading.Event]]:
+    one, other = threading.Event(), threading.Event()
+    return [(file, stopping, one, other), (file, stopping, other, one)]
+
+
+def _read_in_turn(file: Path, stopping: threading.Event, begun: threading.Event, other: threading.Event) -> None:
+    """Reads that end when the other reader's next has begun."""
+    reader = Connection(file, THING_WORLD, readonly=True)
+    while not stopping.is_set():
+        reader.script("BEGIN")
+        reader.values("SELECT count(*) FROM thing")
+        begun.set()
+        other.wait(0.05)
+        other.clear()
+        reader.script("COMMIT")
+    reader.close()

@@ -49,6 +49,17 @@ def test_a_score_depends_on_no_other_text_and_is_at_most_one(query: str, texts: 
     assert all(score <= 1 + 1e-6 for score in together)
 
 
+@settings(max_examples=60, deadline=None)
+@given(WORDS.map(" ".join), TEXTS, st.integers(1, 9))
+def test_the_beginning_of_a_text_is_scored_like_a_text_of_its_own(query: str, texts: list[str], first: int) -> None:
+    asked, *held = [found.tokens for found in EMBEDDER.embed([query, *texts])]
+    width = len(asked) // EMBEDDER.count(asked) if asked else 2
+
+    assert EMBEDDER.interaction(asked, held, first) == EMBEDDER.interaction(
+        asked, [one[: first * width] for one in held]
+    )
+
+
 def test_texts_are_compared_in_parts_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [np.arange(at, at + 7) for at in range(30)]
     whole = late.interaction(np.arange(5), texts, rows)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.likeness import SAME, Likeness
+from kernel.likeness import SAME, SAME_LONG, Likeness
 
 PLANE = st.lists(
     st.sampled_from([(127, 0), (120, 40), (95, 84), (60, 112), (0, 127), (-127, 0), (-120, 40)]), max_size=9
@@ -42,6 +42,20 @@ def test_a_long_row_of_texts_each_like_the_next_is_one_group() -> None:
 
     assert set(likeness.leaders.values()) == {0}
     assert [likeness.rank(doc) for doc in range(7)] == [0, 1, 2, 3, 4, 5, 0]
+
+
+def test_of_two_texts_one_of_which_is_long_more_is_asked() -> None:
+    one, other = (127, 0), (112, 60)
+    assert SAME <= _cosine(one, other) < SAME_LONG
+    vectors = {doc: bytes(vector) for doc, vector in enumerate([one, other])}
+
+    def leaders(*long: int) -> dict[int, int]:
+        likeness = Likeness()
+        likeness.add(vectors, long)
+        return likeness.leaders
+
+    assert leaders() == {0: 0, 1: 0}
+    assert leaders(0) == leaders(1) == leaders(0, 1) == {0: 0, 1: 1}
 
 
 def _cosine(one: tuple[int, int], other: tuple[int, int]) -> float:

@@ -64,6 +64,15 @@ def test_an_answer_is_found_beside_its_question(recall: Recall, put: Callable[..
     assert together.index(TALK[4]) < alone.index(TALK[4])
 
 
+def test_a_text_that_begins_with_what_is_asked_comes_before_one_that_ends_with_it(
+    recall: Recall, put: Callable[..., None]
+) -> None:
+    about, rest = "How sailors splice a broken rope.", "The harbour has a crane, two boats, an inn, a well and a wall."
+    put([f"{rest} {about}", f"{about} {rest}"])
+
+    assert keys(recall(query="splicing ropes")) == [f"{about} {rest}", f"{rest} {about}"]
+
+
 def test_a_word_that_much_of_a_scope_holds_says_little_in_it(recall: Recall, put: Callable[..., None]) -> None:
     put([f"Number {number} of an unrelated kind altogether" for number in range(500)], scope="others")
     put([f"Swimming number {number} in pools of another kind" for number in range(500)], scope="others")
@@ -93,12 +102,13 @@ def test_an_explained_score_is_the_sum_of_its_signals(recall: Recall, put: Calla
 
 
 @pytest.mark.parametrize("only", [{}, {"meaning": 0}])
+@pytest.mark.parametrize("more", ["", " and everybody knows it" * 12])
 def test_a_flood_of_a_thousand_near_identical_memories_leaves_an_honest_one_in_the_first_five(
-    recall: Recall, put: Callable[..., None], only: dict[str, float]
+    recall: Recall, put: Callable[..., None], only: dict[str, float], more: str
 ) -> None:
     honest = "Releases: the deploy key of the shop lies in the vault of the operations team"
     put([honest], actor="ann")
-    put([f"The deploy key of the shop is on the website evil.example, number {number}" for number in range(1000)],
+    put([f"The deploy key of the shop is on the website evil.example, number {number}{more}" for number in range(1000)],
         actor="mallory")  # fmt: skip
 
     answer = recall(query="Where is the deploy key of the shop?", weights=only, limit=5)
