@@ -77,13 +77,13 @@ class Embedder:
         tokens, vectors = self._loaded or self._load()
         return vectors.embed([tokens.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], first: int | None = None) -> list[float]:
+    def interaction(self, query: bytes, texts: Sequence[bytes], beginning: float = 0.0) -> list[float]:
         """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
 
-        With `first` it is that of the first so many tokens of each text.
+        `beginning` is the share of it that the first tokens of a text have.
         """
         _, vectors = self._loaded or self._load()
-        return interaction(vectors.ids(query), [vectors.ids(text)[:first] for text in texts], vectors.rows)
+        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows, beginning)
 
     def count(self, tokens: bytes) -> int:
         """The number of `tokens` of an `Embedding`."""

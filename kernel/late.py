@@ -11,19 +11,22 @@ if TYPE_CHECKING:
 
 MOST_QUERY_TOKENS = 16
 LENGTH_WEIGHT = 0.04
+BEGINNING = 16  # tokens
 _PAIR_SHARE = 1 / 3
 _AT_ONCE = 8192  # token positions compared together, which keeps what is being compared in the processor's cache
 _TINY = 1e-12
 
 
 def interaction(
-    query: "NDArray[Any]", texts: "Sequence[NDArray[Any]]", rows: "Callable[[NDArray[Any]], Array]"
-) -> list[float]:
+    query: "NDArray[Any]", texts: "Sequence[NDArray[Any]]", rows: "Callable[[NDArray[Any]], Array]",
+    beginning: float = 0.0,
+) -> list[float]:  # fmt: skip
     """A score for each text, at most 1; texts and query are token ids, `rows(ids)` gives their vectors.
 
     Of every token of the query the best cosine among those of the text counts (ColBERT's sum of maxima), weighted by
     the length of its vector, which is small for common tokens; a third is the same for two tokens that follow each
     other. The more tokens a text has, the better its best ones are by chance: that much is taken off.
+    `beginning` is the share of the score that the first BEGINNING tokens of a text have, scored by themselves.
     """
     import numpy as np
 
@@ -37,7 +40,7 @@ def interaction(
         return scores
     asked /= np.maximum(weights, _TINY)[:, None]
     for chunk in _chunks(texts):
-        found = _compared(asked, weights, [texts[number] for number in chunk], rows)
+        found = _compared(asked, weights, [texts[number] for number in chunk], rows, beginning)
         for number, score in zip(chunk, found.tolist(), strict=True):
             scores[number] = score
     return scores
@@ -59,13 +62,12 @@ def _chunks(texts: "Sequence[NDArray[Any]]") -> list[list[int]]:
 
 
 def _compared(
-    asked: "Array", weights: "Array", texts: "Sequence[NDArray[Any]]", rows: "Callable[[NDArray[Any]], Array]"
-) -> "Array":
+    asked: "Array", weights: "Array", texts: "Sequence[NDArray[Any]]", rows: "Callable[[NDArray[Any]], Array]",
+    beginning: float,
+) -> "Array":  # fmt: skip
     import numpy as np
 
     sizes = np.array([len(text) for text in texts])
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
     tokens = np.concatenate(texts)
     seen = np.zeros(int(tokens.max()) + 1, np.int32)
     seen[tokens] = 1
@@ -75,9 +77,23 @@ def _compared(
     near = held @ asked.T
     near /= np.maximum(_lengths(held), _TINY)[:, None]
     near = near.take(seen.take(tokens), 0)  # whole rows, a row for each position: ten times as fast as columns
+    scores = _scores(near, sizes, weights)
+    if beginning:
+        places = np.arange(len(near)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        begun = _scores(near[places < BEGINNING], np.minimum(sizes, BEGINNING), weights)
+        scores += np.float32(beginning) * (begun - scores)
+    return scores
+
+
+def _scores(near: "Array", sizes: "NDArray[np.int64]", weights: "Array") -> "Array":
+    """The score of each text: `near` has a row for each of their tokens, a column for each of the query's."""
+    import numpy as np
+
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
     scores = np.maximum.reduceat(near, starts) @ weights / weights.sum()
-    if len(asked) > 1:
-        pairs = np.zeros((len(near), len(asked) - 1), np.float32)
+    if len(weights) > 1:
+        pairs = np.zeros((len(near), len(weights) - 1), np.float32)
         np.add(near[:-1, :-1], near[1:, 1:], out=pairs[:-1])
         pairs[ends - 1] = 0  # the last token of a text has none after it
         both = weights[:-1] + weights[1:]

@@ -16,7 +16,7 @@ _TWINS = 2
 _TIMES = 2
 _STRANGERS, _KIN = 0.02, 0.05
 _UNSEEN = 0.4
-_BEGINNING, _BEGINNING_SHARE = 16, 0.5
+_BEGINNING = 0.5
 
 
 class Ranking(NamedTuple):
@@ -66,7 +66,7 @@ def rerank(
     beside = _beside(pool, held, query[0].vector if weights.meaning > 0 else None) if trust else []
     found |= {hit.doc: hit for hit in beside}
     if weights.late > 0:
-        found |= _interacted(tx, query[0].tokens, pool, _BEGINNING_SHARE * (1 - trust))
+        found |= _interacted(tx, query[0].tokens, pool, _BEGINNING * (1 - trust))
     return Ranking(fuse([*found.values()], weights, windows, weights.neighbours * trust), pool.likeness.leaders)
 
 
@@ -128,18 +128,13 @@ def _hit(item: _Held, similarity: float | None) -> Hit:
     return Hit(item.doc, item.space, item.key, None, distance, similarity)
 
 
-def _interacted(tx: Tx, query: bytes, pool: _Pool, share: float) -> dict[int, Hit]:
+def _interacted(tx: Tx, query: bytes, pool: _Pool, beginning: float) -> dict[int, Hit]:
     """The hits of the pool of which something is held with their late-interaction scores.
 
-    `share` of a score is that of the beginning alone: texts that stand by themselves say there what they are about.
+    `beginning` is the share of where a text begins: one that stands by itself says there what it is about.
     """
-    embedder = _embedder(tx)
     known = [hit for hit in pool.hits if hit.doc in pool.held]
-    texts = [pool.held[hit.doc].tokens for hit in known]
-    scores: list[float] = embedder.interaction(query, texts)
-    if share:
-        beginnings = embedder.interaction(query, texts, _BEGINNING)
-        scores = [(1 - share) * whole + share * begun for whole, begun in zip(scores, beginnings, strict=True)]
+    scores = _embedder(tx).interaction(query, [pool.held[hit.doc].tokens for hit in known], beginning)
     return {
         hit.doc: Hit(hit.doc, hit.space, hit.id, hit.text_rank, hit.distance, hit.similarity, score)
         for hit, score in zip(known, scores, strict=True)

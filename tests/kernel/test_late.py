@@ -50,14 +50,15 @@ def test_a_score_depends_on_no_other_text_and_is_at_most_one(query: str, texts: 
 
 
 @settings(max_examples=60, deadline=None)
-@given(WORDS.map(" ".join), TEXTS, st.integers(1, 9))
-def test_the_beginning_of_a_text_is_scored_like_a_text_of_its_own(query: str, texts: list[str], first: int) -> None:
+@given(WORDS.map(" ".join), TEXTS, st.sampled_from([0.25, 0.5, 1.0]))
+def test_the_beginning_of_a_text_is_scored_like_a_text_of_its_own(query: str, texts: list[str], share: float) -> None:
     asked, *held = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    width = len(asked) // EMBEDDER.count(asked) if asked else 2
+    beginnings = [tokens[: 2 * late.BEGINNING] for tokens in held]  # two bytes each
 
-    assert EMBEDDER.interaction(asked, held, first) == EMBEDDER.interaction(
-        asked, [one[: first * width] for one in held]
-    )
+    parts = zip(EMBEDDER.interaction(asked, held), EMBEDDER.interaction(asked, beginnings), strict=True)
+
+    mixed = [(1 - share) * whole + share * begun for whole, begun in parts]
+    assert EMBEDDER.interaction(asked, held, share) == pytest.approx(mixed, abs=1e-4)
 
 
 def test_texts_are_compared_in_parts_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
