@@ -9,7 +9,7 @@ import msgspec
 
 from kernel.patterns import regex
 
-_MEMO = 32_768  # remembered chunks, 3 to 6 MB when full
+_MEMO = 16_384  # remembered chunks, 2 to 3 MB when full
 _START = 4
 _BEGINNING = itemgetter(slice(_START))
 _MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
