@@ -159,12 +159,12 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
         guard(embedder.load)
     if loaded is not None:
         loaded()
-    if embedder is None:
-        return
-    guard(store.read_sync, learn)
-    store.world.memory.warming = False
-    guard(upkeep.embed_missing, store, stopping.is_set)
+    if embedder is not None:
+        guard(store.read_sync, learn)
+        store.world.memory.warming = False
+        guard(upkeep.embed_missing, store, stopping.is_set)
     while not stopping.is_set():
-        guard(tidy, store, stopping.is_set)
+        if embedder is not None:
+            guard(tidy, store, stopping.is_set)
         freed.give_back()
         stopping.wait(_TIDY_SECONDS)

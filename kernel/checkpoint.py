@@ -3,12 +3,14 @@
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from kernel.errors import Fault
-from kernel.store import Connection, Guard
+from kernel.store import BUSY_MILLISECONDS, Connection, Guard
 
 _PAGES = 2000
 _PAGES_HARD = 16_000
+_READS_MILLISECONDS = 250
 _log = logging.getLogger(__name__)
 
 
@@ -27,6 +29,7 @@ class Keeper:
         self._copied = False
         self._due = _PAGES
         self._hard = _PAGES_HARD
+        self._seen = 0
         self._told = 0
         self._thread = threading.Thread(target=self._run, name="quipu-checkpoint", daemon=True)
 
@@ -41,21 +44,22 @@ class Keeper:
         self._thread.join()
 
     def after(self, db: Connection) -> None:
-        """What the writer does after each commit on `db`: asks for a copying that is due, or finishes one."""
-        if db.wal_pages > self._hard:
-            # Where reads follow each other without a gap, some of them always need the log that should start over.
-            self._hard = db.wal_pages + _PAGES_HARD
-            self._fold(db.wal_pages, db.start_over)
-        elif self._copying:
+        """What the writer does after each group on `db`: asks for a copying that is due, or finishes one."""
+        pages = db.wal_pages
+        if pages < self._seen:
+            self._due, self._hard, self._told = _PAGES, _PAGES_HARD, 0
+        self._seen = pages
+        if self._copying:
             return
+        if pages > self._hard:
+            # Where reads follow each other without a gap, some of them always need the log that should start over.
+            self._hard = pages + _PAGES_HARD
+            self._fold(pages, partial(_start_over, db))
         elif self._copied:
-            self._fold(db.wal_pages, db.checkpoint)
-        elif db.wal_pages > self._due:
+            self._fold(pages, db.checkpoint)
+        elif pages > self._due:
             self._copying = True
             self._wanted.set()
-        elif db.wal_pages <= _PAGES:
-            self._due, self._hard = _PAGES, _PAGES_HARD
-            self._told = 0
 
     def _fold(self, pages: int, copy: Callable[[], None]) -> None:
         self._copied = False
@@ -65,7 +69,7 @@ class Keeper:
         self._tell(pages)
 
     def _tell(self, pages: int) -> None:
-        """Warns of a log that does not start over, once it is twice too long and whenever it has doubled since."""
+        """Warns of a log that does not start over: when it is twice as long as it may be, and twice that, and so on."""
         if pages > 2 * max(_PAGES_HARD, self._told):
             self._told = pages
             _log.warning(
@@ -87,3 +91,12 @@ class Keeper:
             self._copying = False
         if isinstance(db, Connection):
             db.close()
+
+
+def _start_over(db: Connection) -> None:
+    """Copies all of the log and has the next commit begin it anew; waits for reads under way, but not for long."""
+    db.pragma("busy_timeout", _READS_MILLISECONDS)
+    try:
+        db.pragma("wal_checkpoint", "restart")
+    finally:
+        db.pragma("busy_timeout", BUSY_MILLISECONDS)

@@ -222,6 +222,8 @@ class Store:
                 else:
                     db = self._commit(db, group)
                 answer_all(group)
+                if isinstance(db, Connection):
+                    self._keeper.after(db)
         if not isinstance(db, Fault):
             db.close()
 
@@ -235,7 +237,6 @@ class Store:
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
             self._calls += len(group)
-            self._keeper.after(db)
             return db
         stuck = isinstance(self._guard(db.rollback), Fault)  # it needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:

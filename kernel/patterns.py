@@ -4,7 +4,7 @@ import re
 from typing import Any, cast
 
 
-class _Late:
+class Late:
     """Has what the compiled pattern has; every attribute is looked up there once."""
 
     def __init__(self, source: str, flags: int) -> None:
@@ -12,6 +12,8 @@ class _Late:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         value = getattr(re.compile(self.pattern, self._flags), name)
         setattr(self, name, value)
         return value
@@ -19,4 +21,4 @@ class _Late:
 
 def regex(source: str, flags: int = 0) -> re.Pattern[str]:
     """What `re.compile` gives, for the patterns of a module; an error in one is raised at its first use."""
-    return cast(re.Pattern[str], _Late(source, flags))
+    return cast(re.Pattern[str], Late(source, flags))

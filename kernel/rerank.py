@@ -16,7 +16,7 @@ _TWINS = 2
 _TIMES = 2
 _STRANGERS, _KIN = 0.02, 0.05
 _UNSEEN = 0.4
-_BEGINNING = 0.5
+_BEGINNING = 0.5  # of what late interaction says, where nothing around a text tells what it is about
 
 
 class Ranking(NamedTuple):

@@ -19,7 +19,6 @@ from kernel.world import Origin, World, vector_extension
 R = TypeVar("R")
 Row = Callable[..., R]
 BUSY_MILLISECONDS = 5000
-_READS_MILLISECONDS = 250
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -296,16 +295,6 @@ class Connection:
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with suppress(apsw.BusyError, apsw.LockedError):
             self._db.wal_checkpoint(mode=mode)
-
-    def start_over(self) -> None:
-        """Copies all of the write-ahead log and has the next commit begin it anew; waits for reads under way, but not
-        for one that takes long."""
-        self._db.set_busy_timeout(_READS_MILLISECONDS)
-        try:
-            with suppress(apsw.BusyError, apsw.LockedError):
-                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-        finally:
-            self._db.set_busy_timeout(BUSY_MILLISECONDS)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while others read and write."""

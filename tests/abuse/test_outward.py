@@ -40,6 +40,7 @@ FORBIDDEN_IMPORTS = {
 }  # fmt: skip
 # What a command of the user does: it asks servers of this machine how they are, and runs nothing.
 COMMANDS = {"kernel.health: import http.client", "kernel.listeners: import http.client"}
+LIBRARY = {"kernel.freed: import ctypes"}  # one function of the C library, by a name that stands there
 _watched: list[list[str]] = []
 
 
@@ -131,7 +132,7 @@ def test_nothing_is_run_that_came_as_text(catalogue: Catalogue) -> None:
                 called = ast.unparse(node.func)
                 if called in FORBIDDEN_CALLS or called.partition(".")[2] in FORBIDDEN_CALLS:
                     found.append(f"{name}: {called}")
-    assert set(found) == COMMANDS
+    assert set(found) == COMMANDS | LIBRARY
     catalogue(
         "S30", injected="modules read for eval, pickle, processes and sockets", times=len(modules()), outcome="none"
     )

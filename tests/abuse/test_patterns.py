@@ -18,6 +18,7 @@ from kernel.budget import Engine
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.limits import Limits
+from kernel.patterns import Late
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 
@@ -51,7 +52,9 @@ def patterns() -> Mapping[str, re.Pattern[Any]]:
 
 
 def _within(value: Any, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
-    if isinstance(value, re.Pattern):
+    if isinstance(value, Late):
+        yield "", re.compile(value.pattern, value.flags)
+    elif isinstance(value, re.Pattern):
         yield "", value
     elif depth < 4 and isinstance(value, dict):
         for key, one in value.items():

@@ -2,11 +2,14 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kernel import checkpoint
+from kernel.checkpoint import Keeper
 from kernel.lanes import Store
 from kernel.store import Connection
 from kernel.world import Origin
@@ -110,35 +113,70 @@ def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeyp
     monkeypatch.setattr(checkpoint, "_PAGES_HARD", 200)
     store = thing_store(file)
     store.start()
-    stopping = threading.Event()
-    readers = [threading.Thread(target=_read_in_turn, args=pair) for pair in _overlapping(file, stopping)]
-    for reader in readers:
-        reader.start()
-    for _ in range(400):
-        store.write_sync(add("x" * 10_000))
-    grown = log(file)
-    stopping.set()
-    for reader in readers:
-        reader.join()
+    with _always_read(file):
+        for _ in range(400):
+            store.write_sync(add("x" * 10_000))
+        grown = log(file)
     store.close()
     assert grown < 800  # of about 1200 written
 
 
-def _overlapping(
-    file: Path, stopping: threading.Event
-) -> list[tuple[Path, threading.Event, threading.Event, threading.Event]]:
-    one, other = threading.Event(), threading.Event()
-    return [(file, stopping, one, other), (file, stopping, other, one)]
+def test_large_groups_have_the_log_start_over_at_the_same_length_again_and_again() -> None:
+    log: Any = _Log()
+    keeper = Keeper(lambda work: work(), lambda: log)
+    keeper.start()
+    for _ in range(200):
+        log.write(2500)
+        keeper.after(log)
+        until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
+    keeper.stop()
+    assert log.longest <= checkpoint._PAGES_HARD + 2500  # pyright: ignore[reportPrivateUsage]
 
 
-def _read_in_turn(file: Path, stopping: threading.Event, begun: threading.Event, other: threading.Event) -> None:
-    """Reads that end when the other reader's next has begun."""
-    reader = Connection(file, THING_WORLD, readonly=True)
-    while not stopping.is_set():
-        reader.script("BEGIN")
-        reader.values("SELECT count(*) FROM thing")
-        begun.set()
-        other.wait(0.05)
-        other.clear()
-        reader.script("COMMIT")
-    reader.close()
+class _Log:
+    """A log that only starts over when those who read are waited for."""
+
+    def __init__(self) -> None:
+        self.wal_pages = self.longest = 0
+        self._over = False
+
+    def write(self, pages: int) -> None:
+        self.wal_pages = pages if self._over else self.wal_pages + pages
+        self._over = False
+        self.longest = max(self.longest, self.wal_pages)
+
+    def checkpoint(self) -> None:
+        """In vain."""
+
+    def pragma(self, name: str, _value: object) -> None:
+        self._over |= name == "wal_checkpoint"
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@contextmanager
+def _always_read(file: Path) -> Iterator[None]:
+    """Two readers, of whom each ends what it reads when the other's next has begun."""
+    stopping, one, other = (threading.Event() for _ in range(3))
+
+    def read(begun: threading.Event, next_begun: threading.Event) -> None:
+        reader = Connection(file, THING_WORLD, readonly=True)
+        while not stopping.is_set():
+            reader.script("BEGIN")
+            reader.values("SELECT count(*) FROM thing")
+            begun.set()
+            next_begun.wait(0.05)
+            next_begun.clear()
+            reader.script("COMMIT")
+        reader.close()
+
+    readers = [threading.Thread(target=read, args=pair) for pair in ((one, other), (other, one))]
+    for reader in readers:
+        reader.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for reader in readers:
+            reader.join()

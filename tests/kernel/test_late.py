@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernel import late
@@ -51,6 +51,7 @@ def test_a_score_depends_on_no_other_text_and_is_at_most_one(query: str, texts: 
 
 @settings(max_examples=60, deadline=None)
 @given(WORDS.map(" ".join), TEXTS, st.sampled_from([0.25, 0.5, 1.0]))
+@example("roses", ["the truck " * 10 + "roses", "roses " + "the truck " * 10], 0.5)
 def test_the_beginning_of_a_text_is_scored_like_a_text_of_its_own(query: str, texts: list[str], share: float) -> None:
     asked, *held = [found.tokens for found in EMBEDDER.embed([query, *texts])]
     beginnings = [tokens[: 2 * late.BEGINNING] for tokens in held]  # two bytes each

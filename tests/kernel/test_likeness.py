@@ -50,9 +50,12 @@ def test_of_two_texts_one_of_which_is_long_more_is_asked() -> None:
     vectors = {doc: bytes(vector) for doc, vector in enumerate([one, other])}
 
     def leaders(*long: int) -> dict[int, int]:
-        likeness = Likeness()
-        likeness.add(vectors, long)
-        return likeness.leaders
+        together, apart = Likeness(), Likeness()
+        together.add(vectors, long)
+        for doc, vector in vectors.items():
+            apart.add({doc: vector}, long)
+        assert together.leaders == apart.leaders
+        return together.leaders
 
     assert leaders() == {0: 0, 1: 0}
     assert leaders(0) == leaders(1) == leaders(0, 1) == {0: 0, 1: 1}
