@@ -53,7 +53,7 @@ class Keeper:
             return
         if pages > self._hard:
             # Where reads follow each other without a gap, some of them always need the log that should start over.
-            self._hard = pages + _PAGES_HARD
+            self._hard = 2 * pages  # a read that lasts, such as a backup, is waited for ever more rarely
             self._fold(pages, partial(_start_over, db))
         elif self._copied:
             self._fold(pages, db.checkpoint)

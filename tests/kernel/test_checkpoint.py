@@ -133,12 +133,24 @@ def test_large_groups_have_the_log_start_over_at_the_same_length_again_and_again
     assert log.longest <= checkpoint._PAGES_HARD + 2500  # pyright: ignore[reportPrivateUsage]
 
 
+def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
+    log: Any = _Log(held=True)
+    keeper = Keeper(lambda work: work(), lambda: log)
+    keeper.start()
+    for _ in range(400):
+        log.write(2500)
+        keeper.after(log)
+        until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
+    keeper.stop()
+    assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many
+
+
 class _Log:
     """A log that only starts over when those who read are waited for."""
 
-    def __init__(self) -> None:
-        self.wal_pages = self.longest = 0
-        self._over = False
+    def __init__(self, *, held: bool = False) -> None:
+        self.wal_pages = self.longest = self.waited = 0
+        self._held, self._over = held, False
 
     def write(self, pages: int) -> None:
         self.wal_pages = pages if self._over else self.wal_pages + pages
@@ -149,7 +161,9 @@ class _Log:
         """In vain."""
 
     def pragma(self, name: str, _value: object) -> None:
-        self._over |= name == "wal_checkpoint"
+        if name == "wal_checkpoint":
+            self.waited += 1
+            self._over = not self._held
 
     def close(self) -> None:
         """Nothing is open."""
