@@ -17,6 +17,7 @@ from tests.faults.serving import until
 from tests.kernel.things import THING_WORLD, add, names, thing_store
 
 PAGE = 4096
+_GROUP = 2500  # pages
 
 
 @pytest.fixture
@@ -122,27 +123,26 @@ def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeyp
 
 
 def test_large_groups_have_the_log_start_over_at_the_same_length_again_and_again() -> None:
-    log: Any = _Log()
-    keeper = Keeper(lambda work: work(), lambda: log)
-    keeper.start()
-    for _ in range(200):
-        log.write(2500)
-        keeper.after(log)
-        until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
-    keeper.stop()
-    assert log.longest <= checkpoint._PAGES_HARD + 2500  # pyright: ignore[reportPrivateUsage]
+    log = _Log()
+    _keep(log, groups=200)
+    assert log.longest <= checkpoint._PAGES_HARD + _GROUP  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
-    log: Any = _Log(held=True)
+    log = _Log(held=True)
+    _keep(log, groups=400)
+    assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many
+
+
+def _keep(log: Any, *, groups: int) -> None:
+    """Has a keeper look after a log to which so many groups are written."""
     keeper = Keeper(lambda work: work(), lambda: log)
     keeper.start()
-    for _ in range(400):
-        log.write(2500)
+    for _ in range(groups):
+        log.write(_GROUP)
         keeper.after(log)
         until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
     keeper.stop()
-    assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many
 
 
 class _Log:
