@@ -2,10 +2,8 @@
 
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
-
-from starlette.applications import Starlette
 
 from kernel import app, freed, metrics, upkeep
 from kernel.app import Kernel
@@ -19,7 +17,7 @@ from kernel.errors import Fault
 from kernel.limits import LOOPBACK, Limits
 from kernel.mcp_http import Endpoint
 from kernel.meaning import learn
-from kernel.rest import Guarded, Ready, Tools, measured, routes
+from kernel.rest import Guarded, Ready, Tools
 from kernel.rights import WHOLE, Reach
 from kernel.rpc import Service, profiles
 from kernel.rpc import Tools as Profile
@@ -46,10 +44,7 @@ class Application:
         exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
         self._exact: dict[str, Asgi] = {**exact}
         self._tools = Tools(kernel.dispatch, limits, self.doors)
-        pages = routes(kernel.dispatch, partial(ready, kernel))
-        if kernel.meters is not None:
-            pages.append(measured(self.doors, partial(self._measure, kernel.meters), metrics.MEDIA))
-        self._rest = Guarded(Starlette(routes=pages), limits, self.doors)
+        self._rest = Guarded(lambda: self._pages, limits, self.doors)
         hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.hot}
         if kernel.traces is not None:
             hot = {path: kernel.traces.hearing(direct) for path, direct in hot.items()}
@@ -70,6 +65,18 @@ class Application:
         self.kernel.store.close()
         if self.kernel.traces is not None:
             self.kernel.traces.close()
+
+    @cached_property
+    def _pages(self) -> Asgi:
+        # The first answer by meaning needs none of this, and it takes longer to import than that answer to find.
+        from starlette.applications import Starlette
+
+        from kernel.browse import measured, routes
+
+        pages = routes(self.kernel.dispatch, partial(ready, self.kernel))
+        if self.kernel.meters is not None:
+            pages.append(measured(self.doors, partial(self._measure, self.kernel.meters), metrics.MEDIA))
+        return Starlette(routes=pages)
 
     def _measure(self, meters: metrics.Meters) -> bytes:
         open_tenants = self.tenants.open()

@@ -16,7 +16,7 @@ from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.jobs import Deliver, Job, Merge, Work
 from kernel.lanes import Store
-from kernel.misread import argument_message, misread
+from kernel.misread import argument_message, decoder, misread
 from kernel.progress import Progress, telling
 from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
 from kernel.store import world
@@ -86,11 +86,11 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                decode = msgspec.json.Decoder(tool.request).decode
                 stepwise = tool.ahead is not None or tool.first is not None
                 short = tool.mode == "read" and tool.hints.short and not stepwise
                 wanted = needs(rights.get(tool.name))
-                self.tools[tool.name] = Bound(dialect, tool, decode, wanted, _many(dialect, tool), short, stepwise)
+                decode, many = decoder(tool.request), _many(dialect, tool)
+                self.tools[tool.name] = Bound(dialect, tool, decode, wanted, many, short, stepwise)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""

@@ -5,6 +5,7 @@ import math
 import mmap
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,15 +49,15 @@ class Embedder:
         self.folder = folder
         self._lock = threading.Lock()
         self._loaded: tuple[Tokens, Vectors] | None = None
+        self._naming = threading.Lock()
+        self._digest = ""
 
     @cached_property
     def identity(self) -> str:
         """The folder's name and a digest of its three files; vectors of different identities cannot be compared."""
-        digest = hashlib.sha256()
-        for name in FILES:
-            with (self.folder / name).open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        return f"{self.folder.name}@{digest.hexdigest()[:12]}"
+        with self._naming:
+            self._digest = self._digest or _digest(self.folder)
+        return f"{self.folder.name}@{self._digest}"
 
     @cached_property
     def dimensions(self) -> int:
@@ -69,7 +70,9 @@ class Embedder:
         return self._loaded is not None
 
     def load(self) -> None:
-        """Map the vectors and read the vocabulary, once."""
+        """Map the vectors and read the vocabulary, once, and find the identity meanwhile, on another processor."""
+        if not self.ready:
+            threading.Thread(target=self._identify, name="quipu-identity", daemon=True).start()
         self._load()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
@@ -90,12 +93,25 @@ class Embedder:
         _, vectors = self._loaded or self._load()
         return len(vectors.ids(tokens))
 
+    def _identify(self) -> str:
+        with suppress(OSError, ValueError):  # whoever needs it hears why there is none
+            return self.identity
+        return ""
+
     def _load(self) -> "tuple[Tokens, Vectors]":
         with self._lock:
             if self._loaded is None:
                 vectors = Vectors(self.folder)
                 self._loaded = (Tokens(self.folder, vectors.vocabulary), vectors)
             return self._loaded
+
+
+def _digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name in FILES:
+        with (folder / name).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            digest.update(hashlib.sha256(data).digest())  # at once: each part of a file would wait for other threads
+    return digest.hexdigest()[:12]
 
 
 class _Tensor(msgspec.Struct):

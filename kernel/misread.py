@@ -1,6 +1,8 @@
-"""What is wrong with arguments, in words that name the field."""
+"""Arguments as what a tool takes, and what is wrong with them, in words that name the field."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -9,6 +11,18 @@ from kernel.tools import Misread, Tool
 
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+
+
+def decoder(request: Any) -> Callable[[Any], Any]:
+    """Decodes JSON to `request`; made at its first use, since a start would wait for all of them."""
+    made: list[Callable[[Any], Any]] = []
+
+    def decode(arguments: Any) -> Any:
+        if not made:
+            made.append(msgspec.json.Decoder(request).decode)
+        return made[0](arguments)
+
+    return decode
 
 
 def argument_message(error: Exception) -> str:

@@ -1,25 +1,19 @@
-"""The JSON edge: tools by POST, their list, their OpenAPI document, and the two health probes."""
+"""The JSON edge: tools by POST, and who may see the rest."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from kernel.auth import Stranger
-from kernel.config import VERSION
 from kernel.direct import Answer, Begun, Direct, Done
 from kernel.dispatch import Bound, Dispatch, refused
 from kernel.doors import Doors
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.jobs import Job
 from kernel.limits import Header, Headers, Limits, Receive, Refusal, excess, read_body, refuse, refuse_body
-from kernel.openapi import document
-from kernel.rights import Denied, Reach, Right
-from kernel.schema import input_schema, output_schema
+from kernel.rights import Denied
 from kernel.tools import Ask, Reply, Turn
 
 Scope = Mapping[str, Any]
@@ -135,9 +129,12 @@ class Tools:
 
 
 class Guarded:
-    """Everything else by GET: nobody gets past without a key but to what tells a stranger how to get one."""
+    """Everything else by GET: nobody gets past without a key but to what tells a stranger how to get one.
 
-    def __init__(self, behind: Any, limits: Limits, doors: Doors) -> None:
+    `behind` gives what answers those who do, and is not asked before.
+    """
+
+    def __init__(self, behind: Callable[[], Any], limits: Limits, doors: Doors) -> None:
         self._behind = behind
         self._limits = limits
         self._doors = doors
@@ -158,7 +155,7 @@ class Guarded:
             except Stranger as why:
                 await _send(send, shut(self._doors, why, path, headers))
                 return
-        await self._behind(scope, receive, send)
+        await self._behind()(scope, receive, send)
 
 
 def shut(doors: Doors, why: Stranger | Denied, path: str, headers: Headers) -> Answer:
@@ -168,52 +165,6 @@ def shut(doors: Doors, why: Stranger | Denied, path: str, headers: Headers) -> A
     # A stranger's body may still be on its way, and nobody will read it.
     closing = () if found.status == 403 else ((b"connection", b"close"),)
     return edge_answer(found.status, found.code, found.reason, extra, *closing)
-
-
-def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
-    """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`; the first two tell what is in reach."""
-
-    def within(reach: Reach) -> list[Bound]:
-        return [bound for bound in dispatch.tools.values() if bound.shown(reach)]
-
-    @cache
-    def listing(reach: Reach) -> bytes:
-        return msgspec.json.encode({"tools": [_listed(bound) for bound in within(reach)]})
-
-    @cache
-    def description(reach: Reach) -> bytes:
-        shown = {bound.tool.name for bound in within(reach)}
-        tools = [(d, tuple(tool for tool in d.tools if tool.name in shown)) for d in dispatch.dialects]
-        return msgspec.json.encode(document([d._replace(tools=some) for d, some in tools if some], VERSION))
-
-    async def tools(request: Request) -> Response:
-        return Response(listing(request.scope["caller"].reach), media_type=_JSON)
-
-    async def openapi(request: Request) -> Response:
-        return Response(description(request.scope["caller"].reach), media_type=_JSON)
-
-    async def readyz(_request: Request) -> Response:
-        return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)
-
-    return [
-        Route("/tools", tools),
-        Route("/openapi.json", openapi),
-        Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
-        Route("/readyz", readyz),
-    ]
-
-
-def measured(doors: Doors, text: Callable[[], bytes], media: str) -> Route:
-    """GET /metrics for those who may hear of the machine."""
-
-    async def metrics(request: Request) -> Response:
-        if request.scope["caller"].reach.right >= Right.admin:
-            return Response(text(), media_type=media)
-        answer = shut(doors, Denied("/metrics", Right.admin), "/metrics", dict(request.scope["headers"]))
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.extra}
-        return Response(answer.body, answer.status, headers, _JSON)
-
-    return Route("/metrics", metrics)
 
 
 def _empty(headers: Headers) -> bool:
@@ -250,19 +201,6 @@ def _asked(ask: Ask) -> Answer:
 def _refused(refusal: Refusal) -> Answer:
     # A body may still be on its way, and nobody will read it.
     return edge_answer(refusal.status, _EDGE_CODES[refusal.status], refusal.reason, (b"connection", b"close"))
-
-
-def _listed(bound: Bound) -> dict[str, Any]:
-    dialect, tool = bound.dialect, bound.tool
-    shown = {
-        "name": tool.name,
-        "dialect": dialect.name,
-        "description": tool.about,
-        "mode": tool.mode,
-        "input_schema": input_schema(tool),
-    }
-    output = output_schema(tool)
-    return shown if output is None else {**shown, "output_schema": output}
 
 
 async def _send(send: Send, answer: Answer) -> None:

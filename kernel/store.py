@@ -19,6 +19,7 @@ from kernel.world import Origin, World, vector_extension
 R = TypeVar("R")
 Row = Callable[..., R]
 BUSY_MILLISECONDS = 5000
+_LOG_PAGES = 2000
 Flush = Callable[["Tx", list[Any]], None]
 Guard = Callable[..., Any]
 
@@ -282,13 +283,18 @@ class Connection:
 
     @contextmanager
     def writing(self, who: Origin = Origin()) -> Generator[Tx]:
-        """A write transaction of its own that commits at the end of the block and rolls back on any exception."""
+        """A write transaction of its own that commits at the end of the block and rolls back on any exception.
+
+        A log that has become long is copied into the file afterwards: who writes like this has nobody who does that.
+        """
         tx = self.begin(who)
         try:
             yield tx
             self.commit(tx)
         finally:
             self.rollback()
+        if self.wal_pages > _LOG_PAGES:
+            self.checkpoint()
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; the passive form never waits for anybody."""

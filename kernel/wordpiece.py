@@ -7,17 +7,15 @@ from operator import itemgetter
 
 import msgspec
 
-from kernel.patterns import regex
-
 _MEMO = 16_384  # remembered chunks, 2 to 3 MB when full
 _START = 4
 _BEGINNING = itemgetter(slice(_START))
 _MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
-_HAN = regex(
-    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0002a6df\U0002a700-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
-)
+_HAN = (
+    ("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0002a6df"),
+    ("\U0002a700", "\U0002b81f"), ("\U0002b920", "\U0002ceaf"), ("\U0002f800", "\U0002fa1f"),
+)  # fmt: skip
 
 
 class _Added(msgspec.Struct):
@@ -187,7 +185,7 @@ class Characters(dict[int, str]):
         if self._lower:
             text = "".join(map(str.lower, text))
         text = "".join(f" {c} " if _is_punctuation(c) else c for c in text)
-        return f" {text} " if self._spaced_han and _HAN.match(char) else text
+        return f" {text} " if self._spaced_han and any(first <= char <= last for first, last in _HAN) else text
 
 
 def _is_punctuation(char: str) -> bool:

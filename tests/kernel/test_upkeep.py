@@ -218,6 +218,20 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
     assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
 
 
+def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store._LOG_PAGES", 20)
+    running = open_kernel(config)
+    for number in range(1000):
+        running.store.write_sync(adding(f"filler/{number}", f"Memory {number} of birds. " * 20), WRITER)
+    running.store.close()
+    log = config.file.with_name(f"{config.file.name}-wal")
+    sizes: list[int] = []
+    upkeep.reindex(config.file, app.world(config.model), lambda *_: sizes.append(log.stat().st_size))
+    assert max(sizes) < 1.5 * min(sizes)
+
+
 def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kernel, tmp_path: Path) -> None:
     def write(writer: int) -> None:
         for turn in range(40):

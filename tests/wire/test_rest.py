@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from kernel import rest, sql
+from kernel import browse, rest, sql
 from kernel.dispatch import Dispatch, guard
 from kernel.errors import HTTP_STATUS, Code, Fault
 from kernel.lanes import Store
@@ -111,7 +111,8 @@ def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
 def send(dispatch: Dispatch) -> Send:
     """Sends one request to the edge as the application composes it."""
     doors = unlocked(dispatch)
-    pages = rest.Guarded(Starlette(routes=rest.routes(dispatch, lambda: rest.Ready("loading", 2))), LIMITS, doors)
+    site = Starlette(routes=browse.routes(dispatch, lambda: rest.Ready("loading", 2)))
+    pages = rest.Guarded(lambda: site, LIMITS, doors)
     tools = rest.Tools(dispatch, LIMITS, doors)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
