@@ -1,8 +1,9 @@
 """Hours of mixed work leave the server as it was: memory, descriptors and log stay level, and answers as quick.
 
 The store holds as many memories at the end as at the beginning: in a growing one answers would rightly take longer.
-SOAK_SECONDS sets how long it is kept at seven tenths of what it can do; without it nothing is run. What it can do is
-measured before each of six stretches, since machines that are shared are not always equally quick, and told.
+SOAK_SECONDS sets how long it is kept at seven tenths of what it can do; without it nothing is run. Machines that are
+shared are not always equally quick: what it can do is measured before each of six stretches, and in the last one it
+takes turns with a new server, to which these are its first minutes.
 """
 
 import os
@@ -25,6 +26,7 @@ SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 CALLERS = 6
 SHARE = 0.7
 STRETCHES = 6
+TURNS = 15
 KEPT = 400
 RENEWED = 50
 GROWTH = 0.05 if SECONDS >= 600 else 0.5  # what is a part of warming up weighs more in a short run
@@ -51,13 +53,13 @@ def sample(server: Server) -> Sample:
 class Caller(threading.Thread):
     """Calls at a pace, or as fast as it is answered; when each call was due and how long after it was answered."""
 
-    def __init__(self, port: int, seed: int, pause: float) -> None:
+    def __init__(self, port: int, made: deque[str], pause: float) -> None:
         super().__init__(daemon=True)
         self.calls: list[tuple[float, float]] = []
         self.statuses: Counter[int] = Counter()
         self.stopping = threading.Event()
-        self._port, self._random, self._pause = port, random.Random(seed), pause
-        self._made: deque[str] = deque()
+        self._port, self._made, self._pause = port, made, pause
+        self._random = random.Random()
 
     def run(self) -> None:
         client = Client(self._port)
@@ -94,16 +96,33 @@ class Caller(threading.Thread):
         return client.call("add_memory", path=self._made[-1], content=text)[0]
 
 
-def worked(server: Server, seconds: float, pause: float) -> tuple[list[Caller], list[Sample]]:
+class Side(NamedTuple):
+    """A server, and the memories of its own that each caller of it has made: who comes next drops them."""
+
+    server: Server
+    made: list[deque[str]]
+
+
+def filled(server: Server) -> Side:
+    """A server with as many memories as it will always hold."""
+    client = Client(server.port)
+    for number in range(KEPT):
+        assert client.call("add_memory", path=f"m/{number}", content="at first")[0] == 200
+        assert client.call("remember", content=corpus.memory(number).text, session_id="soak")[0] == 200
+    client.close()
+    return Side(server, [deque() for _ in range(CALLERS)])
+
+
+def worked(side: Side, seconds: float, pause: float) -> tuple[list[Caller], list[Sample]]:
     """Callers at work for so long, and what the server held meanwhile."""
-    callers = [Caller(server.port, random.randrange(1 << 30), pause) for _ in range(CALLERS)]
+    callers = [Caller(side.server.port, made, pause) for made in side.made]
     for caller in callers:
         caller.start()
     samples: list[Sample] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        time.sleep(min(seconds / 60, 5))
-        samples.append(sample(server))
+        time.sleep(min(seconds / 6, 5))
+        samples.append(sample(side.server))
     for caller in callers:
         caller.stopping.set()
     for caller in callers:
@@ -124,11 +143,22 @@ class Stretch(NamedTuple):
         return statistics.quantiles(taken, n=100)[98] * 1000
 
 
-def stretched(server: Server, seconds: float) -> Stretch:
-    """What the server can do, and so long at its share of that."""
-    full, _ = worked(server, seconds / 10, 0)
-    capacity = slowest([at for caller in full for at, _ in caller.calls], seconds / 60)
-    return Stretch(capacity, *worked(server, seconds, CALLERS / (SHARE * capacity)))
+def capacity(side: Side, seconds: float) -> float:
+    """Calls a second at full load, at its slowest."""
+    full, _ = worked(side, seconds, 0)
+    return slowest([at for caller in full for at, _ in caller.calls], seconds / 6)
+
+
+def stretched(sides: Sequence[Side], seconds: float) -> list[Stretch]:
+    """What each server can do; then so long at the share of what the first one can, all of them in turns."""
+    stretches = [Stretch(capacity(side, seconds / 10), [], []) for side in sides]
+    turns = TURNS if len(sides) > 1 else 1
+    for _ in range(turns):
+        for side, stretch in zip(sides, stretches, strict=True):
+            callers, samples = worked(side, seconds / turns / len(sides), CALLERS / (SHARE * stretches[0].capacity))
+            stretch.callers.extend(callers)
+            stretch.samples.extend(samples)
+    return stretches
 
 
 def growth(samples: Sequence[Sample], what: int) -> float:
@@ -151,23 +181,22 @@ def test_a_long_time_of_mixed_work_leaves_the_server_as_it_was(
     tmp_path: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with serving(tmp_path / "data") as server:
-        client = Client(server.port)
-        for number in range(KEPT):
-            assert client.call("add_memory", path=f"m/{number}", content="at first")[0] == 200
-            assert client.call("remember", content=corpus.memory(number).text, session_id="soak")[0] == 200
-        client.close()
-        stretches = [stretched(server, SECONDS / STRETCHES) for _ in range(STRETCHES)]
+        old = filled(server)
+        stretches = [stretched([old], SECONDS / STRETCHES)[0] for _ in range(STRETCHES - 1)]
+        with serving(tmp_path / "new") as other:
+            last, new = stretched([old, filled(other)], SECONDS / STRETCHES)
         log = server.log()
         server.stop()
+    stretches.append(last)
     callers = [caller for stretch in stretches for caller in stretch.callers]
     samples = [one for stretch in stretches for one in stretch.samples]
     memory, most = growth(samples, 1), max(one.log for one in samples)
     times = sum(len(caller.calls) for caller in callers)
     outcome = (
-        f"{times / SECONDS:.0f}/s of {'/'.join(f'{stretch.capacity:.0f}' for stretch in stretches)} a second, "
+        f"{'/'.join(f'{stretch.capacity:.0f}' for stretch in stretches)} a second at full load, "
         f"memory {memory:+.1%} of {samples[-1].memory >> 20} MiB, descriptors {growth(samples, 2):+.1%}, "
-        f"log {growth(samples, 3):+.1%} of {most / 2**20:.0f} MiB, p99 "
-        f"{'/'.join(f'{stretch.slow():.0f}' for stretch in stretches)} ms"
+        f"log {growth(samples, 3):+.1%} of {most / 2**20:.0f} MiB, "
+        f"p99 {'/'.join(f'{stretch.slow():.0f}' for stretch in stretches)} ms, a new server {new.slow():.0f}"
     )
     with capsys.disabled():
         print("", outcome, sep="\n")
