@@ -56,7 +56,7 @@ class Embedder:
     def identity(self) -> str:
         """The folder's name and a digest of its three files; vectors of different identities cannot be compared."""
         with self._naming:
-            self._digest = self._digest or _digest(self.folder)
+            self._digest = self._digest or _digest_of(self.folder)
         return f"{self.folder.name}@{self._digest}"
 
     @cached_property
@@ -94,7 +94,7 @@ class Embedder:
         return len(vectors.ids(tokens))
 
     def _identify(self) -> str:
-        with suppress(OSError, ValueError):  # whoever needs it hears why there is none
+        with suppress(OSError):  # whoever needs it hears why there is none
             return self.identity
         return ""
 
@@ -106,7 +106,7 @@ class Embedder:
             return self._loaded
 
 
-def _digest(folder: Path) -> str:
+def _digest_of(folder: Path) -> str:
     digest = hashlib.sha256()
     for name in FILES:  # each at once: after every part of a file this thread would wait for the others
         digest.update(hashlib.sha256((folder / name).read_bytes()).digest())
