@@ -5,25 +5,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from handlers import brain, common, notes, paths, rights, scopes, sessions
-from kernel import logs, sql
-from kernel.coarse import Sketches
 from kernel.config import Config
+from kernel.data_dir import private, settle
 from kernel.dispatch import Dispatch, guard
-from kernel.embed import FILES, Embedder
+from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
-from kernel.folders import private, settle
-from kernel.index import COMMON, Memory
-from kernel.journal import examine
-from kernel.lanes import Store
-from kernel.metrics import Meters
-from kernel.migrate import migrate
+from kernel.observe import logs
+from kernel.observe.calls import Logged, Watched, together
+from kernel.observe.metrics import Meters
 from kernel.schema import configured
+from kernel.search.ann import Sketches
+from kernel.search.binary_codes import Sketcher
+from kernel.search.index import COMMON, Memory
 from kernel.settings import read_settings
-from kernel.sketch import Sketcher
-from kernel.store import Connection, Tx
+from kernel.store import statements as sql
+from kernel.store.context import Origin, World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.sqlite.wal_header import examine
+from kernel.store.store import Store
 from kernel.tools import Dialect
-from kernel.watch import Logged, Watched, together
-from kernel.world import Origin, World
 
 ACROSS = rights.ACROSS
 DIALECTS: tuple[Dialect, ...] = (
@@ -112,7 +113,7 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
 
 
 def _traces() -> Any:
-    from kernel.traces import Traces
+    from kernel.observe.tracing import Traces
 
     return Traces()
 

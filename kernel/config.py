@@ -6,11 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from kernel import folders
+from kernel import data_dir
 from kernel.errors import Fault
+from kernel.lazy_regex import regex
 from kernel.limits import BOUNDS, PREFIX, Limits
-from kernel.patterns import regex
-from kernel.rights import MAIN
+from kernel.security.permissions import MAIN
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
@@ -81,7 +81,7 @@ class Config(NamedTuple):
     @property
     def home(self) -> Path:
         """Where the files of the tenant lie."""
-        return folders.home(self.data, self.tenant)
+        return data_dir.home(self.data, self.tenant)
 
     @property
     def file(self) -> Path:
@@ -163,7 +163,7 @@ def _oauth(values: Mapping[str, str]) -> OAuth | None:
     if not given["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
         raise Fault("invalid", "OAuth needs QUIPU_PUBLIC_URL or QUIPU_OAUTH_AUDIENCE, which its tokens are for")
     if given["TENANT"]:
-        folders.tenant(given["TENANT"])
+        data_dir.tenant(given["TENANT"])
     return OAuth(
         given["ISSUER"], Path(given["JWKS"]), given["AUDIENCE"], given["TENANT"], given["TENANT_CLAIM"] or "tenant"
     )

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kernel import audit
-from kernel.engine import as_fault
 from kernel.errors import Fault
 from kernel.ids import call_id
-from kernel.jobs import Deliver, Job, Merge, Work
-from kernel.lanes import Store
 from kernel.misread import argument_message, decoder, misread
-from kernel.progress import Progress, telling
-from kernel.rights import WHOLE, Caller, Denied, Needs, Reach, needs, permit
-from kernel.store import world
+from kernel.security.permissions import WHOLE, Caller, Denied, Needs, Reach, needs, permit
+from kernel.store import audit
+from kernel.store.context import Origin
+from kernel.store.progress import Progress, telling
+from kernel.store.queue import Deliver, Job, Merge, Work
+from kernel.store.sqlite.connection import world
+from kernel.store.sqlite.errors import as_fault
+from kernel.store.store import Store
 from kernel.tools import Ask, Dialect, First, Reply, Tool, Turn
-from kernel.world import Origin
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -11,7 +11,7 @@ def main() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in _OURS]:
         del sys.modules[name]
     sys.path.insert(0, str(Path(__file__).resolve().parent / "_app"))
-    from kernel.__main__ import main as run
+    from kernel.cli.main import main as run
 
     sys.exit(run())
 

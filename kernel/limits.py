@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from kernel.budget import Engine
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
+from kernel.store.sqlite.query_budget import Engine
 
 Header = tuple[bytes, bytes]
 Headers = Mapping[bytes, bytes]

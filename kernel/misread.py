@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 from kernel.tools import Misread, Tool
 
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")

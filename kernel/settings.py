@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
-from kernel.rights import MAIN
-from kernel.store import Tx, world
+from kernel.security.permissions import MAIN
+from kernel.store.sqlite.connection import Tx, world
 
 Parse = Callable[[str], Any]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kernel.dispatch import Dispatch, guard
 from kernel.errors import Fault
-from kernel.rights import MAIN
+from kernel.security.permissions import MAIN
 
 
 class Opened(NamedTuple):

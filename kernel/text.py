@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import cast
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 # Characters that leave no mark of their own: soft hyphen, fillers, bidi controls, tags, most variation selectors,
 # byte order mark, noncharacters. U+FE0E and U+FE0F stay out, since they only choose between two shapes of one emoji.

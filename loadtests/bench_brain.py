@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from kernel import app, index, wording
+from kernel import app
 from kernel.config import Config
-from kernel.store import Connection, Tx
-from kernel.world import Origin
+from kernel.search import index, lexical
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Connection, Tx
 from loadtests import corpus, filling
 from loadtests.harness import budget, budgets, finish, machine, options, paired, table
 
@@ -157,7 +158,7 @@ def _hits(text: str) -> Callable[[Tx], Any]:
 def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], Any]:
     """The full-text statements alone, with the expressions that search itself makes of each question."""
     visits: dict[str, list[tuple[Any, Sequence[int]]]] = {text: [] for text in asked}
-    visit = wording._visit
+    visit = lexical._visit
 
     def note(text: str) -> Callable[..., Any]:
         def noting(tx: Tx, sought: Any, places: Sequence[int]) -> Any:
@@ -167,9 +168,9 @@ def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], 
         return noting
 
     for text in asked:
-        wording._visit = note(text)
+        lexical._visit = note(text)
         reader.read(_who("search"), lambda tx, text=text: index.search(tx, text, within=_PLACE, semantic=False))
-    wording._visit = visit
+    lexical._visit = visit
     return lambda tx, text: [visit(tx, *sought) for sought in visits[text]]
 
 

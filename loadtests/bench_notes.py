@@ -15,8 +15,8 @@ from handlers.notes.kinds import BUILT_IN
 from handlers.notes.scan import scan
 from kernel import app
 from kernel.config import Config
-from kernel.store import Connection
-from kernel.world import Origin
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Connection
 from loadtests import corpus
 from loadtests.harness import Server, budget, budgets, finish, machine, options, paired, quipu, rounds, table
 

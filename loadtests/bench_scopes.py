@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from handlers.scopes import entries
-from kernel import app, index
+from kernel import app
 from kernel.config import Config
-from kernel.store import Connection, Tx
-from kernel.world import Origin, World
+from kernel.search import index
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx
 from loadtests import corpus, filling, wire
 from loadtests.harness import budget, budgets, finish, machine, options, paired, quipu, rounds, table
 from loadtests.load import drive

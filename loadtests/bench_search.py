@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from kernel.config import MODEL
-from kernel.embed import Embedder
+from kernel.embed.model import Embedder
 from loadtests import corpus, filling, inside, wire
 from loadtests.harness import Server, budget, budgets, finish, machine, options, paired, quipu, rounds, served, table
 from loadtests.load import Request, Result, drive

@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from kernel import app, index
+from kernel import app
 from kernel.config import Config
-from kernel.store import Connection, Tx
-from kernel.world import Origin, World
+from kernel.search import index
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx
 from loadtests import corpus
 from loadtests.filling import named
 from loadtests.harness import budget, budgets, finish, machine, options, paired, rounds, table

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from kernel import app, upkeep
+from kernel import app
 from kernel.config import Config
-from kernel.store import Connection
+from kernel.maintenance import consistency
+from kernel.store.sqlite.connection import Connection
 from loadtests import corpus, wire
 from loadtests.harness import Server, budget, budgets, finish, machine, options, paired, quipu, rounds, served, table
 from loadtests.load import Request, Result, drive
@@ -151,7 +152,7 @@ def _missing(side: Side) -> list[str]:
         for text in _compare(side.sent, {row[0] for row in db.values(query)}, what)
     ]
     db.close()
-    differences = upkeep.check(config.file, world, app.DIALECTS)
+    differences = consistency.check(config.file, world, app.DIALECTS)
     return wrong + [f"{finding.part}: {finding.rows} {finding.what}" for finding in differences]
 
 

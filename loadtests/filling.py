@@ -11,10 +11,10 @@ from typing import Any
 
 from kernel import app
 from kernel.config import Config
-from kernel.embed import Embedding
-from kernel.store import Connection, Tx
+from kernel.embed.model import Embedding
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx
 from kernel.tools import Dialect, Tool
-from kernel.world import Origin, World
 from loadtests import corpus
 from loadtests.naive import Naive, Note
 

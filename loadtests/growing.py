@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from kernel.compact import compact
 from kernel.config import Config
 from kernel.ids import utc_now
+from kernel.maintenance.compact import compact
 from loadtests import corpus, filling, wire
 from loadtests.harness import Server, budget, paired, quipu, rounds, table
 from loadtests.load import Request, drive

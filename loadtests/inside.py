@@ -13,11 +13,12 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from kernel import app, index, wording
-from kernel.coarse import Sketches
+from kernel import app
 from kernel.config import Config
-from kernel.store import Connection, Tx
-from kernel.world import Origin
+from kernel.search import index, lexical
+from kernel.search.ann import Sketches
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Connection, Tx
 from loadtests import filling
 
 _WHO = Origin("common", "recall", "bench")
@@ -36,9 +37,9 @@ _PARTS: tuple[tuple[Any, str], ...] = (
     (index, "by_meaning"),
     (index, "fuse"),
     (index, "documents"),
-    (wording, "tokenize"),
-    (wording, "bm25"),
-    (wording, "rows_to_visit"),
+    (lexical, "tokenize"),
+    (lexical, "bm25"),
+    (lexical, "rows_to_visit"),
     (_MODULE, "_filtered"),
     (_MODULE, "_within_budget"),
 )

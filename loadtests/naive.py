@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 
 from kernel.config import MODEL
-from kernel.embed import Embedder, Embedding
+from kernel.embed.model import Embedder, Embedding
 from kernel.ids import utc_now
-from kernel.terms import STOP_WORDS
-from kernel.world import vector_extension
+from kernel.search.query import STOP_WORDS
+from kernel.store.context import vector_extension
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS note (

@@ -82,7 +82,7 @@ def echo(tx: Any, request: Text) -> Text:
 def quipu(**settings: Any) -> tuple[Any, Callable[[], None]]:
     """Quipu with nothing but an echo tool, and how to close it."""
     from kernel.app import open_kernel
-    from kernel.application import Application
+    from kernel.asgi import Application
     from kernel.config import Config
     from kernel.errors import Fault
     from kernel.tools import Dialect, Hints, Reply, Tool, read
@@ -146,8 +146,8 @@ def main() -> None:
         parser.add_argument(f"--{name}", action="store_true")
     arguments = parser.parse_args()
     if arguments.peer == "quipu":
-        from kernel import logs
-        from kernel.direct import protocol
+        from kernel.http.fast_path import protocol
+        from kernel.observe import logs
 
         logs.set_up(as_json=True, calls=arguments.log_calls)
         app, close = quipu(metrics=arguments.metrics, log_calls=arguments.log_calls, traces=arguments.traces)

@@ -18,9 +18,9 @@ from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
-from kernel.embed import Embedder
-from kernel.rights import ANYBODY, speaking
-from kernel.store import Connection
+from kernel.embed.model import Embedder
+from kernel.security.permissions import ANYBODY, speaking
+from kernel.store.sqlite.connection import Connection
 from kernel.tools import Reply, Turn
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
@@ -125,9 +125,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time stands still for every transaction, and new ids count up: `prefix_1`, `prefix_2`."""
     still = Clock("2026-01-02T03:04:05.678Z")
     numbers = itertools.count(1)
-    monkeypatch.setattr("kernel.store.utc_now", still)
-    monkeypatch.setattr("kernel.migrate.utc_now", still)
-    monkeypatch.setattr("kernel.store.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
+    monkeypatch.setattr("kernel.store.sqlite.connection.utc_now", still)
+    monkeypatch.setattr("kernel.store.migrations.utc_now", still)
+    monkeypatch.setattr("kernel.store.sqlite.connection.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
     return still
 
 

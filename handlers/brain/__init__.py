@@ -23,7 +23,7 @@ from handlers.brain.settings import DATABASES, SETTINGS
 from handlers.brain.shapes import Entity, Memory, Note, Resource
 from handlers.brain.texts import entity_source, memory_source, note_source, resource_source
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Dialect, Reply, Source, Tool
 
 _TEXT = "text/plain; charset=utf-8"

@@ -7,7 +7,7 @@ from handlers.brain.ground import as_rows
 from handlers.brain.settings import HALF_LIFE_DAYS
 from handlers.brain.shapes import Memory
 from kernel.settings import setting
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 STEP = 0.1
 _DAY = 86_400

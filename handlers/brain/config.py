@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from handlers.brain.shapes import ConfigRow, Id
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 

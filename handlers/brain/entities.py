@@ -22,8 +22,8 @@ from handlers.brain.shapes import (
     Words,
 )
 from handlers.brain.texts import ACTIVE, entity_source, entity_text, show
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 

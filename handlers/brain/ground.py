@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from handlers.brain.settings import DATABASES
-from kernel import index
 from kernel.errors import Fault
+from kernel.search import index
 from kernel.settings import setting
-from kernel.store import Tx, model
+from kernel.store.sqlite.connection import Tx, model
 from kernel.text import utc_time
 
 ID_LENGTH = 21

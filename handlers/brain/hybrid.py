@@ -13,10 +13,10 @@ from handlers.brain.scoring import CONFIG_PREFIX, Evidence, Signals, Weights, re
 from handlers.brain.search import QueryText
 from handlers.brain.shapes import ConfigRow, Database, Entity, Limit, Memory, Note, Share
 from handlers.brain.texts import entity_text, note_text
-from kernel import index
 from kernel.errors import Fault
-from kernel.index import Hit
-from kernel.store import Tx
+from kernel.search import index
+from kernel.search.index import Hit
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read
 
 WIDER = 3

@@ -8,8 +8,8 @@ from msgspec.structs import astuple, replace
 from handlers.brain.ground import as_rows, embedding, missing, new_id
 from handlers.brain.shapes import Memory
 from handlers.brain.texts import memory_source, show
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 
 SOURCE = "claude_code"
 MEMORY_TYPE = "permanent"

@@ -6,9 +6,9 @@ from msgspec import Meta, Struct
 
 from handlers.brain.ground import BARE, as_rows, column, databases, missing, new_id, space
 from handlers.brain.shapes import Database, Extra, Id, Kind, Link, Share, Word
-from kernel import history
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 

@@ -26,9 +26,9 @@ from handlers.brain.shapes import (
     Words,
 )
 from handlers.brain.texts import ACTIVE, memory_source, show
-from kernel import history
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 MOST = 100

@@ -8,8 +8,8 @@ from msgspec.structs import astuple
 from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
 from handlers.brain.shapes import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
 from handlers.brain.texts import note_source, note_text, show
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]

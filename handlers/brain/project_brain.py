@@ -13,11 +13,11 @@ from handlers.brain.project_rows import Event, text, when, word
 from handlers.brain.sealed import sealed, unseal
 from handlers.brain.shapes import Entity, Link, Memory, Note, Resource
 from handlers.brain.texts import ACTIVE, ARCHIVED, entity_source, memory_source, note_source, resource_source, show
-from kernel import history
 from kernel.errors import Fault
-from kernel.foreign import Foreign, foreign
-from kernel.progress import expect, steps
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.external import Foreign, foreign
+from kernel.store.progress import expect, steps
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Import, Imported, Source
 
 BATCH = 1000

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from handlers.brain.ground import as_rows, new_id
 from handlers.brain.shapes import Limit
-from kernel.patterns import regex
-from kernel.store import Tx
+from kernel.lazy_regex import regex
+from kernel.store.sqlite.connection import Tx
 from kernel.text import utc_time
 from kernel.tools import Hints, Tool, read, write
 

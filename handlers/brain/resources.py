@@ -9,8 +9,8 @@ from msgspec.structs import astuple
 from handlers.brain.ground import as_rows, column, embedding, new_id, space
 from handlers.brain.shapes import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
 from handlers.brain.texts import resource_source, resource_text, show
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]

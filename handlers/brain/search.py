@@ -10,8 +10,8 @@ from handlers.brain import access, keep, querylog
 from handlers.brain.ground import as_rows, databases, space
 from handlers.brain.querylog import Query, begun, elapsed
 from handlers.brain.shapes import Database, Entity, Kind, Limit, Memory
-from kernel import index
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read
 
 MAX_QUERY = 10_000

@@ -1,7 +1,7 @@
 """What the owner of a server may set for `brain`."""
 
 from handlers.brain.shapes import DATABASE_NAMES
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 from kernel.settings import Setting, fraction, names
 
 DATABASES = "QUIPU_BRAIN_DATABASES"

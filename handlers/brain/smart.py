@@ -12,11 +12,12 @@ from handlers.brain.guard import protect
 from handlers.brain.keep import Draft, Successor
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from handlers.brain.shapes import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
-from kernel import history, index
-from kernel.history import Event
-from kernel.index import Hit
+from kernel.search import index
+from kernel.search.index import Hit
 from kernel.settings import setting
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.history import Event
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write
 
 NEAREST = 5

@@ -2,8 +2,8 @@
 
 from handlers.brain.ground import listed
 from handlers.brain.shapes import Entity, Memory, Note, Resource
-from kernel import index
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Source
 
 ACTIVE = "active"

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 from handlers.brain.ground import as_rows, embedding, space
 from handlers.brain.shapes import Database, Entity, Limit, Memory, Note, Resource
 from handlers.brain.texts import entity_source, memory_source, note_source, resource_source, show
-from kernel.progress import steps
-from kernel.store import Tx
+from kernel.store.progress import steps
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Source, Tool, exclusive
 
 Embeddable = Literal["memory", "entity", "note", "resource"]

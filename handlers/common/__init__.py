@@ -6,11 +6,11 @@ from msgspec import Struct
 from handlers.common.page import Listing, page
 from handlers.common.search import asked, by_id, found, question
 from handlers.common.shapes import Recall, Recalled
-from kernel import index
-from kernel.cursor import Shown, opened
 from kernel.errors import Fault
-from kernel.index import Hit
-from kernel.store import Tx
+from kernel.search import index
+from kernel.search.index import Hit
+from kernel.search.pagination import Shown, opened
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Dialect, Hints, Reply, Tool, read
 
 

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from handlers.common.ranking import Item
 from handlers.common.shapes import Explained, Found, Provenance, Recall, Recalled, Signals
-from kernel.cursor import Shown, continued, size
+from kernel.search.pagination import Shown, continued, size
 from kernel.text import one_line
 
 BYTES_PER_TOKEN = 4

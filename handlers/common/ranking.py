@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from kernel.index import Document, Parts, Scored
+from kernel.search.index import Document, Parts, Scored
 
 _DAY = 86_400.0
 

@@ -7,11 +7,11 @@ import msgspec
 
 from handlers.common.ranking import Item, Rules, leading, ordered
 from handlers.common.shapes import Recall, Weights
-from kernel import index
-from kernel.cursor import Shown
 from kernel.errors import Fault
-from kernel.index import Document, Hit, Scored
-from kernel.store import Tx
+from kernel.search import index
+from kernel.search.index import Document, Hit, Scored
+from kernel.search.pagination import Shown
+from kernel.store.sqlite.connection import Tx
 from kernel.text import one_line, utc_time
 
 _CANDIDATES = 101

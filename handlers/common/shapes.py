@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kernel import index
-from kernel.cursor import LONGEST
+from kernel.search import index
+from kernel.search.pagination import LONGEST
 
 _USUAL = index.Weights()
 HALF_LIFE_DAYS = 30.0

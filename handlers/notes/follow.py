@@ -12,10 +12,11 @@ from handlers.notes.files import File, read_all
 from handlers.notes.folders import FOLDER, Stamp
 from handlers.notes.projects import Project, picked, projects, space
 from handlers.notes.scan import Scan, scan, sweep
-from kernel import history, index
 from kernel.errors import Fault
-from kernel.progress import steps
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.progress import steps
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Source
 
 _BATCH = 1000

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 _FENCES = {"---", "..."}
 _QUOTED = regex(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")

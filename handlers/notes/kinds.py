@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.notes.slug import SUFFIX, kebab
 from kernel.errors import Fault
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 FALLBACK = "context"
 FALLBACK_ABOUT = "General context information - use when no other type fits"

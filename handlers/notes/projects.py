@@ -8,7 +8,7 @@ from typing import NamedTuple
 from handlers.notes.folders import FOLDER
 from kernel.errors import Fault
 from kernel.settings import Setting, data_folder, setting, text
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 DEFAULT = "default"
 _VIRTUAL = "qmd://"

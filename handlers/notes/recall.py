@@ -9,8 +9,8 @@ from handlers.notes import pages, ranking
 from handlers.notes.projects import Project, absolute, picked, projects, space
 from handlers.notes.shapes import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
-from kernel import index
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store.sqlite.connection import Tx
 
 _SEARCH_LIMIT, _ALL_LIMIT = 10, 100
 _CANDIDATES = 50

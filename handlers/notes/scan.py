@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handlers.notes.folders import Folder, Stamp, at, enter, gone, look, stamp_of, step
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 SUFFIX = ".md"
 LARGEST = 4 << 20

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 from kernel.text import one_line
 
 SUFFIX = ".md"

@@ -12,9 +12,9 @@ from handlers.notes.scan import TEMPORARY
 from handlers.notes.shapes import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 from kernel.settings import setting
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 _STALE = 90 * 86_400_000
 _REQUIRED = ("memory_type", "created", "modified")

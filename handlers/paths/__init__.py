@@ -25,10 +25,11 @@ from handlers.paths.shapes import (
     Replaced,
     ReplaceMemory,
 )
-from kernel import history, index
 from kernel.errors import Fault
-from kernel.patterns import regex
-from kernel.store import Tx
+from kernel.lazy_regex import regex
+from kernel.search import index
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.text import yaml_block
 from kernel.tools import Content, Dialect, Hints, Reply, Resource, Resources, Source, Template, Tool, read, write
 

@@ -12,11 +12,12 @@ from handlers.scopes.foreign_rows import Row, json, moment, real, text, time, wh
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.restored_entries import COLUMNS, USUAL_PRIORITY
 from handlers.scopes.shapes import VersionRow
-from kernel import history, index
 from kernel.errors import Fault
-from kernel.foreign import Foreign, foreign
-from kernel.progress import expect, steps
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.external import Foreign, foreign
+from kernel.store.progress import expect, steps
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Import, Imported
 
 _MOST_NAMED = 10

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from handlers.scopes.export import as_json
 from handlers.scopes.foreign_rows import Row, json, moment, text, time, whole
 from handlers.scopes.locks import takes
-from kernel.foreign import Foreign
-from kernel.store import Tx
+from kernel.store.external import Foreign
+from kernel.store.sqlite.connection import Tx
 
 IMPORTED = "imported"
 

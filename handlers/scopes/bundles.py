@@ -9,7 +9,7 @@ from handlers.scopes.chain import GLOBAL, chain, scope_of
 from handlers.scopes.fields import clean, moment, window
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.shapes import AnyVersion, Count, Done, Guideline, Knowledge, Tool, entry, version
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 
 class Saved(Struct):

@@ -9,8 +9,8 @@ import msgspec
 from handlers.scopes import scoring
 from handlers.scopes.kinds import KINDS, indexed
 from handlers.scopes.shapes import VersionRow
-from kernel import index
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store.sqlite.connection import Tx
 
 _WEIGHTS = index.Weights(words=0.6, meaning=0.4)
 _WIDER = 8

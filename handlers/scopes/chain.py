@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from handlers.scopes import faults
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 ScopeType = Literal["global", "org", "project", "session"]
 GLOBAL = "global"

@@ -8,7 +8,7 @@ from handlers.scopes import faults
 from handlers.scopes.fields import Id, Label, Limit, Offset, Said, clean, window
 from handlers.scopes.kinds import EntryType
 from handlers.scopes.shapes import Conflict, Count, rows_of
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 _conflict = rows_of(Conflict, "resolved", bool)
 

@@ -12,8 +12,9 @@ from handlers.scopes.chain import GLOBAL, check, key, scope_of
 from handlers.scopes.fields import moment
 from handlers.scopes.kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, indexed
 from handlers.scopes.shapes import EntryRow, VersionRow, dumps, entry_and_version
-from kernel import history, index
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Source
 
 CLASH = timedelta(seconds=5)

@@ -19,7 +19,7 @@ from handlers.scopes.shapes import (
     rows_of,
     version,
 )
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 FORMAT = "1.0"
 Document = dict[str, Any]

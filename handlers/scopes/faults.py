@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 from kernel.errors import Fault
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 from kernel.tools import Misread
 
 MISSING = "E1000"

@@ -8,7 +8,7 @@ import msgspec
 
 from handlers.scopes.fields import DEEPEST, nested
 from handlers.scopes.shapes import dumps
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]

@@ -10,8 +10,8 @@ from handlers.scopes.chain import check
 from handlers.scopes.fields import Id, Object, Text, clean
 from handlers.scopes.shapes import dumps, loads, rows_of
 from kernel.errors import Fault
-from kernel.patterns import regex
-from kernel.store import Tx
+from kernel.lazy_regex import regex
+from kernel.store.sqlite.connection import Tx
 from kernel.text import utc_time
 
 USUAL_SECONDS = 3600

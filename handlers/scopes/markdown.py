@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 _KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _SPECIAL = regex(r"([\\`*\[\]<>#&~|]|(?<![^\W_])_|_(?![^\W_]))")

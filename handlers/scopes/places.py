@@ -9,9 +9,9 @@ from handlers.scopes import faults
 from handlers.scopes.chain import check
 from handlers.scopes.fields import Id, Label, Limit, Name, Object, Offset, Text, clean, window
 from handlers.scopes.shapes import Count, Organization, Project, Session, dumps, loads, rows_of
-from kernel import history
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 
 PROJECTS = "scopes:projects"
 Status = Literal["completed", "discarded"]

@@ -26,7 +26,7 @@ from handlers.scopes.questions import (
     Whole,
 )
 from handlers.scopes.shapes import EntryRow, Tag, VersionRow, entry, entry_and_version, version
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 
 class _Shown(NamedTuple):

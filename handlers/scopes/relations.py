@@ -9,8 +9,8 @@ from handlers.scopes import faults
 from handlers.scopes.ends import EndType, check_end
 from handlers.scopes.fields import Id, Label, Limit, Offset, clean, window
 from handlers.scopes.shapes import Count, Done, Relation
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 
 RELATIONS = "scopes:relations"
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]

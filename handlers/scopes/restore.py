@@ -13,8 +13,8 @@ from handlers.scopes.restored_entries import Known, State, Strategy, create, mer
 from handlers.scopes.restored_marks import Marked, mark
 from handlers.scopes.restored_scopes import Problem, put_back
 from handlers.scopes.restored_scopes import read as scopes_of
-from kernel.progress import steps
-from kernel.store import Tx
+from kernel.store.progress import steps
+from kernel.store.sqlite.connection import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 DONE = ("created", "updated", "skipped")

@@ -12,8 +12,9 @@ from handlers.scopes.kinds import GUIDELINE, Kind
 from handlers.scopes.restored_marks import Marked
 from handlers.scopes.restored_scopes import Problem
 from handlers.scopes.shapes import VersionRow, dumps
-from kernel import history, index
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 
 Strategy = Literal["skip", "update", "replace", "error"]
 UPDATED = "Imported update"

@@ -12,8 +12,8 @@ from handlers.scopes.relations import RELATIONS
 from handlers.scopes.restored_scopes import Problem
 from handlers.scopes.shapes import EntryTag, Relation
 from handlers.scopes.tags import TAGS
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 
 
 class Marked(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from handlers.scopes.items import Org, Project, Session, converted, listed, mapping, moment
 from handlers.scopes.shapes import dumps
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 
 _SHAPES: Mapping[str, Any] = {"organizations": Org, "projects": Project, "sessions": Session}
 

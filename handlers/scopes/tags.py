@@ -9,8 +9,8 @@ from handlers.scopes import faults
 from handlers.scopes.ends import EndType, check_end
 from handlers.scopes.fields import Id, Limit, Name, Offset, Text, clean, window
 from handlers.scopes.shapes import Count, Done, EntryTag, Tag, rows_of
-from kernel import history
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 
 TAGS = "scopes:tags"
 Category = Literal["language", "domain", "category", "meta", "custom"]

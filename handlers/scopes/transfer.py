@@ -18,7 +18,7 @@ from handlers.scopes.restored_entries import State, Strategy
 from handlers.scopes.restored_scopes import Problem
 from kernel import tools
 from kernel.errors import Fault
-from kernel.store import Tx, origin
+from kernel.store.sqlite.connection import Tx, origin
 from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)

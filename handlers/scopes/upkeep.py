@@ -4,9 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kernel import history, index
-from kernel.premises import keep_copy, migrations
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.premises import keep_copy, migrations
+from kernel.store.sqlite.connection import Tx
 
 RELEASE = "0.3.0"
 DIALECT = "scopes"

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 _DEEPEST = 96
 _LONGEST_NUMBER = 1000

@@ -11,7 +11,7 @@ from handlers.sessions.requests import Remember, SearchMemory
 from handlers.sessions.results import Entities, FoundMemories, Memories
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Dialect, Hints, Reply, Schema, Source, Tool, exclusive, read, write
 
 _JSON = "application/json"

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 MOST = 50
 LONGEST = 200

@@ -10,9 +10,10 @@ from handlers.sessions.options import option
 from handlers.sessions.requests import AddRelation, GetContextGraph, GetEntity, UpsertEntity
 from handlers.sessions.results import ContextGraph, EntityDetails, Node, Related, Relation, Upserted
 from handlers.sessions.sensitive import sensitive
-from kernel import history, index
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Source
 
 ENTITIES = "sessions:entity"

@@ -10,9 +10,9 @@ import msgspec
 from handlers.sessions import graph, memories, summary
 from handlers.sessions.sensitive import sensitive
 from kernel.errors import Fault
-from kernel.foreign import Foreign, foreign
-from kernel.progress import steps
-from kernel.store import Tx
+from kernel.store.external import Foreign, foreign
+from kernel.store.progress import steps
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Import, Imported
 
 _NO_SESSION = "imported"

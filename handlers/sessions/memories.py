@@ -13,9 +13,10 @@ from handlers.sessions.requests import ListEntities, ListRecent, Remember, Searc
 from handlers.sessions.results import Entities, Entity, Found, FoundMemories, Memories, Memory, Remembered
 from handlers.sessions.scoring import BASE, Candidate, ranked
 from handlers.sessions.sensitive import sensitive
-from kernel import history, index
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.search import index
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Source
 
 SPACE = "sessions"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 _NAME = regex(
     "(?:(?:api|access|secret|account|auth|signing|encryption|private|master|shared|license|app|application|service)"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 LONGEST = 240
 _LIBRARY = "llama_cpp"

@@ -19,9 +19,10 @@ from handlers.sessions.results import (
     SummaryState,
 )
 from handlers.sessions.summary import has_library
-from kernel import about, history, index
 from kernel.errors import Fault
-from kernel.store import Tx, model
+from kernel.search import index
+from kernel.store import history, introspection
+from kernel.store.sqlite.connection import Tx, model
 
 _UNCONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
@@ -36,7 +37,7 @@ class _Gone(NamedTuple):
 def maintenance(tx: Tx, request: Maintenance) -> Maintained:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     if request.action == "vacuum":
-        about.compact(tx)
+        introspection.compact(tx)
         return Maintained("ok", "vacuum")
     if request.confirm is not True:
         raise Fault("invalid", _UNCONFIRMED)
@@ -58,8 +59,8 @@ def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
     counts = tx.one("sessions.upkeep.counts", Counts) or Counts(0, 0, 0, 0, 0)
     known = model(tx)
     return DiagnosticsReport(
-        str(Path.cwd()), about.file(tx), known[0] if known else None, about.model_folder(tx),
-        _flags(tx), _defaults(tx), _summary(tx), about.tables(tx), counts,
+        str(Path.cwd()), introspection.file(tx), known[0] if known else None, introspection.model_folder(tx),
+        _flags(tx), _defaults(tx), _summary(tx), introspection.tables(tx), counts,
     )  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def health(tx: Tx, request: Health) -> HealthReport:
     """Say whether all is well, with the settings in force."""
     known, found = model(tx), _defaults(tx)
     return HealthReport(
-        "ok", about.file(tx), known[1] if known else None, known[0] if known else None, about.model_folder(tx),
+        "ok", introspection.file(tx), known[1] if known else None, known[0] if known else None, introspection.model_folder(tx),
         extract.has_grammars(), found.top_k, found.top_p, found.recency_weight, found.priority_weight,
         found.fts_bonus, found.oversample_k, _flags(tx), _summary(tx), "INFO", None,
         option(tx, "WORKSPACE") or str(Path.cwd()),

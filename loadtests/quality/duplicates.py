@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from kernel.config import MODEL
-from kernel.embed import Embedder
+from kernel.embed.model import Embedder
 from loadtests import corpus
 from loadtests.harness import options, table
 from loadtests.quality import facts

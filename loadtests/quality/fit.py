@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.embed import Tokens, Vectors
+from kernel.embed.model import Tokens, Vectors
 from loadtests.harness import options
 from loadtests.quality.transformer import Transformer
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from kernel.terms import STOP_WORDS, quote
+from kernel.search.query import STOP_WORDS, quote
 from loadtests.quality.collection import Collection
 from loadtests.quality.ranking import Ranking
 

@@ -1,5 +1,5 @@
 -- name: tally
--- The newest rows that match, with what `kernel/tally.py` tells of each.
+-- The newest rows that match, with what `kernel/search/bm25.py` tells of each.
 SELECT rowid, tally(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
 
 -- name: tally_in

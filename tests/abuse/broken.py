@@ -15,9 +15,14 @@ from handlers.brain import search
 from handlers.common import ranking
 from handlers.notes import folders as steps
 from handlers.sessions import sensitive
-from kernel import audit, auth, budget, dispatch, folders, index, keys, limits, quarantine, rights, store, terms, text
-from kernel.budget import Budget, Engine
-from kernel.meter import Meter
+from kernel import data_dir, dispatch, limits, text
+from kernel.search import index, quarantine
+from kernel.search import query as terms
+from kernel.security import api_keys, auth, permissions
+from kernel.security.rate_limit import Meter
+from kernel.store import audit
+from kernel.store.sqlite import connection, query_budget
+from kernel.store.sqlite.query_budget import Budget, Engine
 
 HERE = "tests/abuse"
 SESSIONS = "../handlers/sessions"
@@ -48,7 +53,7 @@ def _forms() -> None:
 
 
 def _no_keys() -> None:
-    put(auth.Auth, caller=lambda _self, _headers: rights.ANYBODY)
+    put(auth.Auth, caller=lambda _self, _headers: permissions.ANYBODY)
 
 
 def _no_rights() -> None:
@@ -56,7 +61,7 @@ def _no_rights() -> None:
 
 
 def _one_tenant() -> None:
-    put(folders, home=lambda data, _name: data)
+    put(data_dir, home=lambda data, _name: data)
 
 
 def _wildcards() -> None:
@@ -80,7 +85,7 @@ def _no_clock() -> None:
 
 
 def _loose_engine() -> None:
-    put(budget, SETTINGS={}, LIMITS={})
+    put(query_budget, SETTINGS={}, LIMITS={})
 
 
 def _unsafe_text() -> None:
@@ -91,20 +96,20 @@ def _open_folders() -> None:
     def private(folder: Path) -> None:
         folder.mkdir(mode=0o777, parents=True, exist_ok=True)
 
-    put(folders, private=private)
+    put(data_dir, private=private)
     from kernel import app
 
     put(app, private=private)
 
 
 def _reaching() -> None:
-    kept = store.Tx.new_id
+    kept = connection.Tx.new_id
 
-    def new_id(self: store.Tx, prefix: str) -> str:
+    def new_id(self: connection.Tx, prefix: str) -> str:
         socket.socket().connect_ex(("127.0.0.1", 9))
         return kept(self, prefix)
 
-    put(store.Tx, new_id=new_id)
+    put(connection.Tx, new_id=new_id)
 
 
 def _flooded() -> None:
@@ -145,9 +150,9 @@ def _no_meter() -> None:
 
 def _early_compare() -> None:
     def fits(secret: str, key: Any) -> bool:
-        return key is not None and keys.digest(secret) == key.hash
+        return key is not None and api_keys.digest(secret) == key.hash
 
-    put(keys, fits=fits)
+    put(api_keys, fits=fits)
 
 
 BUILDS: Mapping[str, Broken] = {

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from kernel import keys
 from kernel.app import open_kernel
-from kernel.application import Application
+from kernel.asgi import Application
 from kernel.config import Config
-from kernel.direct import protocol
-from kernel.keys import Key
+from kernel.http.fast_path import protocol
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
 
 JSON = "application/json"
 MODERN = "2026-07-28"
@@ -51,7 +51,7 @@ class House:
 
     def key(self, scope: Scope = "admin", tenant: str = "main", **more: Any) -> str:
         """A new key, of which the server knows once it is `told`."""
-        return keys.create(self.data, Key("", scope, EXPIRED, tenant=tenant, **more))[1]
+        return api_keys.create(self.data, Key("", scope, EXPIRED, tenant=tenant, **more))[1]
 
     def told(self) -> None:
         """Waits until the server has looked at its keys again."""

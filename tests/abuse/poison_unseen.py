@@ -1,4 +1,4 @@
-"""More of what is in `poison`, written when the rules of `kernel.suspects` were done, to see how they fare with it."""
+"""More of what is in `poison`, written when the rules of `kernel.security.injection` were done, to see how they fare with it."""
 
 from collections.abc import Mapping
 

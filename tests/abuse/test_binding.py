@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel import keys
-from kernel.keys import Key
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
 from tests.abuse.doors import EXPIRED, House
 from tests.catalogue import Catalogue
 from tests.faults.serving import LOST, PATIENCE, ROOT, free_port
@@ -85,11 +85,11 @@ def test_a_file_of_keys_that_cannot_be_read_starts_nothing(tmp_path: Path) -> No
 def test_a_server_for_others_asks_everybody_for_a_key_even_when_the_last_is_gone(
     tmp_path: Path, catalogue: Catalogue
 ) -> None:
-    made, secret = keys.create(tmp_path, Key("", "read", EXPIRED))
+    made, secret = api_keys.create(tmp_path, Key("", "read", EXPIRED))
     with serving(tmp_path) as found:
         assert found.ask("GET", "/tools").status == 401
         assert found.ask("GET", "/tools", secret).status == 200
-        keys.revoke(tmp_path, made.id, EXPIRED)
+        api_keys.revoke(tmp_path, made.id, EXPIRED)
         found.told()
         assert found.ask("GET", "/tools", secret).status == 401
         (tmp_path / "keys.json").unlink()

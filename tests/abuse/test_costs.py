@@ -9,16 +9,17 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import budget, store, wording
 from kernel.app import Kernel, open_kernel
-from kernel.budget import Engine
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.limits import Limits
-from kernel.store import Connection, tokenize
+from kernel.search import lexical
+from kernel.store.context import Origin, World
+from kernel.store.sqlite import connection, query_budget
+from kernel.store.sqlite.connection import Connection, tokenize
+from kernel.store.sqlite.query_budget import Engine
 from kernel.tools import Reply
-from kernel.world import Origin, World
 from tests.abuse.calls import CALLS
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
@@ -43,7 +44,7 @@ class Scissors:
 
     def end(self, answer: Any = None) -> Any:
         self.running = False
-        return Fault("invalid", budget.TOO_LONG) if self.over else answer
+        return Fault("invalid", query_budget.TOO_LONG) if self.over else answer
 
     def __call__(self) -> bool:
         if self.running and Scissors.left:
@@ -56,15 +57,15 @@ class Scissors:
 def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]:
     """A kernel whose engine asks at every step whether to go on, but for the few that find a tokenizer."""
 
-    def untouched(tx: store.Tx, text: str) -> Any:
+    def untouched(tx: connection.Tx, text: str) -> Any:
         left, Scissors.left = Scissors.left, 0
         found = tokenize(tx, text)
         Scissors.left = left
         return found
 
-    monkeypatch.setattr(wording, "tokenize", untouched)
-    monkeypatch.setattr(budget, "Budget", Scissors)
-    monkeypatch.setattr(budget, "STEPS", 1)
+    monkeypatch.setattr(lexical, "tokenize", untouched)
+    monkeypatch.setattr(query_budget, "Budget", Scissors)
+    monkeypatch.setattr(query_budget, "STEPS", 1)
     running = open_kernel(config._replace(environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))
     yield running
     Scissors.left = 0
@@ -99,7 +100,7 @@ def test_a_statement_without_end_is_ended_and_its_neighbours_are_not(tmp_path: P
     running.start()
 
     async def work() -> list[Any]:
-        def forever(tx: store.Tx) -> Any:
+        def forever(tx: connection.Tx) -> Any:
             tx.run("thing.add", name="half")
             return tx.one("thing.forever", int)
 
@@ -110,19 +111,19 @@ def test_a_statement_without_end_is_ended_and_its_neighbours_are_not(tmp_path: P
 
     try:
         answers = [answer.message if isinstance(answer, Fault) else answer for answer in asyncio.run(work())]
-        assert answers == ["before", budget.TOO_LONG, "after", budget.TOO_LONG]
+        assert answers == ["before", query_budget.TOO_LONG, "after", query_budget.TOO_LONG]
         assert running.read_sync(names) == ["before", "after"]
         reading = running.read_now(lambda tx: tx.one("thing.forever", int), ANYBODY)
         assert isinstance(reading, Fault)
-        assert (reading.code, reading.message) == ("invalid", budget.TOO_LONG)
+        assert (reading.code, reading.message) == ("invalid", query_budget.TOO_LONG)
     finally:
         running.close()
 
 
 def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(budget.time, "thread_time", lambda: now[0])
-    watch = budget.Budget(100)
+    monkeypatch.setattr(query_budget.time, "thread_time", lambda: now[0])
+    watch = query_budget.Budget(100)
 
     def stopped(*spent: float) -> bool:
         """Whether a statement is ended that has spent so many seconds when it is asked."""

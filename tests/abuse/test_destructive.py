@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import audit
 from kernel.app import Kernel
-from kernel.rights import Caller, Denied, Right, reach
+from kernel.security.permissions import Caller, Denied, Right, reach
+from kernel.store import audit
 from kernel.tools import Reply
 from tests.abuse.calls import CALLS
 from tests.catalogue import Catalogue

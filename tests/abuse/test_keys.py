@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from kernel import keys
-from kernel.__main__ import main
-from kernel.auth import Auth, Stranger
+from kernel.cli.main import main
 from kernel.config import Config
-from kernel.keys import Key
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
+from kernel.security.auth import Auth, Stranger
 from tests.abuse.doors import EXPIRED, JSON, House, house
 from tests.catalogue import Catalogue
 from tests.faults.serving import serving
@@ -54,9 +54,9 @@ def steps(work: Callable[[], object]) -> Steps:
 
 def test_a_wrong_key_takes_the_same_steps_however_much_of_it_is_right(tmp_path: Path, catalogue: Catalogue) -> None:
     """Each step is one of ours, or `compare_digest`, which takes as long wherever two digests differ."""
-    made = [keys.create(tmp_path, Key("", "read", EXPIRED)) for _ in range(2)]
-    gone = keys.create(tmp_path, Key("", "read", EXPIRED))
-    keys.revoke(tmp_path, gone[0].id, EXPIRED)
+    made = [api_keys.create(tmp_path, Key("", "read", EXPIRED)) for _ in range(2)]
+    gone = api_keys.create(tmp_path, Key("", "read", EXPIRED))
+    api_keys.revoke(tmp_path, gone[0].id, EXPIRED)
     found = Auth(tmp_path)
     found.needed()
     secret = made[0][1]
@@ -72,19 +72,19 @@ def test_a_wrong_key_takes_the_same_steps_however_much_of_it_is_right(tmp_path: 
 
     ask(others[0])  # whoever comes first has the pattern of keys compiled
     first = ask(others[0])
-    assert ("keys.py", keys.fits.__code__.co_firstlineno + 2) in first
+    assert ("keys.py", api_keys.fits.__code__.co_firstlineno + 2) in first
     assert [bearer for bearer in others if ask(bearer) != first] == []
     catalogue("S28", injected="keys that are nearly right", times=len(others), outcome="the same steps")
 
 
 def test_secrets_are_compared_by_nothing_else() -> None:
-    source = Path(keys.__file__).read_text(encoding="utf-8")
+    source = Path(api_keys.__file__).read_text(encoding="utf-8")
     assert source.count("compare_digest(digest(secret), ") == 1
     assert not re.search(r"(?:==|!=|\bin\b)[^\n]*\bhash\b|\bhash\b[^\n]*(?:==|!=)", source)
 
 
 def test_a_key_holds_256_bits_and_no_two_are_alike(tmp_path: Path, catalogue: Catalogue) -> None:
-    secrets = [keys.create(tmp_path, Key("", "read", EXPIRED))[1].split("_", 2)[2] for _ in range(64)]
+    secrets = [api_keys.create(tmp_path, Key("", "read", EXPIRED))[1].split("_", 2)[2] for _ in range(64)]
     assert {len(secret) for secret in secrets} == {43}  # 256 bits in six at a time
     for place in range(42):
         assert len({secret[place] for secret in secrets}) > 16, place
@@ -114,7 +114,7 @@ def test_keys_change_under_load_within_a_second_and_without_an_error(running: Ho
     made["new"], begun = running.key("write"), time.monotonic()
     time.sleep(0.5)
     taking = time.monotonic()
-    keys.revoke(running.data, keys.named(old), EXPIRED)
+    api_keys.revoke(running.data, api_keys.named(old), EXPIRED)
     taken = time.monotonic()
     time.sleep(1.5)
     ending.set()
@@ -135,7 +135,7 @@ BODIES = [b"", b"{", b"[]", b"\xff", b'{"query":1}', b'{"a":' * 200, b'{"jsonrpc
 def test_no_key_is_written_down_anywhere(tmp_path: Path, catalogue: Catalogue) -> None:
     """Not in the log, an answer, the list, or any file but as its digest, whatever is done with it."""
     with serving(tmp_path / "data") as server:
-        made = [keys.create(server.data, Key("", scope, EXPIRED)) for scope in ("read", "admin")]
+        made = [api_keys.create(server.data, Key("", scope, EXPIRED)) for scope in ("read", "admin")]
         time.sleep(0.3)
         found = House(server.port, None, server.data)
         answers: list[bytes] = []
@@ -144,7 +144,7 @@ def test_no_key_is_written_down_anywhere(tmp_path: Path, catalogue: Catalogue) -
             answers += [seen(found, path, key, body) for path in PLACES for body in BODIES for key in shown]
             answers += [found.tool("add_memory", {"path": "a", "content": "b"}, secret).body for _ in range(2)]
         found.close()
-        keys.revoke(server.data, made[0][0].id, EXPIRED)
+        api_keys.revoke(server.data, made[0][0].id, EXPIRED)
         server.stop()
         log = server.log()
     kept = [file.read_bytes() for file in (tmp_path / "data").rglob("*") if file.is_file()]
@@ -171,10 +171,10 @@ def test_the_list_and_the_log_of_a_command_show_no_key(
     secret = printed.out.strip()
     assert secret not in printed.err
     assert main(["key", "list", *data]) == 0
-    assert main(["key", "revoke", keys.named(secret), *data]) == 0
+    assert main(["key", "revoke", api_keys.named(secret), *data]) == 0
     assert main(["key", "list", *data]) == 0
     printed = capsys.readouterr()
     shown = printed.out + printed.err + caplog.text
     assert secret[15:] not in shown
-    assert keys.digest(secret) not in shown
-    assert json.loads((tmp_path / "keys.json").read_bytes())[0]["id"] == keys.named(secret)
+    assert api_keys.digest(secret) not in shown
+    assert json.loads((tmp_path / "keys.json").read_bytes())[0]["id"] == api_keys.named(secret)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kernel import keys
-from kernel.keys import Key
+from kernel.security import api_keys as keys
+from kernel.security.api_keys import Key
 from tests.abuse.calls import CALLS
 from tests.abuse.doors import EXPIRED, JSON, MODERN, Answer, House
 from tests.abuse.test_scopes import needed

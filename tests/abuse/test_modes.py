@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from kernel import keys
+from kernel.security import api_keys
 from tests.abuse.calls import CALLS
 from tests.abuse.doors import House
 from tests.abuse.test_binding import alive
@@ -38,7 +38,7 @@ def test_nothing_we_write_can_be_read_by_others(tmp_path: Path, catalogue: Catal
     given = ["--data", str(data)]
     main = run("key", "create", "--scope", "admin", *given)
     other = run("key", "create", "--scope", "admin", "--tenant", "acme", *given)
-    keys.revoke(data, keys.named(run("key", "create", "--scope", "read", *given)), "2026-01-01T00:00:00.000Z")
+    api_keys.revoke(data, api_keys.named(run("key", "create", "--scope", "read", *given)), "2026-01-01T00:00:00.000Z")
     port = free_port()
     command = [sys.executable, "-m", "kernel", "serve", "--port", str(port), *given]
     server = subprocess.Popen(command, cwd=ROOT, umask=0, stderr=subprocess.PIPE)
@@ -69,7 +69,7 @@ def test_nothing_we_write_can_be_read_by_others(tmp_path: Path, catalogue: Catal
 
 
 def test_a_file_of_keys_stays_private_where_it_was_not(tmp_path: Path) -> None:
-    made, _ = keys.create(tmp_path, keys.Key("", "read", ""))
+    made, _ = api_keys.create(tmp_path, api_keys.Key("", "read", ""))
     (tmp_path / "keys.json").chmod(0o644)
-    keys.revoke(tmp_path, made.id, "2026-01-01T00:00:00.000Z")
+    api_keys.revoke(tmp_path, made.id, "2026-01-01T00:00:00.000Z")
     assert oct(stat.S_IMODE((tmp_path / "keys.json").stat().st_mode)) == "0o600"

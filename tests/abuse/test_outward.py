@@ -39,7 +39,7 @@ FORBIDDEN_IMPORTS = {
     "requests", "httpx", "aiohttp", "telnetlib", "xmlrpc", "multiprocessing", "ctypes",
 }  # fmt: skip
 # What a command of the user does: it asks servers of this machine how they are, and runs nothing.
-COMMANDS = {"kernel.health: import http.client", "kernel.listeners: import http.client"}
+COMMANDS = {"kernel.cli.health: import http.client", "kernel.cli.listeners: import http.client"}
 LIBRARY = {"kernel.freed: import ctypes"}  # one function of the C library, by a name that stands there
 _watched: list[list[str]] = []
 

@@ -14,11 +14,11 @@ import pytest
 import handlers
 import kernel
 from kernel.app import open_kernel
-from kernel.budget import Engine
 from kernel.config import Config
 from kernel.dispatch import Dispatch
+from kernel.lazy_regex import Late
 from kernel.limits import Limits
-from kernel.patterns import Late
+from kernel.store.sqlite.query_budget import Engine
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 

@@ -10,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel import audit, commands, index, quarantine, undo, upkeep
-from kernel.__main__ import parser
 from kernel.app import DIALECTS, Kernel, open_kernel
+from kernel.cli import commands
+from kernel.cli.main import parser
 from kernel.config import Config, from_mapping
 from kernel.errors import Fault
-from kernel.store import Tx
-from kernel.suspects import _CLASSES, suspicious  # pyright: ignore[reportPrivateUsage]
-from kernel.world import Origin
+from kernel.maintenance import consistency, undo
+from kernel.search import index, quarantine
+from kernel.security.injection import _CLASSES, suspicious  # pyright: ignore[reportPrivateUsage]
+from kernel.store import audit
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Tx
 from tests.abuse import poison, poison_unseen
 from tests.abuse.test_patterns import FLOOR, LONG, MOST, PIECES, TIMES, spent
 from tests.catalogue import Catalogue
@@ -231,6 +234,6 @@ def test_a_mark_whose_rule_is_gone_is_taken_off_by_a_check(kernel: Kernel, call:
         tx.run("kernel.quarantine.mark", rows='[[1, "override"]]', now=tx.now)
 
     kernel.store.write_sync(blame)
-    found = upkeep.check(kernel.config.file, kernel.store.world, DIALECTS, repair=True)
+    found = consistency.check(kernel.config.file, kernel.store.world, DIALECTS, repair=True)
     assert [(one.part, one.rows) for one in found] == [("quarantine", 1)]
     assert kernel.store.read_sync(quarantine.held) == []

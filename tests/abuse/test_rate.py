@@ -9,8 +9,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from kernel import keys
-from kernel.keys import Key
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
 from tests.abuse.sockets import Peer, crowd, request
 from tests.catalogue import Catalogue
 from tests.faults.serving import Server, serving
@@ -27,7 +27,7 @@ Secrets = Mapping[str, str]
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> Secrets:
     data = tmp_path_factory.getbasetemp() / "rate" / "data"
-    return {name: keys.create(data, Key("", "write", CREATED, name=name))[1] for name in (*PATHS, *WAYS, *OTHERS)}
+    return {name: api_keys.create(data, Key("", "write", CREATED, name=name))[1] for name in (*PATHS, *WAYS, *OTHERS)}
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kernel import app, keys
+from kernel import app
 from kernel.config import Config
-from kernel.rights import Right
+from kernel.security import api_keys
+from kernel.security.permissions import Right
 from tests.abuse.doors import EXPIRED, JSON, Answer, House, house
 from tests.abuse.sockets import Peer, request
 from tests.catalogue import Catalogue
@@ -75,7 +76,7 @@ def refused(answer: Answer) -> bool:
 def bearers(locked: House) -> Mapping[str, tuple[str, Mapping[str, str]]]:
     """Ways to show a key that are none: what stands after the path, and headers."""
     key, expired, gone = locked.key(), locked.key(expires=EXPIRED), locked.key()
-    keys.revoke(locked.data, keys.named(gone), EXPIRED)
+    api_keys.revoke(locked.data, api_keys.named(gone), EXPIRED)
     locked.told()
     plain = base64.b64encode(f"quipu:{key}".encode()).decode()
     bearer = f"Bearer {key}"
@@ -83,8 +84,8 @@ def bearers(locked: House) -> Mapping[str, tuple[str, Mapping[str, str]]]:
         "a wrong key": f"Bearer {key[:-1]}{'A' if key[-1] != 'A' else 'B'}", "half a key": f"Bearer {key[:30]}",
         "a key and more": f"{bearer}x", "two keys": f"{bearer}, {bearer}", "an empty key": "Bearer ",
         "an expired key": f"Bearer {expired}", "a revoked key": f"Bearer {gone}", "no scheme": key,
-        "the id of a key": f"Bearer quipu_{keys.named(key)}", "another scheme": f"Token {key}",
-        "a password": f"Basic {plain}", "what is stored": f"Bearer {keys.digest(key)}",
+        "the id of a key": f"Bearer quipu_{api_keys.named(key)}", "another scheme": f"Token {key}",
+        "a password": f"Basic {plain}", "what is stored": f"Bearer {api_keys.digest(key)}",
         "a token of nobody": "Bearer eyJhbGciOiJub25lIn0.e30.",
     }  # fmt: skip
     elsewhere = {"x-api-key": key, "cookie": f"key={key}", "proxy-authorization": bearer, "x-auth": bearer}

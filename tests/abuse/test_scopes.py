@@ -9,9 +9,10 @@ import apsw
 import pytest
 
 from handlers.rights import RIGHTS
-from kernel import app, keys
+from kernel import app
 from kernel.config import Config
-from kernel.rights import Right
+from kernel.security import api_keys as keys
+from kernel.security.permissions import Right
 from tests.abuse.calls import CALLS, Call
 from tests.abuse.doors import EXPIRED, LEGACY, MODERN, House, house
 from tests.catalogue import Catalogue

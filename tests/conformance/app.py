@@ -7,9 +7,9 @@ from pathlib import Path
 import uvicorn
 
 from kernel.app import open_kernel
-from kernel.application import Application
+from kernel.asgi import Application
 from kernel.config import Config
-from kernel.direct import protocol
+from kernel.http.fast_path import protocol
 from tests.conformance.fixture import DIALECT
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from kernel.__main__ import main
+from kernel.cli.main import main
 from tests.faults.disk import Recorder
 
 if __name__ == "__main__":

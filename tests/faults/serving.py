@@ -16,9 +16,10 @@ from typing import Any
 
 import apsw
 
-from kernel import app, upkeep
+from kernel import app
 from kernel.config import MODEL
-from kernel.upkeep import Finding
+from kernel.maintenance import consistency
+from kernel.maintenance.consistency import Finding
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
@@ -267,4 +268,4 @@ def disagreements(data: Path) -> list[Finding | tuple[Any, ...]]:
             "SELECT key, after, max(id) FROM history WHERE space = 'paths' GROUP BY key) AS h ON h.key = m.path "
             "WHERE m.content IS NOT h.after"
         ).fetchall()
-    return [*upkeep.check(data / "quipu.db", app.world(MODEL), app.DIALECTS), *rows]
+    return [*consistency.check(data / "quipu.db", app.world(MODEL), app.DIALECTS), *rows]

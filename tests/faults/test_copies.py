@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from kernel import app
-from kernel.__main__ import main
+from kernel.cli.main import main
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.migrate import migrate
-from kernel.sql import ROOT as SQL
-from kernel.store import Connection
-from kernel.world import World
+from kernel.store.context import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection
+from kernel.store.statements import ROOT as SQL
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.faults.serving import ROOT, Client, disagreements, memories, serving
@@ -134,9 +134,9 @@ def test_what_is_exported_comes_back_as_it_was_however_often(
 KILLING = """
 import os, shutil, signal, sys
 from pathlib import Path
-from kernel.migrate import migrate
-from kernel.store import Connection
-from kernel.world import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection
+from kernel.store.context import World
 
 base, root = Path(sys.argv[1]), Path(sys.argv[2])
 

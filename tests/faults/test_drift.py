@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel import app, upkeep
+from kernel import app
 from kernel.app import Kernel
 from kernel.dispatch import Dispatch
-from kernel.embed import Embedder, Embedding
+from kernel.embed.model import Embedder, Embedding
+from kernel.maintenance import consistency
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock
 from tests.faults.story import told
@@ -72,7 +73,7 @@ def test_a_clock_that_jumps_loses_nothing_and_makes_nothing_negative(
     assert numbers == sorted(set(numbers))
     kept = [told(call("read_memory", path=f"cart/{at:02}"))["path"] for at in range(len(made))]
     assert len(kept) == len(set(made)) == 2 * len(JUMPS)
-    assert upkeep.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
     outcome = f"{len(made)} memories kept, scores >= 0, lock numbers only grow"
     catalogue("R17", injected="clock jumps: hours, 1970, 2038, leap day, DST, 2099", times=len(made), outcome=outcome)
 
@@ -101,10 +102,10 @@ def test_what_cannot_be_embedded_is_kept_and_found_by_words_until_it_can(
         found = told(call("recall", query="horse"))["memories"]
         assert len(found) == len(CALLS)
         assert {memory["signals"]["meaning"] for memory in found} == {None}
-    lacking = upkeep.check(kernel.config.file, world, app.DIALECTS)
+    lacking = consistency.check(kernel.config.file, world, app.DIALECTS)
     assert [(finding.part, finding.rows) for finding in lacking] == [("documents", len(CALLS))]
-    assert upkeep.embed_missing(kernel.store, lambda: False) == len(CALLS)
-    assert upkeep.check(kernel.config.file, world, app.DIALECTS) == []
+    assert consistency.embed_missing(kernel.store, lambda: False) == len(CALLS)
+    assert consistency.check(kernel.config.file, world, app.DIALECTS) == []
     catalogue(
         "R24",
         injected=f"model fails: {error.__name__}",
@@ -128,11 +129,11 @@ def test_a_model_of_numbers_that_are_none_leaves_none_in_the_store_and_another_i
     found = told(asked("recall", query="horse cart", limit=50))["memories"]
     assert len(found) == 20
     assert all(math.isfinite(number) for number in finite(found))
-    upkeep.embed_missing(other.store, lambda: False)
+    consistency.embed_missing(other.store, lambda: False)
     sizes = other.store.read_sync(lambda tx: tx.all("kernel.upkeep.held", lambda *row: row, space="paths"))
     assert len(sizes) == 20
     other.store.close()
-    assert upkeep.check(other.config.file, app.world(folder), app.DIALECTS) == []
+    assert consistency.check(other.config.file, app.world(folder), app.DIALECTS) == []
     catalogue(
         "R24", injected="NaN and Inf in a model, another model", times=20, outcome="no number that is none, never mixed"
     )

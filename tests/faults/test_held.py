@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel import checkpoint
 from kernel.app import Kernel
-from kernel.store import BUSY_MILLISECONDS, Connection
+from kernel.store.sqlite import checkpointer
+from kernel.store.sqlite.connection import BUSY_MILLISECONDS, Connection
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.faults.serving import LATE, Client, Countdown, Ledger, Writer, disagreements, finish, serving, until
@@ -115,8 +115,8 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(checkpoint, "_PAGES", 50)
-    monkeypatch.setattr(checkpoint, "_PAGES_HARD", 200)
+    monkeypatch.setattr(checkpointer, "_PAGES", 50)
+    monkeypatch.setattr(checkpointer, "_PAGES_HARD", 200)
     log = kernel.config.file.with_name(f"{kernel.config.file.name}-wal")
     reader = Connection(kernel.config.file, kernel.store.world, readonly=True)
     reader.script("BEGIN")

@@ -11,8 +11,9 @@ from itertools import count
 import apsw
 import pytest
 
-from kernel import app, upkeep
+from kernel import app
 from kernel.app import Kernel
+from kernel.maintenance import consistency
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.faults.disk import Countdown, Faulty
@@ -110,7 +111,7 @@ def test_a_commit_that_only_lacked_its_sync_is_wholly_there_or_wholly_absent(
         disk.plan = lambda _operation: None
         kept[path] = writing("read_memory", path=path).fault
         assert kept[path] in {None, "not_found"}
-        assert upkeep.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
+        assert consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
     assert {path: writing("read_memory", path=path).fault for path in kept} == kept
     catalogue(
         "R06", injected="sync fails from then on", times=len(kept), outcome="refused; whole or absent, and so it stays"

@@ -27,7 +27,7 @@ import asyncio, os, shutil, signal, sys
 from pathlib import Path
 from kernel import app, store
 from kernel.config import Config
-from kernel.rights import ANYBODY
+from kernel.security.permissions import ANYBODY
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "unlink", "replace")
 base, tool, arguments = Path(sys.argv[1]), sys.argv[2], sys.argv[3].encode()

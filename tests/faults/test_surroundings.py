@@ -18,7 +18,7 @@ import pytest
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
-from kernel.embed import Embedder
+from kernel.embed.model import Embedder
 from kernel.errors import Fault
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
@@ -190,7 +190,7 @@ def test_an_engine_that_can_lose_pages_opens_nothing(
     before = config.file.read_bytes()
     for version in (3_040_000, 3_050_004, 3_051_002):
         with monkeypatch.context() as patch:
-            patch.setattr("kernel.migrate.sqlite_version", lambda version=version: version)
+            patch.setattr("kernel.store.migrations.sqlite_version", lambda version=version: version)
             with pytest.raises(Fault, match=r"SQLite 3\.51\.3 or newer is needed"):
                 app.open_kernel(config)
     assert config.file.read_bytes() == before

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from handlers import brain
-from kernel import index, upkeep
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.errors import Code, Fault
-from kernel.pages import tool_entry
+from kernel.maintenance import consistency
+from kernel.mcp.listings import tool_entry
 from kernel.schema import input_schema
+from kernel.search import index
 from kernel.tools import Source
 from tests.conftest import TESTER, Call, Clock, everything
 from tests.faults.mutations import CORPUS
@@ -84,17 +85,17 @@ def test_search_holds_what_the_dialect_says_and_a_check_agrees(call: Call, kerne
     assert sorted(source[:4] for source in sources) == sorted((doc.space, doc.key, doc.scope, doc.text) for doc in held)
     assert len(sources) == 8
     assert Source("brain:therapy", keys[1], "memory", "x", "fact new") in sources
-    assert upkeep.check(kernel.config.file, kernel.store.world, (brain.DIALECT,)) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, (brain.DIALECT,)) == []
 
 
 def test_a_check_mends_tags_that_search_has_lost(call: Call, kernel: Kernel) -> None:
     key = read(call("save_memory", db="core", content="x", category="fact", tags=["red"]))["id"]
     kernel.store.write_sync(lambda tx: index.put(tx, "brain:core", key, "x", scope="memory"))
 
-    found = upkeep.check(kernel.config.file, kernel.store.world, (brain.DIALECT,), repair=True)
+    found = consistency.check(kernel.config.file, kernel.store.world, (brain.DIALECT,), repair=True)
 
     assert [finding.rows for finding in found if finding.part == "brain"] == [1]
-    assert upkeep.check(kernel.config.file, kernel.store.world, (brain.DIALECT,)) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, (brain.DIALECT,)) == []
 
 
 def test_every_tool_has_an_example_that_fits_its_schema(kernel: Kernel) -> None:

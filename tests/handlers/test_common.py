@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from handlers import common
 from handlers.common.shapes import Found, Provenance, Recalled, Signals
-from kernel import app, index
+from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.schema import output_schema
+from kernel.search import index
+from kernel.store.context import Origin
 from kernel.tools import Reply
-from kernel.world import Origin
 from tests.conftest import Call, Clock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -145,13 +146,13 @@ def refuse(*_):
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from kernel import app
 from kernel.config import Config
-from kernel.rights import ANYBODY
+from kernel.security.permissions import ANYBODY
 
 kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
 dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
 print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANYBODY)).body.decode())
-kernel.store.close()
+kernel.store.sqlite.connection.close()
 """
 
 

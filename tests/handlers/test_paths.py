@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import paths
-from kernel import history, index
 from kernel.app import Kernel
 from kernel.errors import Fault
-from kernel.history import Event
 from kernel.schema import output_schema
+from kernel.search import index
+from kernel.store import history
+from kernel.store.history import Event
 from kernel.tools import Content, Reply, Resource, Source
 from kernel.tools import Tool as KernelTool
 from tests.conftest import TESTER, Call, Clock, everything

@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kernel import app, index
+from kernel import app
 from kernel.config import MODEL
-from kernel.index import Hit
-from kernel.migrate import migrate
-from kernel.store import Connection, Tx
-from kernel.world import Origin
+from kernel.search import index
+from kernel.search.index import Hit
+from kernel.store.context import Origin
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, Tx
 
 SOMEBODY = Origin("shelf", "put", "tester")
 

@@ -1,15 +1,15 @@
 """A store says where it lies and what it holds, and gives the space of deleted rows back."""
 
-from kernel import about
 from kernel.app import Kernel
 from kernel.config import MODEL
-from kernel.store import Connection, Tx
-from kernel.world import Origin, World
+from kernel.store import introspection
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx
 
 
 def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -> None:
     def look(tx: Tx) -> tuple[str, list[str], str]:
-        return about.file(tx), about.tables(tx), about.model_folder(tx)
+        return introspection.file(tx), introspection.tables(tx), introspection.model_folder(tx)
 
     file, tables, folder = kernel.store.read_sync(look)
 
@@ -20,7 +20,7 @@ def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -
 
 def test_without_a_model_there_is_no_folder(kernel: Kernel) -> None:
     db = Connection(kernel.config.file, World({}), readonly=True)
-    assert db.read(Origin(), about.model_folder) == ""
+    assert db.read(Origin(), introspection.model_folder) == ""
     db.close()
 
 
@@ -35,7 +35,7 @@ def test_a_file_is_small_again_once_it_was_compacted(kernel: Kernel) -> None:
     kernel.store.write_sync(fill)
     kernel.store.write_sync(clear, alone=True)
     large = pages(kernel)
-    kernel.store.write_sync(about.compact, alone=True)
+    kernel.store.write_sync(introspection.compact, alone=True)
 
     assert large > 1000
     assert pages(kernel) < large / 4

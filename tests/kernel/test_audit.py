@@ -6,14 +6,16 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import app, audit, lanes, upkeep
-from kernel.__main__ import main
+from kernel import app
 from kernel.app import Kernel
+from kernel.cli.main import main
 from kernel.config import Config, from_mapping
 from kernel.dispatch import guard
 from kernel.errors import Fault
-from kernel.rights import WHOLE, Caller, Denied, Right, reach
-from kernel.undo import undo
+from kernel.maintenance import consistency
+from kernel.maintenance.undo import undo
+from kernel.security.permissions import WHOLE, Caller, Denied, Right, reach
+from kernel.store import audit, store
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
 from tests.faults.story import STORY, Kept
@@ -40,8 +42,8 @@ def take_back(kernel: Kernel, number: int) -> Any:
     return guard(undo, kernel.config.file, kernel.store.world, app.DIALECTS, number)
 
 
-def agreed(kernel: Kernel) -> list[upkeep.Finding]:
-    return upkeep.check(kernel.config.file, kernel.store.world, app.DIALECTS)
+def agreed(kernel: Kernel) -> list[consistency.Finding]:
+    return consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS)
 
 
 def test_what_changed_something_says_who_did_what_to_which_memory(kernel: Kernel, call: Call) -> None:
@@ -262,7 +264,7 @@ def test_with_no_hours_to_keep_it_nothing_is_kept(config: Config, caller: Any) -
 def test_what_is_too_much_to_keep_is_done_and_not_kept(
     kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "_UNDO_BYTES", 20_000)
+    monkeypatch.setattr(store, "_UNDO_BYTES", 20_000)
     for number in range(20):
         call("add_memory", path=f"p{number}", content="x" * 2000)
     call("drop_memory", path="p0")

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import auth, keys
-from kernel.auth import METADATA, Auth, Challenge, Known, Stranger
-from kernel.keys import Key
-from kernel.rights import ANYBODY, Caller, Right, reach, speaking
+from kernel.security import api_keys, auth
+from kernel.security.api_keys import Key
+from kernel.security.auth import METADATA, Auth, Challenge, Known, Stranger
+from kernel.security.permissions import ANYBODY, Caller, Right, reach, speaking
 
 NOW = "2026-11-21T10:00:00.000Z"
 HOST = {b"host": b"memory.example:7847"}
@@ -24,7 +24,7 @@ def make(tmp_path: Path) -> Make:
     """Makes a key; its Authorization header."""
 
     def made(scope: Any = "read", **more: Any) -> bytes:
-        return b"Bearer " + keys.create(tmp_path, Key("", scope, NOW, **more))[1].encode()
+        return b"Bearer " + api_keys.create(tmp_path, Key("", scope, NOW, **more))[1].encode()
 
     return made
 
@@ -108,7 +108,7 @@ def test_a_key_holds_from_its_making_until_it_is_taken_back_within_a_second(tmp_
     while not found.needed():
         assert time.monotonic() < begun + 1
     assert found.key_id(given(header))
-    keys.revoke(tmp_path, header[13:21].decode(), NOW)
+    api_keys.revoke(tmp_path, header[13:21].decode(), NOW)
     begun = time.monotonic()
     while found.key_id(given(header)):
         assert time.monotonic() < begun + 1
@@ -119,7 +119,7 @@ def test_a_key_holds_from_its_making_until_it_is_taken_back_within_a_second(tmp_
 def test_taking_back_the_last_key_opens_nothing(tmp_path: Path, make: Make) -> None:
     found = Auth(tmp_path)
     header = make()
-    keys.revoke(tmp_path, header[13:21].decode(), NOW)
+    api_keys.revoke(tmp_path, header[13:21].decode(), NOW)
     assert refused(found, None) == NEEDED
     assert refused(found, header) == UNKNOWN
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kernel import checkpoint
-from kernel.checkpoint import Keeper
-from kernel.lanes import Store
-from kernel.store import Connection
-from kernel.world import Origin
+from kernel.store.context import Origin
+from kernel.store.sqlite import checkpointer as checkpoint
+from kernel.store.sqlite.checkpointer import Keeper
+from kernel.store.sqlite.connection import Connection
+from kernel.store.store import Store
 from tests.faults.serving import until
 from tests.kernel.things import THING_WORLD, add, names, thing_store
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from kernel.clients import BY_NAME, CLIENTS, Target, entry_of, file_of, link_of
+from kernel.cli.clients import BY_NAME, CLIENTS, Target, entry_of, file_of, link_of
 
 HTTP = Target(url="http://h/mcp", key="k")
 STDIO = Target(command=("/bin/quipu", "stdio"), env={"A": "1"})

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel.coarse import CHUNK, Block, Gone, Row, Sketches, Source
-from kernel.sketch import Sketcher
+from kernel.search.ann import CHUNK, Block, Gone, Row, Sketches, Source
+from kernel.search.binary_codes import Sketcher
 from tests.kernel.vectors import clustered, fixed
 
 DIMENSIONS = 256

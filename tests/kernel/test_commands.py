@@ -8,13 +8,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kernel import app, commands, keys
-from kernel.__main__ import main, parser, settings
+from kernel import app
 from kernel.app import Kernel
+from kernel.cli import commands
+from kernel.cli.main import main, parser, settings
 from kernel.config import Config
 from kernel.errors import Fault
-from kernel.foreign import foreign
-from kernel.store import Tx
+from kernel.security import api_keys
+from kernel.store.external import foreign
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Import, Imported
 from tests.conftest import Call
 
@@ -89,7 +91,7 @@ def test_a_damaged_file_is_told_in_one_line_without_a_traceback(
 def test_a_file_held_by_another_process_is_told_as_busy(
     kernel: Kernel, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernel.store.BUSY_MILLISECONDS", 10)
+    monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 10)
     other = apsw.Connection(str(kernel.config.file))
     other.execute("BEGIN IMMEDIATE")
     for command in ("check", "reindex"):
@@ -187,7 +189,7 @@ def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run
     wanted = ("--scope", "write", "--tenant", "acme", "--dialect", "paths", "--dialect", "brain", "--name", "laptop")
     status, printed = run("key", "create", *wanted, "--expires", "90d")
     secret = printed.strip()
-    id_ = keys.named(secret)
+    id_ = api_keys.named(secret)
     assert (status, bool(id_)) == (0, True)
     run("key", "create", "--scope", "read")
     listed = run("key", "list")[1]
@@ -195,7 +197,7 @@ def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run
     assert first == f"{id_}  active    acme  write  brain,paths  created TIME  expires TIME  laptop"
     assert second[8:] == "  active    main  read  all dialects  created TIME  never expires"
     assert secret[15:] not in listed
-    assert keys.digest(secret) not in listed
+    assert api_keys.digest(secret) not in listed
     status, printed = run("key", "revoke", id_)
     assert (status, re.sub(r"\S+Z", "TIME", printed)) == (
         0, f"{id_}  revoked   acme  write  brain,paths  created TIME  revoked TIME  laptop\n",

@@ -10,12 +10,14 @@ from random import Random
 import apsw
 import pytest
 
-from kernel import blocks, history, index, upkeep
 from kernel.app import Kernel
-from kernel.compact import compact, tidy
 from kernel.config import MODEL
-from kernel.meaning import learn
-from kernel.upkeep import Finding
+from kernel.maintenance import consistency
+from kernel.maintenance.compact import compact, tidy
+from kernel.maintenance.consistency import Finding
+from kernel.search import ann_storage, index
+from kernel.search.semantic import learn
+from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.kernel.shelves import SOMEBODY, Shelf, shelf_in
 
@@ -34,11 +36,11 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "SIZE", 8)
+    monkeypatch.setattr(ann_storage, "SIZE", 8)
 
 
 def findings(shelf: Shelf) -> list[Finding]:
-    return upkeep.check(shelf.file, shelf.world, ())
+    return consistency.check(shelf.file, shelf.world, ())
 
 
 def size(shelf: Shelf) -> int:
@@ -96,7 +98,7 @@ def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel:
         call("drop_memory", path=f"m{number}")
 
     def state() -> tuple[int, int]:
-        return kernel.store.read_sync(lambda tx: (blocks.logged(tx), blocks.wrong(tx, index.model_id(tx))))
+        return kernel.store.read_sync(lambda tx: (ann_storage.logged(tx), ann_storage.wrong(tx, index.model_id(tx))))
 
     worn = state()
     tidy(kernel.store, lambda: False)
@@ -150,7 +152,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from kernel import app, blocks
-from kernel.compact import compact
+from kernel.maintenance.compact import compact
 from kernel.config import MODEL
 blocks.SIZE = 16
 world = app.world(MODEL)
@@ -208,7 +210,7 @@ def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_nex
         assert begun < 400
         assert len(shelf.keys("bread", lexical=False, limit=400)) >= begun
 
-    upkeep.reindex(shelf.file, shelf.world)
+    consistency.reindex(shelf.file, shelf.world)
     refreshed(shelf)
     assert findings(shelf) == []
     assert shelf.keys("bread", lexical=False, limit=400) == living

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers.common.shapes import Recalled
-from kernel import app, index
+from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
-from kernel.cursor import DEEPEST, LONGEST, Shown, continued, opened, size
 from kernel.errors import Fault
-from kernel.store import Tx
-from kernel.world import Origin
+from kernel.search import index
+from kernel.search.pagination import DEEPEST, LONGEST, Shown, continued, opened, size
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Tx
 from tests.conftest import Call
 
 SINCE = "2026-01-02T03:04:05.678Z"

@@ -13,11 +13,11 @@ from msgspec import Meta
 
 from kernel.dispatch import Dispatch, guard
 from kernel.errors import Fault
-from kernel.lanes import Store
 from kernel.misread import argument_message, misread
-from kernel.store import origin
+from kernel.store.context import World
+from kernel.store.sqlite.connection import origin
+from kernel.store.store import Store
 from kernel.tools import Ask, Dialect, First, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
-from kernel.world import World
 from tests.conftest import TESTER, Call
 from tests.kernel.things import STATEMENTS, flush, names, thing_store
 

@@ -13,11 +13,12 @@ import apsw
 import msgspec
 import pytest
 
-from kernel import doctor, keys
-from kernel.__main__ import main
 from kernel.app import Kernel
-from kernel.clients import BY_NAME, file_of
+from kernel.cli import doctor
+from kernel.cli.clients import BY_NAME, file_of
+from kernel.cli.main import main
 from kernel.config import MODEL, VERSION, Config
+from kernel.security import api_keys
 from tests.conftest import Call
 from tests.faults.serving import free_port, serving
 from tests.kernel.test_listeners import answering
@@ -230,14 +231,14 @@ def test_a_full_disk_is_told(
     config.data.mkdir(mode=0o700)
     with config.file.open("wb") as file:
         file.truncate(60 << 20)
-    monkeypatch.setattr("kernel.doctor.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr("kernel.cli.doctor.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     status, said = visit()
     assert said["disk"] == f"{grade:5}  disk: {told}"
     assert status == 1  # a file of zeros is no database
 
 
 def test_an_engine_that_can_lose_pages_is_wrong(visit: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.doctor.sqlite_version", lambda: 3051002)
+    monkeypatch.setattr("kernel.cli.doctor.sqlite_version", lambda: 3051002)
     status, told = visit()
     assert status == 1
     assert told["engine"].startswith("wrong  engine: SQLite 3.51.2 can lose pages while checkpointing; ")
@@ -251,7 +252,7 @@ def test_another_program_on_the_port_is_named(visit: Doctor) -> None:
 
 
 def test_a_program_that_never_answers_is_no_quipu(visit: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.listeners._SECONDS", 0.1)
+    monkeypatch.setattr("kernel.cli.listeners._SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         status, told = visit(port=silent.getsockname()[1])
     assert status == 1
@@ -291,9 +292,9 @@ NOW = "2026-01-02T00:00:00.000Z"
 )
 def test_who_comes_in_is_told(visit: Doctor, config: Config, made: str, changes: dict[str, Any], told: str) -> None:
     if made in ("active", "revoked"):
-        key, _ = keys.create(config.data, keys.Key("", "read", NOW))
+        key, _ = api_keys.create(config.data, api_keys.Key("", "read", NOW))
         if made == "revoked":
-            keys.revoke(config.data, key.id, NOW)
+            api_keys.revoke(config.data, key.id, NOW)
     elif made:
         config.data.mkdir(mode=0o700)
         (config.data / "keys.json").write_text("{")
@@ -301,7 +302,7 @@ def test_who_comes_in_is_told(visit: Doctor, config: Config, made: str, changes:
 
 
 def test_a_client_whose_key_is_none_is_wrong(visit: Doctor, config: Config, home: Path) -> None:
-    key, secret = keys.create(config.data, keys.Key("", "read", NOW))
+    key, secret = api_keys.create(config.data, api_keys.Key("", "read", NOW))
 
     def told(bearer: str) -> str:
         headers = {"headers": {"Authorization": f"Bearer {bearer}"}} if bearer else {}
@@ -312,7 +313,7 @@ def test_a_client_whose_key_is_none_is_wrong(visit: Doctor, config: Config, home
     assert told(secret) == "ok     Cursor: points to http://127.0.0.1:7000/mcp"
     assert told("").startswith("wrong  Cursor: its entry has no key, and the server asks for one; make one with")
     assert told(secret[:-1] + "!").startswith(ended)
-    keys.revoke(config.data, key.id, NOW)
+    api_keys.revoke(config.data, key.id, NOW)
     assert told(secret).startswith(ended)
 
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from model2vec import StaticModel
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
-from kernel import wordpiece
-from kernel.embed import Embedder, Embedding, Vectors
-from kernel.wordpiece import BertRules, Characters, UnprovenError
+from kernel.embed import wordpiece
+from kernel.embed.model import Embedder, Embedding, Vectors
+from kernel.embed.wordpiece import BertRules, Characters, UnprovenError
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "kernel" / "model" / "static-minilm-256-int8"
@@ -299,7 +299,7 @@ def test_what_is_no_number_never_leaves_the_model(value: float, tmp_path: Path) 
 
 def test_the_memo_is_bounded_and_forgets_without_changing_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Embedder(SHIPPED)
-    monkeypatch.setattr("kernel.wordpiece._MEMO", 3)
+    monkeypatch.setattr("kernel.embed.wordpiece._MEMO", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
     chunks = wordpiece.read((SHIPPED / "tokenizer.json").read_bytes(), 2, lambda text: b"")
     assert chunks is not None
@@ -369,7 +369,7 @@ def test_neither_numpy_nor_tokenizers_is_imported_before_it_is_needed() -> None:
     program = f"""
 import sys
 from pathlib import Path
-from kernel.embed import Embedder
+from kernel.embed.model import Embedder
 heavy = lambda: [name for name in ("numpy", "tokenizers", "huggingface_hub", "model2vec") if name in sys.modules]
 embedder = Embedder(Path({str(SHIPPED)!r}))
 print(embedder.dimensions, heavy())

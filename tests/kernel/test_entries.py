@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kernel.clients import BY_NAME, Target
+from kernel.cli.client_entries import Done, Program, apply, find, over_http, over_stdio, program, snippet
+from kernel.cli.clients import BY_NAME, Target
 from kernel.config import Config
-from kernel.entries import Done, Program, apply, find, over_http, over_stdio, program, snippet
 from kernel.errors import Fault
 from tests.faults.serving import ROOT
 
@@ -99,7 +99,7 @@ def test_somebody_elses_change_meanwhile_is_not_overwritten(file: Path, monkeypa
     def meanwhile(*_: object) -> None:
         file.write_text('{"theirs": 1}')
 
-    monkeypatch.setattr("kernel.entries.os.fsync", meanwhile)
+    monkeypatch.setattr("kernel.cli.client_entries.os.fsync", meanwhile)
     with pytest.raises(Fault, match="was changed by somebody else just now: try again") as caught:
         apply(CURSOR, file, "quipu", ENTRY)
     assert caught.value.code == "conflict"

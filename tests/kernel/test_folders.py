@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kernel.data_dir import home, private
 from kernel.errors import Fault
-from kernel.folders import home, private
 
 DATA = Path("/data")
 WRONG = [

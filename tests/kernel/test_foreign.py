@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from kernel.errors import Fault
-from kernel.foreign import foreign
+from kernel.store.external import foreign
 
 
 @pytest.fixture

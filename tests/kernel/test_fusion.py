@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.fusion import Window, foremost, fuse
-from kernel.index import Hit, Weights
+from kernel.search.fusion import Window, foremost, fuse
+from kernel.search.index import Hit, Weights
 
 RANKS = st.none() | st.floats(1e-6, 1e6)
 COSINES = st.none() | st.floats(-1, 1).filter(lambda cosine: cosine == 0 or abs(cosine) > 1e-6)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kernel.__main__ import main
+from kernel.cli.main import main
 
 
 @contextmanager

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from kernel import history, sql
 from kernel.dispatch import guard
 from kernel.errors import Fault
-from kernel.history import Event
-from kernel.migrate import migrate
-from kernel.store import Connection, Tx
-from kernel.world import Origin, World
+from kernel.store import history
+from kernel.store import statements as sql
+from kernel.store.context import Origin, World
+from kernel.store.history import Event
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, Tx
 from tests.conftest import Clock
 
 WRITER = Origin("notes", "remember", "ada")

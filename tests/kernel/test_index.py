@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel import index
 from kernel.config import MODEL
-from kernel.embed import Embedder
-from kernel.index import Document, Hit, Weights, fuse
-from kernel.store import Connection, Tx
-from kernel.world import Origin
+from kernel.embed.model import Embedder
+from kernel.search import index
+from kernel.search.index import Document, Hit, Weights, fuse
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Connection, Tx
 from tests.conftest import Clock
 from tests.kernel.shelves import SOMEBODY, Shelf, shelf_in
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel.cli.jsonc import placed, put, read
 from kernel.errors import Fault
-from kernel.jsonc import placed, put, read
 
 COMMENTED = """// settings of the editor
 {

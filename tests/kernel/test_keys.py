@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel import keys
 from kernel.errors import Fault
-from kernel.keys import Key, create, digest, expiry, fits, named, read, revoke
+from kernel.security import api_keys
+from kernel.security.api_keys import Key, create, digest, expiry, fits, named, read, revoke
 from tests.sql.code import ROOT
 
 NOW = "2026-11-21T10:00:00.000Z"
@@ -136,7 +136,7 @@ def test_a_change_under_way_elsewhere_is_waited_for_and_then_told(
     threading.Timer(0.1, lock.unlink).start()
     create(tmp_path, WANTED)
     lock.touch()
-    monkeypatch.setattr(keys, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(api_keys, "_PATIENCE_SECONDS", 0.05)
     with pytest.raises(Fault, match=r"keys\.json\.lock") as raised:
         create(tmp_path, WANTED)
     assert raised.value.code == "busy"

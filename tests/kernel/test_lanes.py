@@ -13,14 +13,14 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import lanes
 from kernel.dispatch import guard
-from kernel.embed import Embedding
+from kernel.embed.model import Embedding
 from kernel.errors import Fault
-from kernel.jobs import Job, Lane, Merge
-from kernel.lanes import Store
-from kernel.store import Connection, Tx, defer
-from kernel.world import Origin, World
+from kernel.store import store as lanes
+from kernel.store.context import Origin, World
+from kernel.store.queue import Job, Lane, Merge
+from kernel.store.sqlite.connection import Connection, Tx, defer
+from kernel.store.store import Store
 from tests.kernel.things import STATEMENTS, add, flush, later, names, thing_store, things
 
 ANYBODY = Origin("things", "add", "tester")
@@ -495,7 +495,7 @@ def test_two_stores_on_one_file_lose_nothing(file: Path) -> None:
 def test_while_another_process_holds_the_file_writes_say_busy_and_reads_answer(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernel.store.BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 50)
     store = thing_store(file)
     store.start()
     store.write_sync(add("before"))

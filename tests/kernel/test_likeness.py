@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.likeness import SAME, SAME_LONG, Likeness
+from kernel.search.near_duplicates import SAME, SAME_LONG, Likeness
 
 PLANE = st.lists(
     st.sampled_from([(127, 0), (120, 40), (95, 84), (60, 112), (0, 127), (-127, 0), (-120, 40)]), max_size=9

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernel import logs
+from kernel.observe import logs
 
 SECRET = "behind the old mill"
 

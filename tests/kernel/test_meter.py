@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.meter import Meter, address
+from kernel.security.rate_limit import Meter, address
 
 KEYS = {b"Bearer one": "1", b"Bearer two": "2"}
 

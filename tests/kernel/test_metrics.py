@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from kernel.dispatch import Bound
-from kernel.lanes import Load
-from kernel.metrics import Meter, Meters, exposition
-from kernel.rights import ANYBODY, Needs
+from kernel.observe.metrics import Meter, Meters, exposition
+from kernel.security.permissions import ANYBODY, Needs
+from kernel.store.store import Load
 from tests.wire.fixture import FIRST, SECOND
 
 IDLE = Load(0, 0, 10, 20, (0,) * 15, 0, 0, 0)

@@ -10,15 +10,17 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel import app, sql, upkeep
-from kernel import migrate as migrating
+from kernel import app
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.errors import Fault
-from kernel.migrate import APPLICATION_ID, migrate
-from kernel.sql import migrations
-from kernel.store import Connection
-from kernel.world import World
+from kernel.maintenance import consistency
+from kernel.store import migrations as migrating
+from kernel.store import statements
+from kernel.store.context import World
+from kernel.store.migrations import APPLICATION_ID, migrate
+from kernel.store.sqlite.connection import Connection
+from kernel.store.statements import migrations
 from tests.conftest import Call, Clock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -208,7 +210,7 @@ def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel,
     call("add_memory", path="a", content="hello")
     restored = tmp_path / "restored"
     restored.mkdir()
-    upkeep.backup(kernel.config.file, kernel.store.world, restored / "quipu.db")
+    consistency.backup(kernel.config.file, kernel.store.world, restored / "quipu.db")
     again = open_kernel(Config(data=restored, model=None))
     db = Connection(again.config.file, again.store.world, readonly=True)
     assert db.pragma("journal_mode") == "wal"
@@ -223,4 +225,4 @@ def test_a_data_directory_that_cannot_be_made_is_named_as_the_reason(tmp_path: P
 
 
 def test_the_schema_of_a_running_kernel_is_the_number_of_migrations(kernel: Kernel) -> None:
-    assert kernel.schema == len(sql.migrations())
+    assert kernel.schema == len(statements.migrations())

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from kernel.auth import Stranger
 from kernel.errors import Fault
-from kernel.oauth import Issuer, Tokens
-from kernel.rights import Right
+from kernel.security.auth import Stranger
+from kernel.security.oauth import Issuer, Tokens
+from kernel.security.permissions import Right
 
 HERE = "https://memory.example"
 RSA = rsa.generate_private_key(65537, 2048)

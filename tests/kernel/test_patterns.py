@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from kernel.patterns import regex
+from kernel.lazy_regex import regex
 
 
 def test_a_pattern_finds_what_the_compiled_one_finds() -> None:

@@ -8,16 +8,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kernel import history, sql
 from kernel.errors import Fault
-from kernel.migrate import migrate
-from kernel.premises import keep_copy, migrations
-from kernel.store import Connection
-from kernel.world import Origin, World
+from kernel.store import history, statements
+from kernel.store.context import Origin, World
+from kernel.store.migrations import migrate
+from kernel.store.premises import keep_copy, migrations
+from kernel.store.sqlite.connection import Connection
 from tests.conftest import Clock
 
 WHO = Origin("notes", "forget", "ada")
-STATEMENTS = World({key: statement.text for key, statement in sql.load().items()})
+STATEMENTS = World({key: statement.text for key, statement in statements.load().items()})
 
 
 @pytest.fixture

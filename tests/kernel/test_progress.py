@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kernel import progress
-from kernel.bar import Bar, line
-from kernel.progress import Progress, expect, reaching, steps, telling
-from kernel.store import Connection, Tx
-from kernel.world import Origin, World
+from kernel.cli.progress_bar import Bar, line
+from kernel.store import progress
+from kernel.store.context import Origin, World
+from kernel.store.progress import Progress, expect, reaching, steps, telling
+from kernel.store.sqlite.connection import Connection, Tx
 
 Told = list[tuple[int, int]]
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from kernel.rights import Denied, Needs, Right, acts, needs, permit
+from kernel.security.permissions import Denied, Needs, Right, acts, needs, permit
 
 READ, WRITE, ADMIN = Right.read, Right.write, Right.admin
 MIXED = needs({"look": "read", "put": "write", "wipe": "admin"})

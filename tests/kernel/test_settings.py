@@ -21,8 +21,8 @@ from kernel.settings import (
     text,
     word,
 )  # fmt: skip
-from kernel.store import Connection, Tx
-from kernel.world import Origin, World
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx
 
 PLACES = Setting("SHELF_PLACES", ("here",), names, "where things lie")
 DEPTH = Setting("SHELF_DEPTH", 3, number(-1, 9), "how deep")

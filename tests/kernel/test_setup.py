@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from kernel import app
-from kernel.__main__ import main
-from kernel.clients import BY_NAME, CLIENTS, Client, file_of
-from kernel.entries import find, points_to
+from kernel.cli.client_entries import find, points_to
+from kernel.cli.clients import BY_NAME, CLIENTS, Client, file_of
+from kernel.cli.main import main
 from tests.faults.serving import ROOT
 
 Told = tuple[int, str, str]

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from kernel.sketch import ROTATIONS, Sketcher
+from kernel.search.binary_codes import ROTATIONS, Sketcher
 from tests.kernel.vectors import clustered, fixed
 
 DIMENSIONS = 256

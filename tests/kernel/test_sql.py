@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel import sql
-from kernel.sql import Statement, parse
+from kernel.store import statements
+from kernel.store.statements import Statement, parse
 
 FILE = Path("brain/links.sql")
 
@@ -49,8 +49,8 @@ def test_keys_are_the_path_and_the_name_and_migrations_are_not_among_them(tmp_pa
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    assert {key: statement.text for key, statement in sql.load(tmp_path).items()} == {
+    assert {key: statement.text for key, statement in statements.load(tmp_path).items()} == {
         "brain.links.get": "SELECT 2",
         "paths.get": "SELECT 1",
     }
-    assert [file.name for file in sql.migrations(tmp_path)] == ["0001_kernel.sql", "0002_paths.sql"]
+    assert [file.name for file in statements.migrations(tmp_path)] == ["0001_kernel.sql", "0002_paths.sql"]

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.dispatch import guard
-from kernel.embed import Embedding
-from kernel.engine import as_fault, sqlite_version
+from kernel.embed.model import Embedding
 from kernel.errors import Fault
-from kernel.store import Connection, Tx, defer, origin, settle, tokenize
-from kernel.world import Origin, World
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx, defer, origin, settle, tokenize
+from kernel.store.sqlite.errors import as_fault, sqlite_version
 from tests.conftest import Clock
 from tests.kernel.things import STATEMENTS, THING_WORLD, add, later, names, things
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel.cli.jsonc import placed
+from kernel.cli.toml_tables import put, read
 from kernel.errors import Fault
-from kernel.jsonc import placed
-from kernel.tables import put, read
 
 KEYS = ("mcp_servers", "quipu")
 CODEX = """# mine

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.index import Hit
-from kernel.store import Tx, tokenize
-from kernel.terms import (
+from kernel.search.index import Hit
+from kernel.search.query import (
     ENOUGH,
     MODEST,
     MOST,
@@ -30,7 +29,8 @@ from kernel.terms import (
     query_words,
     rows_to_visit,
 )
-from kernel.terms import quote as quoted
+from kernel.search.query import quote as quoted
+from kernel.store.sqlite.connection import Tx, tokenize
 from tests.kernel.shelves import SOMEBODY, Shelf, shelf_in
 
 CJK = st.characters(min_codepoint=0x3041, max_codepoint=0x9FFF, categories=["Lo"])

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from kernel import app, commands
-from kernel.tokens import estimate, price
+from kernel import app
+from kernel.cli import commands
+from kernel.cli.token_cost import estimate, price
 from tests.faults.serving import ROOT
 
 # Counted with o200k_base and cl100k_base (js-tiktoken 1.0.21) and by @anthropic-ai/tokenizer 0.0.4.

@@ -10,15 +10,17 @@ import apsw
 import msgspec
 import pytest
 
-from kernel import app, index, upkeep
+from kernel import app
 from kernel.app import Kernel, open_kernel
-from kernel.application import warm
+from kernel.asgi import warm
 from kernel.config import MODEL, Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.maintenance import consistency
+from kernel.maintenance.consistency import Finding
+from kernel.search import index
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Reply
-from kernel.upkeep import Finding
 from tests.conftest import Call
 from tests.kernel.tiny import DIMENSIONS, tiny_model
 
@@ -66,7 +68,7 @@ def rows(config: Config) -> list[tuple[Any, ...]]:
 
 
 def check(config: Config, *, repair: bool = False) -> list[Finding]:
-    return upkeep.check(config.file, app.world(config.model), app.DIALECTS, repair=repair)
+    return consistency.check(config.file, app.world(config.model), app.DIALECTS, repair=repair)
 
 
 def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> dict[str, dict[str, Any]]:
@@ -212,7 +214,7 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
         db.execute("UPDATE doc_vector SET vector = zeroblob(length(vector))")
         db.execute(DAMAGE["full text emptied"][0])
     told: list[tuple[int, int]] = []
-    done = upkeep.reindex(config.file, app.world(config.model), lambda done, total: told.append((done, total)))
+    done = consistency.reindex(config.file, app.world(config.model), lambda done, total: told.append((done, total)))
     assert (done, told) == (4, [(4, 4)])
     assert check(config) == []
     assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
@@ -221,14 +223,14 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
 def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernel.store._LOG_PAGES", 20)
+    monkeypatch.setattr("kernel.store.sqlite.connection._LOG_PAGES", 20)
     running = open_kernel(config)
     for number in range(1000):
         running.store.write_sync(adding(f"filler/{number}", f"Memory {number} of birds. " * 20), WRITER)
     running.store.close()
     log = config.file.with_name(f"{config.file.name}-wal")
     sizes: list[int] = []
-    upkeep.reindex(config.file, app.world(config.model), lambda *_: sizes.append(log.stat().st_size))
+    consistency.reindex(config.file, app.world(config.model), lambda *_: sizes.append(log.stat().st_size))
     assert max(sizes) < 1.5 * min(sizes)
 
 
@@ -243,7 +245,7 @@ def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kern
     copies = [tmp_path / f"copy-{number}" for number in range(3)]
     for copy in copies:
         copy.mkdir()
-        upkeep.backup(kernel.config.file, kernel.store.world, copy / "quipu.db")
+        consistency.backup(kernel.config.file, kernel.store.world, copy / "quipu.db")
     for writer in writers:
         writer.join()
     for copy in copies:
@@ -268,7 +270,7 @@ def test_a_backup_ends_however_often_others_commit_meanwhile(kernel: Kernel, tmp
         kernel.store.write_sync(adding(f"meanwhile/{len(told)}", "y" * 2000), WRITER)
 
     (tmp_path / "copy").mkdir()
-    upkeep.backup(kernel.config.file, kernel.store.world, tmp_path / "copy" / "quipu.db", commit)
+    consistency.backup(kernel.config.file, kernel.store.world, tmp_path / "copy" / "quipu.db", commit)
 
     assert len(told) > 2
     assert told == sorted(told)
@@ -281,14 +283,14 @@ def test_a_backup_never_writes_over_a_file(config: Config, tmp_path: Path) -> No
     target = tmp_path / "copy.db"
     target.write_text("precious")
     with pytest.raises(Fault, match=r"copy\.db exists already") as raised:
-        upkeep.backup(config.file, app.world(None), target)
+        consistency.backup(config.file, app.world(None), target)
     assert raised.value.code == "conflict"
     assert target.read_text() == "precious"
 
 
 def test_a_backup_into_a_missing_directory_says_why(config: Config, tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"Cannot write copy\.db: No such file or directory"):
-        upkeep.backup(config.file, app.world(None), tmp_path / "missing" / "copy.db")
+        consistency.backup(config.file, app.world(None), tmp_path / "missing" / "copy.db")
 
 
 def test_another_model_replaces_every_vector_beside_the_calls_being_served(
@@ -314,13 +316,13 @@ def test_another_model_replaces_every_vector_beside_the_calls_being_served(
         seen.append((vectors(), any(signals["meaning"] is not None for signals in meaning.values())))
         return False
 
-    assert upkeep.embed_missing(running.store, look) == 304
+    assert consistency.embed_missing(running.store, look) == 304
     assert seen == [
         ([(1, 256, 304)], False),
         ([(1, 256, 48), (2, DIMENSIONS, 256)], True),
         ([(2, DIMENSIONS, 304)], True),
     ]
-    assert upkeep.embed_missing(running.store, look) == 0
+    assert consistency.embed_missing(running.store, look) == 0
     running.store.close()
     assert check(running.config) == []
 
@@ -329,8 +331,8 @@ def test_embedding_what_is_missing_ends_when_it_is_told_to(kernel: Kernel, call:
     call("add_memory", path="a", content="hello")
     with engine(kernel.config) as db:
         db.execute("DELETE FROM doc_vector")
-    assert upkeep.embed_missing(kernel.store, lambda: True) == 0
-    assert upkeep.embed_missing(kernel.store, lambda: False) == 5
+    assert consistency.embed_missing(kernel.store, lambda: True) == 0
+    assert consistency.embed_missing(kernel.store, lambda: False) == 5
 
 
 def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> None:
@@ -358,7 +360,7 @@ def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> No
             released.set()
         return False
 
-    assert upkeep.embed_missing(running.store, stop) == len(TEXTS) + 1
+    assert consistency.embed_missing(running.store, stop) == len(TEXTS) + 1
     assert len(asked) > 3
     for thread in waiting:
         thread.join()
@@ -367,7 +369,7 @@ def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> No
 
 def test_without_a_model_nothing_is_missing(config: Config) -> None:
     running = open_kernel(config._replace(model=None))
-    assert upkeep.embed_missing(running.store, lambda: False) == 0
+    assert consistency.embed_missing(running.store, lambda: False) == 0
     running.store.close()
 
 

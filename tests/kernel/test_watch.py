@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import logs
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.dispatch import Bound, Dispatch
-from kernel.rights import ANYBODY, Caller, Denied, Right, reach
+from kernel.observe import logs
+from kernel.observe.calls import Logged, Told, Watched, together
+from kernel.security.permissions import ANYBODY, Caller, Denied, Right, reach
 from kernel.tools import Tool, write
-from kernel.watch import Logged, Told, Watched, together
 from tests.wire import fixture
 from tests.wire.fixture import FIRST, MARKS, RELEASED, STARTED, Words
 

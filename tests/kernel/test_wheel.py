@@ -2,8 +2,8 @@
 
 import asyncio
 
-from kernel import wheel
-from kernel.wheel import TICK, Wheel
+from kernel.http import deadlines as wheel
+from kernel.http.deadlines import TICK, Wheel
 
 PATIENCE = 30
 

@@ -6,18 +6,20 @@ from typing import Any
 
 import msgspec
 
-from kernel import sql
 from kernel.dispatch import guard
-from kernel.lanes import Store
-from kernel.store import Connection, Tx, defer, settle
-from kernel.world import World
+from kernel.store import statements
+from kernel.store.context import World
+from kernel.store.sqlite.connection import Connection, Tx, defer, settle
+from kernel.store.store import Store
 
 _AUDIT = (
-    (sql.ROOT / "schema" / "0007_audit.sql").read_text(encoding="utf-8").replace(" undo_by", " IF NOT EXISTS undo_by")
+    (statements.ROOT / "schema" / "0007_audit.sql")
+    .read_text(encoding="utf-8")
+    .replace(" undo_by", " IF NOT EXISTS undo_by")
 )
 _AUDIT = _AUDIT.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")
 STATEMENTS = {
-    **{name: found.text for name, found in sql.load().items() if name.startswith("kernel.audit.")},
+    **{name: found.text for name, found in statements.load().items() if name.startswith("kernel.store.audit.")},
     "thing.add": "INSERT INTO thing (name) VALUES (:name)",
     "thing.add_many": "INSERT INTO thing (name) SELECT value FROM json_each(:names)",
     "thing.rename": "UPDATE thing SET name = :name",

@@ -16,12 +16,12 @@ from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS: Mapping[str, Sequence[str]] = {
-    "kernel.store": (
+    "kernel.store.sqlite.connection": (
         "tests/kernel/test_store.py",
         "tests/kernel/test_upkeep.py", "tests/kernel/test_lanes.py", "tests/kernel/test_index.py",
         "tests/abuse/test_costs.py", "tests/faults/test_io_errors.py",
     ),
-    "kernel.auth": (
+    "kernel.security.auth": (
         "tests/kernel/test_auth.py", "tests/abuse/test_keys.py", "tests/abuse/test_tokens.py",
         "tests/abuse/test_routes.py", "tests/abuse/test_binding.py", "tests/abuse/test_tenants.py",
     ),

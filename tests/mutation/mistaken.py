@@ -1,4 +1,4 @@
-"""A plugin of pytest that imports one module with a mistake in it: MUTANT=kernel.auth:17."""
+"""A plugin of pytest that imports one module with a mistake in it: MUTANT=kernel.security.auth:17."""
 
 import importlib.abc
 import importlib.machinery

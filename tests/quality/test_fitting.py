@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.config import MODEL
-from kernel.embed import Embedder, Vectors
+from kernel.embed.model import Embedder, Vectors
 from loadtests.quality import fit, passages, texts
 from loadtests.quality.collection import read
 from loadtests.quality.texts import Text

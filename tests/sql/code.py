@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from kernel import sql
+from kernel.store import statements
 
 ROOT = Path(__file__).resolve().parents[2]
-STATEMENTS = sql.load()
+STATEMENTS = statements.load()
 METHODS = {"one", "all", "run", "holds"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import apsw
 import pytest
 
-from kernel.migrate import migrate
-from kernel.store import Connection
-from kernel.tally import tally
-from kernel.world import World, vector_extension
+from kernel.search.bm25 import tally
+from kernel.store.context import World, vector_extension
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection
 
 
 @pytest.fixture(scope="session")

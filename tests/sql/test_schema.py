@@ -10,13 +10,13 @@ import apsw
 import apsw.shell
 import pytest
 
-from kernel import sql
-from kernel.migrate import migrate
-from kernel.store import Connection
-from kernel.world import World
+from kernel.store import statements
+from kernel.store.context import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection
 
 HERE = Path(__file__).resolve().parent
-MIGRATIONS = sql.migrations()
+MIGRATIONS = statements.migrations()
 RELEASED = sorted((HERE / "released").glob("*.sql"))
 ROW = "INSERT INTO setting (name, value) VALUES ('kept', 'through every upgrade')"
 
@@ -37,7 +37,7 @@ def shape(file: Path) -> list[tuple[Any, ...]]:
         db.close()
 
 
-def upgrade(file: Path, root: Path = sql.ROOT) -> int:
+def upgrade(file: Path, root: Path = statements.ROOT) -> int:
     db = Connection(file, World({}), readonly=False)
     try:
         return migrate(db, root)

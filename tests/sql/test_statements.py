@@ -8,7 +8,8 @@ import apsw
 import apsw.ext
 import pytest
 
-from kernel import app, sql
+from kernel import app
+from kernel.store import statements
 from kernel.tools import Tool
 from tests.sql.code import ROOT, STATEMENTS, asked, modules, reached, used
 
@@ -17,7 +18,7 @@ ENGINE_TABLES = {"json_each", "json_tree", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in dialect.tools]
 # A settle flushes what the same transaction deferred; a read has deferred nothing, so its flushes never run.
-DEFERRED = reached("kernel.index._flush") | reached("kernel.history._flush")
+DEFERRED = reached("kernel.search.index._flush") | reached("kernel.store.history._flush")
 
 statement = pytest.mark.parametrize("key", sorted(STATEMENTS))
 
@@ -106,7 +107,7 @@ def test_every_name_the_code_asks_for_exists_and_is_a_literal() -> None:
         if not (isinstance(query, ast.Constant) and query.value in STATEMENTS)
     ]
     # It scores with one of three statements, whose names stand as literals where that is called.
-    assert unknown == ["kernel.meaning"]
+    assert unknown == ["kernel.search.semantic"]
 
 
 def test_every_statement_is_used() -> None:
@@ -173,5 +174,5 @@ def test_the_schema_gives_every_dialect_its_own_tables(migrated: apsw.Connection
 
 
 def test_statements_are_found_by_path_and_name() -> None:
-    assert sql.load(ROOT / "sql") == STATEMENTS
+    assert statements.load(ROOT / "sql") == STATEMENTS
     assert STATEMENTS["kernel.wording.lexical"].file == ROOT / "sql" / "kernel" / "wording.sql"

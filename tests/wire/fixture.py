@@ -12,20 +12,21 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import uvicorn
 
-from kernel import sql
-from kernel.auth import Auth, Challenge
-from kernel.direct import protocol
 from kernel.dispatch import Dispatch, guard
-from kernel.doors import Doors
 from kernel.errors import Code, Fault
-from kernel.lanes import Store
+from kernel.http.access import Doors
+from kernel.http.fast_path import protocol
+from kernel.http.mcp import Endpoint
 from kernel.limits import Limits
-from kernel.mcp_http import Endpoint
-from kernel.mcp_stdio import serve
-from kernel.migrate import migrate
-from kernel.rights import WHOLE, Reach
-from kernel.rpc import Service, Tools, profiles
-from kernel.store import Connection, origin
+from kernel.mcp.server import Service, Tools, profiles
+from kernel.mcp.stdio import serve
+from kernel.security.auth import Auth, Challenge
+from kernel.security.permissions import WHOLE, Reach
+from kernel.store import statements
+from kernel.store.context import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, origin
+from kernel.store.store import Store
 from kernel.tenants import Opened, Tenants
 from kernel.tools import (
     Argument,
@@ -45,7 +46,6 @@ from kernel.tools import (
     read,
     write,
 )
-from kernel.world import World
 
 VERSION = "1.2.3"
 KEY = b"the key of the fixture"
@@ -309,7 +309,7 @@ class Served(NamedTuple):
 @contextmanager
 def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
     """A dispatch over a fresh store."""
-    world = World({key: statement.text for key, statement in sql.load().items()})
+    world = World({key: statement.text for key, statement in statements.load().items()})
     file = folder / "quipu.db"
     db = Connection(file, world, readonly=False)
     migrate(db)

@@ -5,10 +5,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kernel import eras
+from kernel.mcp import protocol
 
-MODERN = eras.MODERN_VERSIONS[0]
-LEGACY = eras.COUNTER_OFFER
+MODERN = protocol.MODERN_VERSIONS[0]
+LEGACY = protocol.COUNTER_OFFER
 Header = tuple[str, str]
 
 HOST: Header = ("host", "127.0.0.1:7847")

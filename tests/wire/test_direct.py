@@ -13,10 +13,10 @@ import pytest
 import uvicorn
 
 from kernel.app import open_kernel
-from kernel.application import Application
+from kernel.asgi import Application
 from kernel.config import Config
-from kernel.direct import Answer, Begun, Direct, Done, Header, protocol
 from kernel.dispatch import guard
+from kernel.http.fast_path import Answer, Begun, Direct, Done, Header, protocol
 from kernel.limits import Limits
 from tests.wire import fixture
 from tests.wire.fixture import LIMITS, MARKS, RELEASED, STARTED, Served

@@ -13,7 +13,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from kernel.mcp_http import Endpoint
+from kernel.http.mcp import Endpoint
 from tests.wire.fixture import LIMITS, PLAIN, opened, service, unlocked
 from tests.wire.posts import BASIC, CLIENT, LEGACY, MODERN, changed, legacy, message, meta, modern, read
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from kernel.eras import HANDSHAKE_VERSIONS, METHODS
-from kernel.mcp_http import Endpoint
+from kernel.http.mcp import Endpoint
+from kernel.mcp.protocol import HANDSHAKE_VERSIONS, METHODS
 from tests.wire.fixture import FIRST, LIMITS, RELEASED, SECOND, opened, service, unlocked
 from tests.wire.posts import CLIENT, LEGACY, MODERN, meta, read
 

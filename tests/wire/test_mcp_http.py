@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kernel.eras import HANDSHAKE_VERSIONS
+from kernel.mcp.protocol import HANDSHAKE_VERSIONS
 from tests.wire.fixture import LIMITS, Served
 from tests.wire.posts import (
     ACCEPT,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kernel import eras, seal
-from kernel.eras import HANDSHAKE_VERSIONS
 from kernel.ids import utc_now
+from kernel.mcp import protocol, sealed_state
+from kernel.mcp.protocol import HANDSHAKE_VERSIONS
 from tests.wire import fixture
 from tests.wire.fixture import FIRST, SECOND, Served
 from tests.wire.posts import (
@@ -44,7 +44,7 @@ def answered(make: Any, /, kind: str = "complete", cache: dict[str, Any] | None 
 
 def failed(make: Any, code: int, reason: str, data: Any = None) -> Answer:
     """An error in either era; only the modern one has a status of its own."""
-    return Answer(200 if make is legacy else eras.MODERN.http.get(code, 200), error(code, reason, data))
+    return Answer(200 if make is legacy else protocol.MODERN.http.get(code, 200), error(code, reason, data))
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
@@ -559,19 +559,19 @@ def test_a_question_that_is_not_json_is_a_bug_told_in_the_words_of_the_dialect(s
 
 def belonging(**other: Any) -> str:
     mine = {"actor": "tester", "method": "tools/call", "name": "ask", "arguments": b'{"text":"Hi"}'}
-    return seal.purpose(**{**mine, **other})
+    return sealed_state.purpose(**{**mine, **other})
 
 
 STATES = {
-    "another key": lambda: seal.seal(b"another", ["Ada"], belonging(), utc_now()),
-    "another tool": lambda: seal.seal(fixture.KEY, ["Ada"], belonging(name="report"), utc_now()),
-    "another actor": lambda: seal.seal(fixture.KEY, ["Ada"], belonging(actor="mallory"), utc_now()),
-    "another method": lambda: seal.seal(fixture.KEY, ["Ada"], belonging(method="prompts/get"), utc_now()),
-    "other arguments": lambda: seal.seal(fixture.KEY, ["Ada"], belonging(arguments=b"{}"), utc_now()),
-    "another day": lambda: seal.seal(fixture.KEY, ["Ada"], belonging(), "2026-01-02T03:04:05.678Z"),
+    "another key": lambda: sealed_state.seal(b"another", ["Ada"], belonging(), utc_now()),
+    "another tool": lambda: sealed_state.seal(fixture.KEY, ["Ada"], belonging(name="report"), utc_now()),
+    "another actor": lambda: sealed_state.seal(fixture.KEY, ["Ada"], belonging(actor="mallory"), utc_now()),
+    "another method": lambda: sealed_state.seal(fixture.KEY, ["Ada"], belonging(method="prompts/get"), utc_now()),
+    "other arguments": lambda: sealed_state.seal(fixture.KEY, ["Ada"], belonging(arguments=b"{}"), utc_now()),
+    "another day": lambda: sealed_state.seal(fixture.KEY, ["Ada"], belonging(), "2026-01-02T03:04:05.678Z"),
     "nothing": lambda: "",
     "noise": lambda: "v1.\u20ac.x",
-    "a part": lambda: seal.seal(fixture.KEY, ["Ada"], belonging(), utc_now())[:-1],
+    "a part": lambda: sealed_state.seal(fixture.KEY, ["Ada"], belonging(), utc_now())[:-1],
 }
 
 
@@ -582,7 +582,7 @@ def test_state_that_is_not_ours_for_this_request_is_refused(server: Served, whic
 
 
 def test_state_that_is_ours_is_taken(server: Served) -> None:
-    state = seal.seal(fixture.KEY, ["Ada", "Bob"], belonging(), utc_now())
+    state = sealed_state.seal(fixture.KEY, ["Ada", "Bob"], belonging(), utc_now())
     said = "Hi Ada and Bob"
     expected = complete(**text(said, structuredContent={"text": said}))
     assert send(server.port, round_of("ask", {"text": "Hi"}, requestState=state)) == (200, expected)

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from kernel import mcp_stdio
-from kernel.lanes import Job
-from kernel.mcp_stdio import converse
+from kernel.mcp import stdio
+from kernel.mcp.stdio import converse
+from kernel.store.store import Job
 from tests.wire import fixture
 from tests.wire.fixture import FIRST, MARKS, RELEASED, SECOND, STARTED
 from tests.wire.posts import LEGACY, MODERN, complete, error, message, meta, result, text
@@ -225,7 +225,7 @@ def test_calls_under_way_are_answered_after_the_client_has_closed_its_end(pipe: 
 
 
 def test_a_call_that_takes_too_long_after_the_end_is_dropped(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_stdio, "DRAIN_SECONDS", 0.01)
+    monkeypatch.setattr(stdio, "DRAIN_SECONDS", 0.01)
     dropped = threading.Event()
     cancel = Job.cancel
     monkeypatch.setattr(Job, "cancel", lambda job: (cancel(job), dropped.set(), RELEASED.set()))

@@ -15,8 +15,8 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 
-from kernel.envelope import Call, Meta, Refused
-from kernel.mirror import check, check_single, mirrored, unwrap
+from kernel.mcp.messages import Call, Meta, Refused
+from kernel.mcp.routing_headers import check, check_single, mirrored, unwrap
 
 ascii_text = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12)
 scalars = st.one_of(

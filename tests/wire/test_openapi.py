@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from kernel.errors import HTTP_STATUS, Fault
-from kernel.openapi import document
+from kernel.http.openapi import document
 from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, read, write
 
 SHARED = "#/components/schemas/"

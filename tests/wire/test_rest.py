@@ -10,16 +10,17 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from kernel import browse, rest, sql
 from kernel.dispatch import Dispatch, guard
 from kernel.errors import HTTP_STATUS, Code, Fault
-from kernel.lanes import Store
+from kernel.http import rest, routes
 from kernel.limits import Limits
-from kernel.migrate import migrate
 from kernel.schema import input_schema, output_schema
-from kernel.store import Connection, origin
+from kernel.store import statements as sql
+from kernel.store.context import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, origin
+from kernel.store.store import Store
 from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
-from kernel.world import World
 from tests.wire.fixture import unlocked
 
 LIMITS = Limits(body=200, depth=8)
@@ -111,7 +112,7 @@ def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
 def send(dispatch: Dispatch) -> Send:
     """Sends one request to the edge as the application composes it."""
     doors = unlocked(dispatch)
-    site = Starlette(routes=browse.routes(dispatch, lambda: rest.Ready("loading", 2)))
+    site = Starlette(routes=routes.routes(dispatch, lambda: rest.Ready("loading", 2)))
     pages = rest.Guarded(lambda: site, LIMITS, doors)
     tools = rest.Tools(dispatch, LIMITS, doors)
 

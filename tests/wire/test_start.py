@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kernel import serve
+from kernel import server as serve
 from kernel.app import open_kernel
-from kernel.application import Application
+from kernel.asgi import Application
 from kernel.config import Config
 from kernel.limits import Limits
 from tests.faults.serving import ROOT, free_port, until

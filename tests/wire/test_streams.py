@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kernel import streams
-from kernel.envelope import Refused
-from kernel.jobs import Job
-from kernel.streams import Stream, watched
+from kernel.http import sse
+from kernel.http.sse import Stream, watched
+from kernel.mcp.messages import Refused
+from kernel.store.queue import Job
 from tests.wire.fixture import MARKS, RELEASED, STARTED, Served
 from tests.wire.posts import legacy, meta, modern, send
 
@@ -57,7 +57,7 @@ def test_an_answer_in_time_is_not_watched() -> None:
 
 
 def test_a_client_that_leaves_cancels_the_work_and_nobody_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_PATIENCE", 0)
+    monkeypatch.setattr(sse, "_PATIENCE", 0)
 
     async def scene() -> tuple[bytes | None, int]:
         line = Line()
@@ -128,7 +128,7 @@ def test_what_a_thread_says_stands_before_the_answer() -> None:
 
 
 def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_MOST_WAITING", 2)
+    monkeypatch.setattr(sse, "_MOST_WAITING", 2)
 
     async def scene() -> list[Any]:
         line = Line()
@@ -146,7 +146,7 @@ def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkey
 
 
 def test_a_silent_stream_is_kept_alive_only_once_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_KEEP_ALIVE", 0.001)
+    monkeypatch.setattr(sse, "_KEEP_ALIVE", 0.001)
     pinged = asyncio.Event()
     ping = {"type": "http.response.body", "body": b": ping\n\n", "more_body": True}
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel.envelope import Capabilities
-from kernel.turns import Emitter, missing
+from kernel.mcp.elicitation import Emitter, missing
+from kernel.mcp.messages import Capabilities
 
 FORM = {"method": "elicitation/create", "params": {"message": "Who?"}}
 PAGE = {"method": "elicitation/create", "params": {"message": "Open", "mode": "url", "url": "https://x.invalid/"}}

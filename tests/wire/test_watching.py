@@ -13,10 +13,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernel import keys
 from kernel.config import VERSION
 from kernel.ids import utc_now
-from kernel.keys import Key
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
 from tests.faults.serving import Server, serving, until
 from tests.wire.posts import modern
 
@@ -228,7 +228,7 @@ def test_metrics_are_for_those_who_may_hear_of_the_machine(tmp_path: Path) -> No
     data = tmp_path / "data"
     data.mkdir()
     made = (Key("", "read", utc_now()), Key("", "write", utc_now()), Key("", "admin", utc_now()))
-    tokens = {key.scope: keys.create(data, key)[1] for key in made}
+    tokens = {key.scope: api_keys.create(data, key)[1] for key in made}
     with serving(data, QUIPU_METRICS=1, QUIPU_MODEL="none") as server:
         found = {
             scope: send(server.port, "GET", "/metrics", headers={"authorization": f"Bearer {token}"})

@@ -12,7 +12,7 @@ from handlers.brain import DIALECT, keep
 from handlers.brain.guard import marked
 from handlers.brain.shapes import Memory
 from kernel.app import Kernel
-from kernel.world import Origin
+from kernel.store.context import Origin
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything
 from tests.handlers.brain.conftest import Told, read

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from handlers.brain.shapes import Memory
-from kernel import history, index
 from kernel.app import Kernel, open_kernel
 from kernel.config import MODEL, Config
-from kernel.embed import Embedder
+from kernel.embed.model import Embedder
 from kernel.schema import input_schema
+from kernel.search import index
+from kernel.store import history
 from tests.conftest import TESTER, Clock, everything
 from tests.handlers.brain.conftest import Told, read
 

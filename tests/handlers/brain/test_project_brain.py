@@ -9,11 +9,12 @@ import apsw
 import pytest
 
 from handlers import brain
-from kernel import commands, upkeep
-from kernel.__main__ import parser
 from kernel.app import Kernel, open_kernel, shared_by
+from kernel.cli import commands
+from kernel.cli.main import parser
 from kernel.config import Config
 from kernel.errors import Fault
+from kernel.maintenance import consistency
 from tests.conftest import Call, Clock, everything
 from tests.handlers.brain import original
 from tests.handlers.brain.conftest import read
@@ -210,7 +211,7 @@ def test_a_second_import_adds_nothing_and_changes_nothing(
 def test_rows_and_index_agree_afterwards(bring: Bring, config: Config, tmp_path: Path) -> None:
     bring(original.plain(tmp_path / "theirs"))
 
-    assert upkeep.check(config.file, shared_by(config), [brain.DIALECT]) == []
+    assert consistency.check(config.file, shared_by(config), [brain.DIALECT]) == []
 
 
 def test_encrypted_files_come_in_with_what_stands_in_their_log_alone(

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from handlers import brain
-from kernel import upkeep
 from kernel.app import Kernel, open_kernel, shared_by
 from kernel.config import Config
+from kernel.maintenance import consistency
 from kernel.tools import Reply
 from tests.conftest import everything
 from tests.handlers.brain.conftest import read
@@ -52,7 +52,7 @@ def flags(kernel: Kernel, table: str) -> list[tuple[int, str | None]]:
 
 
 def _values(kernel: Kernel, query: str) -> list[Any]:
-    from kernel.store import Connection
+    from kernel.store.sqlite.connection import Connection
 
     db = Connection(kernel.config.file, kernel.store.world, readonly=True)
     found = db.values(query)
@@ -157,7 +157,7 @@ def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
     caller(kernel.dispatch)("batch_embed", db="core")
     kernel.store.close()
 
-    assert upkeep.check(wordless.file, shared_by(wordless), [brain.DIALECT]) == []
+    assert consistency.check(wordless.file, shared_by(wordless), [brain.DIALECT]) == []
 
 
 @pytest.mark.parametrize(

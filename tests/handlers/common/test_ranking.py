@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from handlers.common.shapes import Recalled
-from kernel import index
 from kernel.app import Kernel
-from kernel.world import Origin
+from kernel.search import index
+from kernel.store.context import Origin
 from tests.conftest import Call, Clock
 
 Recall = Callable[..., Recalled]

@@ -16,12 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from handlers.notes import follow
 from handlers.notes.files import File
 from handlers.notes.folders import Stamp
-from kernel import app, history, upkeep
+from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.maintenance import consistency
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from tests.conftest import Call
 from tests.handlers.notes.conftest import Tell, put, titles
 from tests.handlers.test_paths import everything
@@ -46,7 +48,7 @@ def events(kernel: Kernel, path: str) -> list[tuple[str, str | None, str | None]
 
 def agrees(kernel: Kernel) -> bool:
     """Whether rows, documents, full text and vectors tell the same story."""
-    return upkeep.check(kernel.config.file, app.world(kernel.config.model), app.DIALECTS) == []
+    return consistency.check(kernel.config.file, app.world(kernel.config.model), app.DIALECTS) == []
 
 
 @pytest.mark.parametrize("trusted", [False, True], ids=["fresh stamps", "trusted stamps"])

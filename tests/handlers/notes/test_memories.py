@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from handlers import notes
 from handlers.notes.memories import MAX_BYTES, remember_texts
 from handlers.notes.shapes import Remember
-from kernel import app, history
+from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.schema import output_schema
-from kernel.store import Tx
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import TESTER, Call, Clock

@@ -9,10 +9,12 @@ import apsw
 import pytest
 
 from handlers import scopes
-from kernel import commands, index, upkeep
-from kernel.__main__ import parser
 from kernel.app import Kernel
+from kernel.cli import commands
+from kernel.cli.main import parser
 from kernel.errors import Fault
+from kernel.maintenance import consistency
+from kernel.search import index
 from tests.conftest import Call, Clock, everything
 from tests.handlers.scopes.conftest import Do, exported, refused
 
@@ -181,7 +183,7 @@ def test_a_database_comes_over_once(
     assert bring(file) == (dict.fromkeys(counts, 0), remarks)
     assert everything(kernel) == after
     assert {path.name: path.read_bytes() for path in file.parent.iterdir() if path.name in theirs} == theirs
-    assert upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
 
 
 def test_scopes_come_whole(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
@@ -345,7 +347,7 @@ def test_what_was_put_away_there_is_put_away_here_unless_it_was_changed_here(
     active = {name: do(f"memory_{kind}", "get", id=name)[kind]["isActive"]
               for kind, name in (("tool", "t2"), ("tool", "t4"), ("knowledge", "k1"), ("guideline", "g1"))}  # fmt: skip
     assert active == {"t2": False, "t4": False, "k1": False, "g1": True}
-    assert upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
 
 
 def test_what_happened_there_since_is_added_unless_it_was_changed_here(
@@ -366,7 +368,7 @@ def test_what_happened_there_since_is_added_unless_it_was_changed_here(
     assert remarks[0] == "Guideline rule (g1) was changed here, and is left so."
     assert do("memory_tool", "get", id="t2")["tool"]["currentVersion"]["description"] == "newer there"
     assert do("memory_guideline", "get", id="g1")["guideline"]["currentVersion"]["content"] == "changed here"
-    assert upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
 
 
 def test_what_came_over_can_be_exported_and_brought_elsewhere(

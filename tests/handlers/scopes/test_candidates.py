@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from handlers.scopes import candidates
 from handlers.scopes.chain import chain
-from kernel import index
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
-from kernel.store import Connection, Tx
-from kernel.world import Origin
+from kernel.search import index
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Connection, Tx
 from tests.conftest import Clock
 from tests.handlers.scopes.conftest import KINDS, MANY, NOW, Add, Do, Places, heading, inside, relate, scopes, tag, told
 

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.scopes import asks, entries
-from kernel import history, index
 from kernel.app import Kernel
+from kernel.search import index
+from kernel.store import history
 from kernel.tools import Source
 from tests.conftest import Call, Clock, everything
 from tests.handlers.scopes.conftest import Do, Places, Storm, refused

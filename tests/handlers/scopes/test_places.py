@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from kernel import history
 from kernel.app import Kernel
+from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.handlers.scopes.conftest import Do, Places, Storm, refused, told
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kernel import history
 from kernel.app import Kernel
+from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.handlers.scopes.conftest import Do, Places, Storm, refused
 from tests.handlers.scopes.test_bundles import named

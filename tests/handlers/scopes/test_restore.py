@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import scopes
-from kernel import index, upkeep
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
+from kernel.maintenance import consistency
+from kernel.search import index
 from tests.conftest import Call, Clock, everything
 from tests.handlers.scopes.conftest import Do, Places, Store, exported, refused
 from tests.handlers.scopes.test_export import add, names
@@ -46,7 +47,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 def sound(kernel: Kernel) -> bool:
     """Whether the index holds what the rows say."""
-    return not upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT])
+    return not consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT])
 
 
 @pytest.fixture

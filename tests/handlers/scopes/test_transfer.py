@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml as oracle
 
-from kernel import commands
-from kernel.__main__ import parser
+from kernel.cli import commands
+from kernel.cli.main import parser
 from kernel.config import Config
 from kernel.errors import Fault
 from tests.conftest import Call, Clock

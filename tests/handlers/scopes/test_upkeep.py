@@ -8,18 +8,21 @@ import httpx
 import pytest
 
 from handlers import scopes
-from kernel import history, index, rest, sql, upkeep
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
+from kernel.http import rest
 from kernel.limits import Limits
-from kernel.store import Connection
+from kernel.maintenance import consistency
+from kernel.search import index
+from kernel.store import history, statements
+from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call, Clock, everything
 from tests.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
 from tests.handlers.scopes.test_export import add
 from tests.seeds.contracts import contracts
 from tests.wire.fixture import unlocked
 
-MIGRATIONS = sorted(file.stem for file in (sql.ROOT / "schema").glob("*_scopes*.sql"))
+MIGRATIONS = sorted(file.stem for file in (statements.ROOT / "schema").glob("*_scopes*.sql"))
 NOW = "2026-01-02T03:04:05.678Z"
 
 
@@ -179,7 +182,7 @@ def test_a_reset_leaves_a_store_as_new_but_for_other_dialects(
     found = kernel.store.read_sync(lambda tx: index.search(tx, "marmalade"))
     assert [(hit.space, hit.id) for hit in found] == [("paths", "kept")]
     assert kernel.store.read_sync(lambda tx: history.read(tx, "scopes:tools", "tool_9")) == []
-    assert upkeep.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
 
 
 def test_the_fencing_numbers_go_on_after_a_reset(do: Do) -> None:

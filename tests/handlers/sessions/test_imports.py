@@ -9,7 +9,7 @@ import pytest
 from handlers.sessions.imports import CODE_MEMORY
 from kernel.app import Kernel
 from kernel.errors import Fault
-from kernel.store import Tx
+from kernel.store.sqlite.connection import Tx
 from kernel.tools import Imported
 from tests.handlers.sessions.talking import Ask, opened
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import history
 from kernel.app import Kernel
 from kernel.errors import Fault
-from kernel.history import Event
+from kernel.store import history
+from kernel.store.history import Event
 from kernel.tools import Source
 from tests.conftest import TESTER, Call, Clock
 from tests.handlers.sessions.talking import Ask, opened

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernel import history, upkeep
 from kernel.app import DIALECTS, Kernel
 from kernel.config import MODEL
-from kernel.store import Connection
+from kernel.maintenance import consistency
+from kernel.store import history
+from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call, Clock, everything
 from tests.handlers.sessions.talking import Ask, opened
 
@@ -112,7 +113,7 @@ def test_the_history_keeps_what_was_purged_and_the_rows_agree_with_the_index(tmp
             ("remembered", None, "parse_config() fails"),
             ("purge_session", "parse_config() fails", None),
         ]
-    assert upkeep.check(kernel.config.file, kernel.store.world, DIALECTS) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, DIALECTS) == []
 
 
 @pytest.mark.parametrize(

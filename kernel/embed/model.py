@@ -1,0 +1,306 @@
+"""Turn text into static embeddings: token ids, a mean of their vectors, one int8 vector per text."""
+
+import hashlib
+import math
+import mmap
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from kernel.embed.late_interaction import interaction
+from kernel.embed.wordpiece import pack, read
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+FILES = ("config.json", "tokenizer.json", "model.safetensors")
+_DTYPES = {"I8": "i1", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U32": "<u4", "U64": "<u8"}
+_SLICE = 512  # token vectors summed at once: bounds the memory and the rounding errors of a huge text
+_TINY = 1e-30  # below this a float32 cannot be scaled up without overflow
+
+
+class Embedding(NamedTuple):
+    """One embedded text; a text without any known token has a zero `vector`, `scale` 0.0 and no `tokens`.
+
+    `vector` holds one signed byte per dimension, the largest being 127 or -127; times `scale` it is the unit vector.
+    `tokens` holds the pooled token ids, little-endian, two bytes each, or four if the vocabulary exceeds 65,536.
+    """
+
+    vector: bytes
+    scale: float
+    tokens: bytes
+
+
+class Embedder:
+    """A model2vec folder, read at first use; safe to share between threads.
+
+    Everything that reads the folder raises OSError for a missing file and ValueError for a malformed one. The files
+    stay mapped: replace the folder, never write into it, while a process uses it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._loaded: tuple[Tokens, Vectors] | None = None
+        self._naming = threading.Lock()
+        self._digest = ""
+
+    @cached_property
+    def identity(self) -> str:
+        """The folder's name and a digest of its three files; vectors of different identities cannot be compared."""
+        with self._naming:
+            self._digest = self._digest or _digest_of(self.folder)
+        return f"{self.folder.name}@{self._digest}"
+
+    @cached_property
+    def dimensions(self) -> int:
+        """The number of components of a vector."""
+        return _layout(self.folder)["embeddings"].shape[1]
+
+    @property
+    def ready(self) -> bool:
+        """Whether `embed` can answer without reading files."""
+        return self._loaded is not None
+
+    def load(self) -> None:
+        """Map the vectors and read the vocabulary, once, and find the identity meanwhile, on another processor."""
+        if not self.ready:
+            threading.Thread(target=self._identify, name="quipu-identity", daemon=True).start()
+        self._load()
+
+    def embed(self, texts: Sequence[str]) -> list[Embedding]:
+        """One embedding per text, in order; loads the model if that has not happened yet."""
+        tokens, vectors = self._loaded or self._load()
+        return vectors.embed([tokens.encode(text) for text in texts])
+
+    def interaction(self, query: bytes, texts: Sequence[bytes], beginning: float = 0.0) -> list[float]:
+        """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
+
+        `beginning` is the share of it that the first tokens of a text have.
+        """
+        _, vectors = self._loaded or self._load()
+        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows, beginning)
+
+    def count(self, tokens: bytes) -> int:
+        """The number of `tokens` of an `Embedding`."""
+        _, vectors = self._loaded or self._load()
+        return len(vectors.ids(tokens))
+
+    def _identify(self) -> str:
+        with suppress(OSError):  # whoever needs it hears why there is none
+            return self.identity
+        return ""
+
+    def _load(self) -> "tuple[Tokens, Vectors]":
+        with self._lock:
+            if self._loaded is None:
+                vectors = Vectors(self.folder)
+                self._loaded = (Tokens(self.folder, vectors.vocabulary), vectors)
+            return self._loaded
+
+
+def _digest_of(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name in FILES:  # each at once: after every part of a file this thread would wait for the others
+        digest.update(hashlib.sha256((folder / name).read_bytes()).digest())
+    return digest.hexdigest()[:12]
+
+
+class _Tensor(msgspec.Struct):
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data_offsets: tuple[int, int] = (0, 0)
+
+
+def _layout(folder: Path) -> dict[str, _Tensor]:
+    """The tensors of `model.safetensors`, their offsets counted from the start of the file."""
+    with (folder / "model.safetensors").open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        tensors = msgspec.json.decode(file.read(min(size, 1 << 20)), type=dict[str, _Tensor])
+    for tensor in tensors.values():
+        start, end = tensor.data_offsets
+        tensor.data_offsets = (start + size + 8, end + size + 8)
+    if len(tensors.get("embeddings", _Tensor()).shape) != 2:
+        raise ValueError(f"{folder.name}/model.safetensors has no matrix named 'embeddings'")
+    return tensors
+
+
+class Vectors:
+    """The mapped matrix of token vectors, with the optional row and weight of each token."""
+
+    def __init__(self, folder: Path) -> None:
+        import numpy as np
+
+        tensors = _layout(folder)
+        with (folder / "model.safetensors").open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+        def tensor(name: str) -> "NDArray[Any] | None":
+            if (about := tensors.get(name)) is None:
+                return None
+            if about.dtype not in _DTYPES:
+                raise ValueError(f"{folder.name}/model.safetensors: cannot read {name!r} of type {about.dtype}")
+            count = math.prod(about.shape)
+            return np.frombuffer(data, _DTYPES[about.dtype], count, about.data_offsets[0]).reshape(about.shape)
+
+        matrix = tensor("embeddings")
+        assert matrix is not None  # _layout has seen it
+        self._matrix = matrix
+        self._rows = tensor("mapping")
+        self._weights = tensor("weights")
+        self._ones = np.ones(_SLICE, np.float32)
+        self._exact = matrix.dtype == np.int8 and self._weights is None
+        self.vocabulary = len(matrix if self._rows is None else self._rows)
+        self._id = np.dtype(f"<u{_width(self.vocabulary)}")
+
+    def ids(self, tokens: bytes) -> "NDArray[Any]":
+        """The ids of `tokens` as numbers."""
+        import numpy as np
+
+        return np.frombuffer(tokens, self._id)
+
+    def rows(self, ids: "NDArray[Any]") -> "NDArray[np.float32]":
+        """The vectors of tokens, each times its weight."""
+        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
+        return found if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
+
+    def sum(self, tokens: bytes) -> "NDArray[np.float32]":
+        """The weighted sum of the vectors of `tokens` (ids packed as in `Embedding`): the mean but for its length."""
+        ids = self.ids(tokens)
+        total = self._slice(ids[:_SLICE])
+        for at in range(_SLICE, len(ids), _SLICE):
+            total += self._slice(ids[at : at + _SLICE])
+        return total
+
+    def embed(self, batch: Sequence[bytes]) -> list[Embedding]:
+        """One embedding per token sequence."""
+        import numpy as np
+
+        if self._exact:
+            return self._whole(batch) if len(batch) > 1 else [self._embed(tokens) for tokens in batch]
+        with np.errstate(all="ignore"):  # what overflows or is not a number becomes a zero vector
+            return [self._embed(tokens) for tokens in batch]
+
+    def _slice(self, ids: "NDArray[Any]") -> "NDArray[np.float32]":
+        rows = ids if self._rows is None else self._rows.take(ids)
+        # A dot product with ones is the fastest column sum here, and exact for int8 while sums stay below 2 ** 24.
+        weights = self._ones[: len(ids)] if self._weights is None else self._weights.take(ids).astype("f4")
+        return weights.dot(self._matrix.take(rows, 0).astype("f4", copy=False))
+
+    def _whole(self, batch: Sequence[bytes]) -> list[Embedding]:
+        """`_embed` for many texts of an int8 model, one numpy call for each step of all of them."""
+        import numpy as np
+
+        totals = np.zeros((len(batch), self._matrix.shape[1]), np.float32)
+        for number, tokens in enumerate(batch):
+            totals[number] = self.sum(tokens)
+        peaks = np.abs(totals).max(axis=1).astype(np.float64)
+        whole = np.rint(totals * (127 / np.maximum(peaks, 1)).astype(np.float32)[:, None])
+        lengths = np.sqrt(np.einsum("ij,ij->i", whole, whole, dtype=np.float64))
+        vectors = whole.astype(np.int8).tobytes()
+        size = totals.shape[1]
+        return [
+            Embedding(vectors[at * size : (at + 1) * size], 1 / length if length else 0.0, tokens)
+            for at, (length, tokens) in enumerate(zip(lengths.tolist(), batch, strict=True))
+        ]
+
+    def _embed(self, tokens: bytes) -> Embedding:
+        import numpy as np
+
+        total = self.sum(tokens)
+        peak = abs(float(total[np.abs(total).argmax()]))
+        if not _TINY < peak < math.inf:
+            return Embedding(bytes(len(total)), 0.0, tokens)
+        whole = np.rint(total * (127 / peak))
+        # Scaling by the length of the rounded vector, not of the sum, makes every stored vector exactly a unit long.
+        return Embedding(whole.astype(np.int8).tobytes(), 1 / math.sqrt(whole.dot(whole)), tokens)
+
+
+def _width(vocabulary: int) -> int:
+    return 2 if vocabulary <= 65_536 else 4
+
+
+class _Config(msgspec.Struct):
+    max_length: int | None = 512
+
+
+class Tokens:
+    """The folder's tokeniser: the ids model2vec would pool, packed as in `Embedding`."""
+
+    def __init__(self, folder: Path, vocabulary: int) -> None:
+        self._path = folder / "tokenizer.json"
+        self._lock = threading.Lock()
+        self._library: Tokenizer | None = None
+        self._width = _width(vocabulary)
+        self._limit = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config).max_length
+        raw = self._path.read_bytes()
+        self._chunks = read(raw, self._width, self._ask)
+        known = len(self._chunks.words) if self._chunks is not None else self._open().get_vocab_size()
+        if known > vocabulary:
+            raise ValueError(f"{folder.name}: {known} tokens, but vectors for {vocabulary}")
+        unknown = self._chunks.unknown if self._chunks is not None else _unknown(raw, self._open())
+        self._unknown = None if unknown is None else unknown.to_bytes(self._width, "little")
+
+    def encode(self, text: str) -> bytes:
+        """The ids of `text`, cut to the model's maximal length, unknown ones left out after the cut."""
+        if self._limit is not None and len(text) > self._limit:
+            text = text[: self._limit * self._typical]
+        ids = self._ask(text) if self._chunks is None else self._chunks.split(text)
+        if self._limit is not None:
+            ids = ids[: self._limit * self._width]
+        # The search may match across two ids; then nothing is dropped and only time is lost.
+        if self._unknown is not None and self._unknown in ids:
+            pieces = (ids[at : at + self._width] for at in range(0, len(ids), self._width))
+            ids = b"".join(piece for piece in pieces if piece != self._unknown)
+        return ids
+
+    @cached_property
+    def _typical(self) -> int:
+        """The median length of a token in characters, by which model2vec cuts long texts before it reads them."""
+        known = {*self._chunks.words, *self._chunks.added} if self._chunks is not None else self._open().get_vocab()
+        sizes = sorted(map(len, known))
+        return (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) // 2
+
+    def _ask(self, text: str) -> bytes:
+        """The ids of `text` by the tokenizers library, which refuses lone surrogates."""
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return pack((self._library or self._open()).encode(text, add_special_tokens=False).ids, self._width)
+
+    def _open(self) -> "Tokenizer":
+        with self._lock:
+            if self._library is None:
+                self._library = _library(self._path, self._limit)
+            return self._library
+
+
+def _library(path: Path, limit: int | None) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    library: Any = Tokenizer.from_file(str(path))  # the stubs leave some arguments untyped
+    library.no_padding()
+    if limit is None:
+        library.no_truncation()
+    else:
+        library.enable_truncation(limit)
+    return library
+
+
+class _Model(msgspec.Struct):
+    unk_token: str | None = None
+    unk_id: int | None = None
+
+
+class _AnyFile(msgspec.Struct):
+    model: _Model
+
+
+def _unknown(raw: bytes, library: "Tokenizer") -> int | None:
+    model = msgspec.json.decode(raw, type=_AnyFile).model
+    return model.unk_id if model.unk_token is None else library.token_to_id(model.unk_token)

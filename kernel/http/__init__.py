@@ -1,0 +1,1 @@
+"""The HTTP transport: connections, the fast path, REST, the GET routes."""

@@ -1,0 +1,79 @@
+"""What is asked by GET: the tools, their OpenAPI document, the health probes and the metrics, through Starlette."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kernel.config import VERSION
+from kernel.dispatch import Bound, Dispatch
+from kernel.http.access import Doors
+from kernel.http.openapi import document
+from kernel.http.rest import Ready, shut
+from kernel.schema import input_schema, output_schema
+from kernel.security.permissions import Denied, Reach, Right
+
+_JSON = "application/json"
+
+
+def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
+    """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`; the first two tell what is in reach."""
+
+    def within(reach: Reach) -> list[Bound]:
+        return [bound for bound in dispatch.tools.values() if bound.shown(reach)]
+
+    @cache
+    def listing(reach: Reach) -> bytes:
+        return msgspec.json.encode({"tools": [_listed(bound) for bound in within(reach)]})
+
+    @cache
+    def description(reach: Reach) -> bytes:
+        shown = {bound.tool.name for bound in within(reach)}
+        tools = [(d, tuple(tool for tool in d.tools if tool.name in shown)) for d in dispatch.dialects]
+        return msgspec.json.encode(document([d._replace(tools=some) for d, some in tools if some], VERSION))
+
+    async def tools(request: Request) -> Response:
+        return Response(listing(request.scope["caller"].reach), media_type=_JSON)
+
+    async def openapi(request: Request) -> Response:
+        return Response(description(request.scope["caller"].reach), media_type=_JSON)
+
+    async def readyz(_request: Request) -> Response:
+        return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)
+
+    return [
+        Route("/tools", tools),
+        Route("/openapi.json", openapi),
+        Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
+        Route("/readyz", readyz),
+    ]
+
+
+def measured(doors: Doors, text: Callable[[], bytes], media: str) -> Route:
+    """GET /metrics for those who may hear of the machine."""
+
+    async def metrics(request: Request) -> Response:
+        if request.scope["caller"].reach.right >= Right.admin:
+            return Response(text(), media_type=media)
+        answer = shut(doors, Denied("/metrics", Right.admin), "/metrics", dict(request.scope["headers"]))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.extra}
+        return Response(answer.body, answer.status, headers, _JSON)
+
+    return Route("/metrics", metrics)
+
+
+def _listed(bound: Bound) -> dict[str, Any]:
+    dialect, tool = bound.dialect, bound.tool
+    shown = {
+        "name": tool.name,
+        "dialect": dialect.name,
+        "description": tool.about,
+        "mode": tool.mode,
+        "input_schema": input_schema(tool),
+    }
+    output = output_schema(tool)
+    return shown if output is None else {**shown, "output_schema": output}

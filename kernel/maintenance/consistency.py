@@ -1,0 +1,210 @@
+"""Keeps rows, full text and vectors in agreement: check, repair, re-embed, and copy the file."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kernel.embed.model import Embedder, Embedding
+from kernel.errors import Fault
+from kernel.ids import utc_now
+from kernel.search import ann_storage, index, quarantine
+from kernel.store import audit
+from kernel.store.context import World
+from kernel.store.progress import Tell
+from kernel.store.sqlite.connection import Connection, Tx, settle
+from kernel.store.store import Store
+from kernel.tools import Dialect, Source
+
+_BATCH = 256
+_PAUSE = 0.05
+_SKETCHES = "sketches"
+
+
+class Finding(NamedTuple):
+    """One disagreement: which part, how many rows, and what it is."""
+
+    part: str
+    rows: int
+    what: str
+
+
+class _Pending(NamedTuple):
+    doc: int
+    text: str
+
+
+class _Held(NamedTuple):
+    key: str
+    text: str
+    grams: str
+
+
+def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
+    """What disagrees in the file, before any repair; with `repair` the derived parts are rebuilt from the rows.
+
+    Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can mend.
+    """
+    db = Connection(file, world, readonly=False)
+    db.load_vectors()
+    try:
+        broken = [text for text in db.damage() if "fts5" not in text]
+        if broken:
+            raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
+        found = _full_text(db)
+        with db.writing() as tx:
+            found += _vectors(tx) + _audit(tx) + agree(tx, dialects, repair=repair)
+            found.append(Finding("quarantine", quarantine.agree(tx, repair=repair), "memories not marked as they look"))
+            if repair:
+                tx.run("kernel.upkeep.rebuild_full_text")
+                settle(tx)
+                index.delete_vectors(tx, tx.all("kernel.upkeep.orphans", int))
+                if any(finding.part == _SKETCHES and finding.rows for finding in found):
+                    ann_storage.clear(tx)
+        if repair:
+            _embed_missing(db)
+        return [finding for finding in found if finding.rows]
+    finally:
+        db.close()
+
+
+def reindex(file: Path, world: World, progress: Tell | None = None) -> int:
+    """Rebuilds full text and every vector from the rows, in small transactions; the number of vectors."""
+    db = Connection(file, world, readonly=False)
+    db.load_vectors()
+    try:
+        with db.writing() as tx:
+            tx.run("kernel.upkeep.rebuild_full_text")
+            tx.run("kernel.upkeep.note_all_gone")
+            tx.run("kernel.upkeep.delete_all_vectors")
+            ann_storage.clear(tx)
+        return _embed_missing(db, progress)
+    finally:
+        db.close()
+
+
+def backup(file: Path, world: World, target: Path, progress: Tell | None = None) -> None:
+    """A consistent copy of the file while others use it; raises Fault("conflict") if `target` exists."""
+    try:
+        target.touch(mode=0o600, exist_ok=False)
+    except FileExistsError:
+        raise Fault("conflict", f"{target.name} exists already, choose another name") from None
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {target.name}: {error.strerror}") from None
+    db = Connection(file, world, readonly=True)
+    try:
+        db.backup(target, progress)
+    finally:
+        db.close()
+
+
+def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
+    """Embeds what has no vector of the configured model, beside the calls being served; the number of vectors.
+
+    Lexical search answers meanwhile, and vectors of another model are never compared with: they go batch by batch.
+    """
+    embedder = store.world.embedder
+    if embedder is None:
+        return 0
+    done = 0
+    while not stop():
+        try:
+            embedded = _embed_batch(store, embedder)
+        except Fault as fault:
+            if fault.code != "busy":
+                raise
+            time.sleep(_PAUSE)
+            continue
+        if not embedded:
+            break
+        done += embedded
+    return done
+
+
+def _embed_batch(store: Store, embedder: Embedder) -> int:
+    pending: list[_Pending] = store.read_sync(_pending)
+    texts = [row.text for row in pending]
+    vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+    return store.write_sync(lambda tx: _replace_vectors(tx, pending, vectors)) if pending else 0
+
+
+def _pending(tx: Tx) -> list[_Pending]:
+    return tx.all("kernel.upkeep.pending", _Pending, model=index.model_id(tx), limit=_BATCH)
+
+
+def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
+    tx.preload(vectors)
+    tx.embed([row.text for row in rows])
+    index.delete_vectors(tx, [row.doc for row in rows])
+    index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
+    return len(rows)
+
+
+def _embed_missing(db: Connection, progress: Tell | None = None) -> int:
+    done = 0
+    while True:
+        with db.writing() as tx:
+            total = tx.one("kernel.upkeep.count_docs", int) or 0
+            rows = _pending(tx) if index.has_model(tx) else []
+            _replace_vectors(tx, rows, {})
+        if not rows:
+            return done
+        done += len(rows)
+        if progress:
+            progress(done, total)
+
+
+def _full_text(db: Connection) -> list[Finding]:
+    with db.writing() as tx:
+        sound = tx.holds("kernel.upkeep.check_full_text")
+    return [Finding("full text", 0 if sound else 1, "differs from the documents")]
+
+
+def _vectors(tx: Tx) -> list[Finding]:
+    found = [Finding("vectors", len(tx.all("kernel.upkeep.orphans", int)), "without a document")]
+    found.append(Finding(_SKETCHES, ann_storage.wrong(tx, index.model_id(tx)), "not as with their vectors"))
+    if index.has_model(tx):
+        lacking = tx.one("kernel.upkeep.count_pending", int, model=index.model_id(tx)) or 0
+        found.append(Finding("documents", lacking, "without a vector of the configured model"))
+    return found
+
+
+def _audit(tx: Tx) -> list[Finding]:
+    return [Finding("audit", int(audit.broken(tx) is not None), "rows that do not follow from the one before")]
+
+
+def agree(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
+    """Where the index differs from the memories of these dialects, before it is made to agree with `repair`."""
+    found: list[Finding] = []
+    for dialect in dialects:
+        if dialect.sources is not None:
+            missing, extra = _compare(tx, dialect)
+            found.append(Finding(dialect.name, len(missing), "memories the index lacks or holds differently"))
+            found.append(Finding(dialect.name, len(extra), "documents without a memory"))
+            if repair:
+                for source in missing:
+                    index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
+                for space, key in extra:
+                    index.drop(tx, space, key)
+    return found
+
+
+def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, str]]]:
+    sources = dialect.sources(tx) if dialect.sources else []
+    held = {
+        (space, row.key): (row.text, row.grams)
+        for space in {dialect.name} | {source.space for source in sources}
+        for row in tx.all("kernel.upkeep.held", _Held, space=space)
+    }
+    wanted = {(source.space, source.key) for source in sources}
+    missing = [source for source in sources if held.get((source.space, source.key)) != _wanted(source)]
+    return missing, sorted(set(held) - wanted)
+
+
+def _wanted(source: Source) -> tuple[str, str]:
+    return source.text, index.beside(source.text, source.words)
+
+
+def stamp() -> str:
+    """The time as it appears in the name of a backup."""
+    return utc_now().replace(":", "").replace(".", "")

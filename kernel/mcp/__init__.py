@@ -1,0 +1,1 @@
+"""MCP in both protocol eras, over HTTP and stdio."""

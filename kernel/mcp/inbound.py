@@ -1,0 +1,136 @@
+"""Which era a message belongs to, and whether its own word about version and sender holds."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from msgspec import UNSET
+
+from kernel.limits import Header, Headers
+from kernel.mcp import routing_headers
+from kernel.mcp.messages import Call, Envelope, Inbound, Message, Meta, Plan, Refused, open_params
+from kernel.mcp.protocol import (
+    CAPABILITIES_KEY,
+    HANDSHAKE_VERSIONS,
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LEGACY,
+    MODERN,
+    MODERN_VERSIONS,
+    UNSUPPORTED_VERSION,
+    VERSION_KEY,
+    Era,
+)
+from kernel.security.permissions import ANONYMOUS
+
+LEGACY_LEVEL = "info"
+_NAME_KEPT = 64
+_NAME_READ = 256
+_CALL = b"tools/call"
+_NO_META = Meta()
+_LEGACY = {version.encode(): version for version in HANDSHAKE_VERSIONS}
+_MODERN = {version.encode(): version for version in MODERN_VERSIONS}
+_ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY), **dict.fromkeys(_MODERN, MODERN)}
+
+
+def spoken(headers: Headers) -> tuple[bytes | None, Era]:
+    """The version a request's header names and the era that speaks; a request without one is from before headers."""
+    version = headers.get(routing_headers.VERSION)
+    era = _ERAS.get(version)
+    if era is None and version is not None:
+        version = version.strip(b" \t")  # some HTTP parsers leave the blanks at its end
+        era = _ERAS.get(version)
+    return version, era or MODERN
+
+
+def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
+    """False for what is only acknowledged, a notification or a legacy response; raises Refused for what is neither."""
+    if envelope.method is UNSET:
+        if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
+            raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+        return False
+    if envelope.id is UNSET and era is MODERN and version not in _MODERN:
+        raise unsupported(version)
+    return envelope.id is not UNSET
+
+
+def over_http(
+    envelope: Message, id_: bytes, era: Era, version: bytes | None,
+    raw: Sequence[Header], headers: Headers, plans: Mapping[str, Plan],
+) -> Inbound:  # fmt: skip
+    """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
+    method: Any = envelope.method
+    params, wrong = open_params(era, method, envelope.params)
+    meta = params.meta or _NO_META
+    plan = plans.get(params.name) if isinstance(params, Call) else None
+    actor, level = ANONYMOUS, LEGACY_LEVEL
+    named = plan.mirrored if plan is not None else ()
+    if len(raw) != len(headers):
+        routing_headers.check_single(raw, named if era is MODERN else ())
+    if era is MODERN:
+        if meta.capabilities is UNSET or version not in _MODERN or _MODERN[version] != meta.version:
+            _check_modern(meta, version)
+        if (
+            plan is None
+            or named
+            or headers.get(routing_headers.NAME) != plan.header
+            or headers.get(routing_headers.METHOD) != _CALL
+        ):
+            routing_headers.check(headers, method, params, named)
+        level = meta.level
+        if meta.client is not None:
+            actor = actor_name(meta.client.name)
+    elif meta.version is not UNSET and (version is None or _LEGACY[version] != meta.version):
+        raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+    if wrong is not None:
+        raise wrong
+    return Inbound(id_, method, params, era, actor, level, plan)
+
+
+def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, plans: Mapping[str, Plan]) -> Inbound:
+    """A request that came over a pipe, where only its own `_meta` can name the era."""
+    method: Any = envelope.method
+    meta = open_params(LEGACY, "", envelope.params)[0].meta or _NO_META
+    if meta.version is UNSET:
+        era = LEGACY
+    else:
+        era, level = MODERN, meta.level
+        _check_modern(meta, meta.version.encode())
+        actor = actor if meta.client is None else actor_name(meta.client.name)
+    params, wrong = open_params(era, method, envelope.params)
+    if wrong is not None:
+        raise wrong
+    plan = plans.get(params.name) if isinstance(params, Call) else None
+    return Inbound(id_, method, params, era, actor, level, plan)
+
+
+def _check_modern(meta: Meta, version: bytes | None) -> None:
+    if meta.version is UNSET or meta.capabilities is UNSET:
+        if version not in _MODERN:
+            raise unsupported(version)
+        pairs = ((VERSION_KEY, meta.version), (CAPABILITIES_KEY, meta.capabilities))
+        lacking = ", ".join(key for key, value in pairs if value is UNSET)
+        raise Refused(INVALID_PARAMS, f"params._meta lacks {lacking}")
+    known = _MODERN.get(version or b"")
+    if known != meta.version:
+        if known is not None or meta.version.encode() != version:
+            raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+        raise unsupported(version)
+
+
+def unsupported(version: bytes | None) -> Refused:
+    """The refusal that tells a client which versions to try."""
+    requested = (version or b"").decode("latin-1")
+    data = {"supported": list(MODERN_VERSIONS), "requested": requested}
+    return Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+def actor_name(name: str) -> str:
+    """A client's name as history keeps it."""
+    return _printable(name if len(name) <= _NAME_READ else name[:_NAME_READ])
+
+
+@lru_cache(maxsize=256)
+def _printable(name: str) -> str:
+    return "".join([letter for letter in name if letter.isprintable()])[:_NAME_KEPT] or ANONYMOUS

@@ -1,0 +1,146 @@
+"""The answers that never change while a server runs, built once per profile: lists, discovery, the handshake."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from kernel.mcp.protocol import (
+    CACHES,
+    COUNTER_OFFER,
+    HANDSHAKE_VERSIONS,
+    LEGACY,
+    METHODS,
+    MODERN_VERSIONS,
+    SERVER_KEY,
+    Cache,
+    Era,
+)
+from kernel.schema import input_schema, output_schema
+from kernel.tools import Dialect, Prompt, Resource, Template, Tool
+
+Object = dict[str, Any]
+NAME = "quipu"
+# Without a session there is nothing to remember: a level applies to no later call, a subscription to no later stream.
+_HEARD = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+
+
+class Finish(NamedTuple):
+    """What ends a result in one era, from just before its closing brace to the end of the message."""
+
+    plain: bytes
+    fresh: bytes
+    asking: bytes
+
+
+def server_info(version: str) -> Object:
+    """Who answers."""
+    return {"name": NAME, "title": "Quipu", "version": version}
+
+
+def finish(era: Era, version: str) -> Finish:
+    """The finisher of an era: the modern one says what kind of result it was and whose, the legacy one nothing."""
+    return Finish(_tail(era, version, ""), _tail(era, version, "fresh"), _tail(era, version, "", "input_required"))
+
+
+def close(result: Object, tail: bytes) -> bytes:
+    """An encoded result with a finisher's tail in place of its closing brace."""
+    body = msgspec.json.encode(result)[:-1]
+    return body + (tail if len(body) > 1 else tail.removeprefix(b","))
+
+
+def fixed(
+    era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
+) -> Mapping[str, bytes]:
+    """The rest of the message, by method, for what is the same for every caller of the same reach."""
+    listed = _tail(era, version, cache)
+    served = capabilities(tools, dialects)
+    found = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, listed)}
+    if era is LEGACY:
+        found |= {name: close({}, _tail(era, version, "")) for name in _HEARD if METHODS[name].needs in ("", *served)}
+    else:
+        discovered = {"supportedVersions": list(MODERN_VERSIONS), "capabilities": served, **_about(dialects)}
+        found["server/discover"] = close(discovered, listed)
+    if "prompts" in served:
+        found["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.prompts]}, listed)
+    if "resources" in served:
+        templates = [template_entry(t) for d in dialects if d.resources for t in d.resources.templates]
+        found["resources/templates/list"] = close({"resourceTemplates": templates}, listed)
+    return found
+
+
+def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
+    """The answer to `initialize` by the version asked for; any other version gets the one under COUNTER_OFFER."""
+    offered = capabilities(tools, dialects)
+    if "resources" in offered:
+        offered["resources"] = {"subscribe": True}
+    shared = {"capabilities": offered, "serverInfo": server_info(version), **_about(dialects)}
+    plain = _tail(LEGACY, version, "")
+    assert COUNTER_OFFER in HANDSHAKE_VERSIONS
+    return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}
+
+
+def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
+    """What these dialects offer; logging only where some tool can emit a line."""
+    offered: list[tuple[str, bool]] = [
+        ("completions", any(dialect.complete for dialect in dialects)),
+        ("logging", any(tool.talk for tool in tools)),
+        ("prompts", any(dialect.prompts for dialect in dialects)),
+        ("resources", any(dialect.resources for dialect in dialects)),
+        ("tools", True),
+    ]
+    return {name: {} for name, present in offered if present}
+
+
+def tool_entry(tool: Tool) -> Object:
+    """A tool as `tools/list` shows it."""
+    hints: Object = {"readOnlyHint": tool.mode == "read", "openWorldHint": False}
+    if tool.mode != "read":
+        hints |= {"destructiveHint": tool.hints.destructive, "idempotentHint": tool.hints.idempotent}
+    returns = output_schema(tool) if tool.hints.typed else None
+    return {
+        "name": tool.name,
+        **_shown(tool.hints.title, tool.about),
+        "inputSchema": input_schema(tool),
+        **({"outputSchema": returns} if returns else {}),
+        "annotations": hints,
+    }
+
+
+def prompt_entry(prompt: Prompt) -> Object:
+    """A prompt as `prompts/list` shows it."""
+    arguments = [{"name": a.name, **_shown("", a.about), "required": a.required} for a in prompt.arguments]
+    return {"name": prompt.name, **_shown(prompt.title, prompt.about), "arguments": arguments}
+
+
+def template_entry(template: Template) -> Object:
+    """A family of resources as `resources/templates/list` shows it."""
+    shown = _shown(template.title, template.about)
+    return {"uriTemplate": template.pattern, "name": template.name, **shown, "mimeType": template.media}
+
+
+def resource_entry(resource: Resource) -> Object:
+    """A resource as `resources/list` shows it."""
+    entry: Object = {"uri": resource.uri, "name": resource.name, **_shown(resource.title, resource.about)}
+    entry["mimeType"] = resource.media
+    if resource.size is not None:
+        entry["size"] = resource.size
+    if resource.modified is not None:
+        entry["annotations"] = {"lastModified": resource.modified}
+    return entry
+
+
+def _shown(title: str, about: str) -> Object:
+    return {key: text for key, text in (("title", title), ("description", about)) if text}
+
+
+def _about(dialects: Sequence[Dialect]) -> Object:
+    text = "\n\n".join(f"{dialect.name}: {dialect.about}" for dialect in dialects if dialect.about)
+    return {"instructions": text} if text else {}
+
+
+def _tail(era: Era, version: str, cache: Cache, kind: str = "complete") -> bytes:
+    if era is LEGACY:
+        return b"}}"
+    added = {"resultType": kind, **CACHES[cache], "_meta": {SERVER_KEY: server_info(version)}}
+    return b"," + msgspec.json.encode(added)[1:] + b"}"

@@ -1,0 +1,329 @@
+"""One JSON-RPC message decoded once: the envelope typed, the parameters typed by method, the arguments left raw."""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from kernel.limits import Limits, excess
+from kernel.mcp import protocol
+from kernel.security.permissions import ANONYMOUS, Caller
+
+ABSENT = Raw()
+Object = dict[str, Any]
+Emit = Callable[[bytes], None]
+
+
+class Refused(Exception):
+    """A protocol error on its way to the caller; `data` must be JSON.
+
+    `status` stands where HTTP itself refuses, instead of what the era makes of the code; `closing` are its headers.
+    """
+
+    status: int | None = None
+    closing: tuple[tuple[bytes, bytes], ...] = ()
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def reply(self, id_: bytes = b"null") -> bytes:
+        """The error as a JSON-RPC response to the request with this encoded id."""
+        error: Object = {"code": self.code, "message": self.message}
+        if self.data is not None:
+            error["data"] = self.data
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_, msgspec.json.encode(error))
+
+
+class Icon(Struct):
+    """An icon of a client; checked, never shown."""
+
+    src: str
+    mimeType: str | None = None
+    sizes: list[str] | None = None
+    theme: Literal["light", "dark"] | None = None
+
+
+class Client(Struct, gc=False):
+    """What a client says of itself."""
+
+    name: str
+    version: str
+    title: str | None = None
+    description: str | None = None
+    websiteUrl: str | None = None
+    icons: list[Icon] | None = None
+
+
+class Elicitation(Struct, omit_defaults=True):
+    """Which forms of asking the user the client offers; neither named means a form."""
+
+    form: Object | None = None
+    url: Object | None = None
+
+
+class Sampling(Struct, omit_defaults=True):
+    """What a client lets a server ask of its model."""
+
+    context: Object | None = None
+    tools: Object | None = None
+
+
+class Capabilities(Struct, omit_defaults=True, gc=False):
+    """What a client can do for a server."""
+
+    elicitation: Elicitation | None = None
+    experimental: dict[str, Object] | None = None
+    extensions: dict[str, Object] | None = None
+    roots: Object | None = None
+    sampling: Sampling | None = None
+
+
+class Meta(Struct, gc=False):
+    """The part of `_meta` that the protocol reads; the modern era requires the first two."""
+
+    version: str | UnsetType = field(name=protocol.VERSION_KEY, default=UNSET)
+    capabilities: Capabilities | UnsetType = field(name=protocol.CAPABILITIES_KEY, default=UNSET)
+    client: Client | None = field(name=protocol.CLIENT_KEY, default=None)
+    level: protocol.Level | None = field(name=protocol.LEVEL_KEY, default=None)
+    token: str | int | None = field(name="progressToken", default=None)
+    traceparent: str | None = None
+    tracestate: str | None = None
+
+
+class Params(Struct, kw_only=True, gc=False):
+    """What every request may carry."""
+
+    meta: Meta | None = field(name="_meta", default=None)
+
+
+class Page(Params):
+    """A request for one page of a list."""
+
+    cursor: str | None = None
+
+
+class Turning(Params, kw_only=True, gc=False):
+    """A request that may be a later round of an earlier one; read only where that one asked for it."""
+
+    answers: Raw = field(name="inputResponses", default=ABSENT)
+    state: Raw = field(name="requestState", default=ABSENT)
+
+
+class Call(Turning, kw_only=True, gc=False):
+    """tools/call."""
+
+    name: str
+    arguments: Raw = Raw(b"{}")
+
+
+class Get(Turning, kw_only=True, gc=False):
+    """prompts/get."""
+
+    name: str
+    arguments: dict[str, str] | None = None
+
+
+class Read(Turning, kw_only=True, gc=False):
+    """resources/read."""
+
+    uri: str
+
+
+class Subscribe(Params, kw_only=True, gc=False):
+    """resources/subscribe and resources/unsubscribe."""
+
+    uri: str
+
+
+class PromptRef(Struct, tag_field="type", tag="ref/prompt"):
+    """Completion for an argument of a prompt."""
+
+    name: str
+    title: str | None = None
+
+
+class ResourceRef(Struct, tag_field="type", tag="ref/resource"):
+    """Completion for a variable of a resource template."""
+
+    uri: str
+
+
+class Argument(Struct):
+    """The argument being typed."""
+
+    name: str
+    value: str
+
+
+class Context(Struct):
+    """The arguments already known."""
+
+    arguments: dict[str, str] | None = None
+
+
+class Complete(Params, kw_only=True, gc=False):
+    """completion/complete."""
+
+    ref: PromptRef | ResourceRef
+    argument: Argument
+    context: Context | None = None
+
+
+class SetLevel(Params, kw_only=True, gc=False):
+    """logging/setLevel."""
+
+    level: protocol.Level
+
+
+class Initialize(Params, kw_only=True, gc=False):
+    """initialize."""
+
+    protocolVersion: str
+    capabilities: Capabilities
+    clientInfo: Client
+
+
+class Envelope(Struct):
+    """A request, a notification (no id) or a posted response (no method); the parameters are raw until their turn."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class Called(Struct, gc=False):
+    """A well-formed tools/call, which is most of the traffic, so that it takes one pass and not two."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str
+    method: Literal["tools/call"]
+    params: Call
+
+
+Message = Envelope | Called
+
+
+class Mirrored(NamedTuple):
+    """An argument that a header repeats: where it stands in the arguments, the header's name, its JSON type."""
+
+    path: tuple[str, ...]
+    header: bytes
+    kind: str
+
+
+Pace = Literal["now", "queued", "talking"]
+
+
+class Plan(NamedTuple):
+    """What is known of a tool before it is called; `header` is its name as Mcp-Name says it plainly, or empty."""
+
+    bound: Any
+    pace: Pace
+    mirrored: tuple[Mirrored, ...]
+    header: bytes
+
+
+class Inbound(Struct, gc=False):
+    """A request its transport let through.
+
+    `id` is encoded, `level` the least log level wanted or None for no lines, `plan` what a tools/call meets if its
+    tool exists. `caller` and `dispatch`, whose the tools are, come from the transport; nothing is served without them.
+    """
+
+    id: bytes
+    method: str
+    params: Any
+    era: protocol.Era
+    actor: str = ANONYMOUS
+    level: str | None = None
+    plan: Plan | None = None
+    emit: Emit | None = None
+    caller: Caller | Any = None
+    dispatch: Any = None
+
+
+_KINDS: dict[str, type[Params]] = {
+    "tools/call": Call,
+    "tools/list": Page,
+    "resources/list": Page,
+    "resources/templates/list": Page,
+    "resources/read": Read,
+    "resources/subscribe": Subscribe,
+    "resources/unsubscribe": Subscribe,
+    "prompts/list": Page,
+    "prompts/get": Get,
+    "completion/complete": Complete,
+    "initialize": Initialize,
+    "logging/setLevel": SetLevel,
+}
+_decode_called = msgspec.json.Decoder(Called).decode
+_plain = msgspec.json.Decoder(Params).decode
+_decoders = {
+    era.name: {name: msgspec.json.Decoder(kind).decode for name, kind in _KINDS.items() if protocol.knows(era, name)}
+    for era in (protocol.LEGACY, protocol.MODERN)
+}
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def open_message(body: bytes, limits: Limits) -> Message:
+    """The message in `body`; raises Refused with -32700 or -32600."""
+    if too_much := excess(body, limits):
+        raise Refused(protocol.PARSE_ERROR, too_much.capitalize())
+    try:
+        if not body.isascii():
+            body.decode()  # what stays raw is not checked by the decoder
+        return _decode_called(body)
+    except msgspec.ValidationError:
+        return _open_other(body)
+    except _UNREADABLE:
+        raise Refused(protocol.PARSE_ERROR, "Parse error") from None
+
+
+def _open_other(body: bytes) -> Envelope:
+    for kind in (Envelope, Raw):  # the second only tells a wrong shape from what is no JSON at all
+        try:
+            found: Any = msgspec.json.decode(body, type=kind)
+        except msgspec.ValidationError:
+            continue
+        except _UNREADABLE:
+            raise Refused(protocol.PARSE_ERROR, "Parse error") from None
+        if isinstance(found, Envelope):
+            return found
+    raise Refused(protocol.INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+
+
+def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params, Refused | None]:
+    """The parameters of a request, typed by its method, or what all methods share and what is wrong with the rest."""
+    if isinstance(raw, Call):
+        return raw, None
+    decode = _decoders[era.name].get(method, _plain)
+    text = bytes(raw)
+    if text in (b"", b"null"):
+        text = b"{}"
+    try:
+        return decode(text), None
+    except _UNREADABLE as error:
+        wrong = Refused(protocol.INVALID_PARAMS, f"Invalid params: {field_message(error)}")
+    if text[:1] != b"{":
+        raise Refused(protocol.INVALID_REQUEST, "params must be an object")
+    try:
+        return _plain(text), wrong
+    except _UNREADABLE:
+        raise wrong from None
+
+
+def field_message(error: Exception) -> str:
+    """What the decoder found wrong, with the field named and nothing of the value."""
+    return str(error).replace("`$.", "`") if isinstance(error, msgspec.ValidationError) else "not valid JSON"
+
+
+def encoded_id(id_: int | str) -> bytes:
+    """An id as JSON, whatever its size."""
+    return b"%d" % id_ if isinstance(id_, int) else msgspec.json.encode(id_)

@@ -1,0 +1,156 @@
+"""What a server offers besides tools: resources, prompts and completions, read from the dialects that have them."""
+
+import base64
+import binascii
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kernel.mcp import listings, sealed_state
+from kernel.mcp import messages as envelope
+from kernel.mcp.messages import Inbound, Object, Refused
+from kernel.mcp.protocol import INVALID_PARAMS
+from kernel.tools import Ask, Content, Dialect, Prompt
+
+Answer = Callable[[Inbound], Coroutine[Any, Any, Object | Ask]]
+_COMPLETIONS = 100
+_NAME_SHOWN = 128
+
+
+class Offers:
+    """The resources, prompts and completions of some dialects, each method answering with the fields of its result."""
+
+    def __init__(self, dialects: Sequence[Dialect], turn: Callable[..., Any]) -> None:
+        self._turn = turn
+        self._resources = [dialect for dialect in dialects if dialect.resources]
+        self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.prompts}
+        self.methods: Mapping[str, Answer] = {
+            "resources/list": self._resource_page,
+            "resources/read": self._resource_read,
+            "prompts/get": self._prompt_get,
+            "completion/complete": self._completion,
+        }
+
+    def talks(self, name: str) -> bool:
+        """Whether the prompt of this name may ask or report before it answers."""
+        return name in self._prompts and self._prompts[name][1].talk
+
+    async def _resource_page(self, inbound: Inbound) -> Object:
+        place, cursor = _place(inbound.params.cursor, len(self._resources))
+        while True:
+            dialect, page = self._page(place, cursor)
+            found, cursor = await _read(inbound, dialect, page)
+            place += cursor is None
+            if found or place == len(self._resources):
+                break
+        result: Object = {"resources": found}
+        if place < len(self._resources):
+            result["nextCursor"] = _cursor(place, cursor)
+        return result
+
+    def _page(self, place: int, cursor: str | None) -> tuple[Dialect, Callable[[Any], Any]]:
+        dialect = self._resources[place]
+        resources = dialect.resources
+        assert resources is not None
+
+        def page(tx: Any) -> tuple[list[Object], str | None]:
+            found, onward = resources.page(tx, cursor)
+            return [listings.resource_entry(resource) for resource in found], onward
+
+        return dialect, page
+
+    async def _resource_read(self, inbound: Inbound) -> Object:
+        uri = inbound.params.uri
+        dialect = self._owner(uri)
+        resources = dialect.resources if dialect else None
+        found: Object | None = None
+        if dialect is not None and resources is not None:
+            found = await _read(inbound, dialect, lambda tx: _contents(resources.read(tx, uri)))
+        if found is None:
+            raise Refused(inbound.era.resource_missing, "Resource not found", {"uri": uri})
+        return found
+
+    async def _prompt_get(self, inbound: Inbound) -> Object | Ask:
+        params: envelope.Get = inbound.params
+        dialect, prompt = self._prompt(params.name)
+        arguments = params.arguments or {}
+        lacking = [one.name for one in prompt.arguments if one.required and one.name not in arguments]
+        if lacking:
+            raise Refused(INVALID_PARAMS, f"Missing prompt arguments: {', '.join(lacking)}")
+        turn = (self._turn(inbound, dialect.name, prompt_purpose(inbound)),) if prompt.talk else ()
+
+        def say(tx: Any) -> Object | Ask:
+            said = prompt.handler(tx, arguments, *turn)
+            if isinstance(said, Ask):
+                return said
+            messages = [{"role": role, "content": content} for role, content in said]
+            return {"description": prompt.about, "messages": messages}
+
+        return await _read(inbound, dialect, say)
+
+    async def _completion(self, inbound: Inbound) -> Object:
+        params: envelope.Complete = inbound.params
+        dialect, ref = self._completed(params.ref)
+        complete = dialect.complete if dialect else None
+        values: list[str] = []
+        if dialect is not None and complete is not None:
+            one, known = params.argument, (params.context.arguments if params.context else None) or {}
+            values = await _read(inbound, dialect, lambda tx: complete(tx, ref, one.name, one.value, known))
+        shown = values[:_COMPLETIONS]
+        return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}}
+
+    def _completed(self, ref: envelope.PromptRef | envelope.ResourceRef) -> tuple[Dialect | None, str]:
+        if isinstance(ref, envelope.ResourceRef):
+            return self._owner(ref.uri), ref.uri
+        return self._prompt(ref.name)[0], ref.name
+
+    def _prompt(self, name: str) -> tuple[Dialect, Prompt]:
+        found = self._prompts.get(name)
+        if found is None:
+            raise Refused(INVALID_PARAMS, f"Unknown prompt: {name[:_NAME_SHOWN]}")
+        return found
+
+    def _owner(self, uri: str) -> Dialect | None:
+        owned = [(d.resources.scheme, d) for d in self._resources if d.resources]
+        fitting = {len(scheme): dialect for scheme, dialect in owned if uri.startswith(scheme)}
+        return fitting[max(fitting)] if fitting else None
+
+
+async def _read(inbound: Inbound, dialect: Dialect, work: Callable[[Any], Any]) -> Any:
+    return await inbound.dispatch.read(dialect, work, inbound.caller)
+
+
+def prompt_purpose(inbound: Inbound) -> str:
+    """What the state of a prompt's rounds is bound to."""
+    params: envelope.Get = inbound.params
+    return sealed_state.purpose(
+        inbound.caller.mark, inbound.method, params.name, msgspec.json.encode(params.arguments or {})
+    )
+
+
+def _contents(found: list[Content] | None) -> Object | None:
+    return None if found is None else {"contents": [_content(content) for content in found]}
+
+
+def _content(content: Content) -> Object:
+    held: Object = {"uri": content.uri, "mimeType": content.media}
+    if isinstance(content.data, bytes):
+        return {**held, "blob": base64.b64encode(content.data).decode()}
+    return {**held, "text": content.data}
+
+
+def _cursor(place: int, inner: str | None) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode((place, inner))).decode()
+
+
+def _place(cursor: str | None, count: int) -> tuple[int, str | None]:
+    if not cursor:
+        return 0, None
+    try:
+        place, inner = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str | None])
+    except (msgspec.DecodeError, ValueError, binascii.Error):
+        raise Refused(INVALID_PARAMS, "Unknown cursor") from None
+    if not 0 <= place < count:
+        raise Refused(INVALID_PARAMS, "Unknown cursor")
+    return place, inner

@@ -1,0 +1,129 @@
+"""The routing headers of the modern wire, which must say what the body says, so that proxies may trust them."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kernel.lazy_regex import regex
+from kernel.limits import Header, Headers, repeated
+from kernel.mcp.messages import Call, Mirrored, Params, Refused
+from kernel.mcp.protocol import HEADER_MISMATCH, METHODS
+from kernel.tools import Schema
+
+VERSION = b"mcp-protocol-version"
+METHOD = b"mcp-method"
+NAME = b"mcp-name"
+_PARAM = "mcp-param-"
+_ANNOTATION = "x-mcp-header"
+_BLANKS = b" \t"
+_WRAPPED = regex(r"=\?base64\?(.*)\?=")
+_TOKEN = regex(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_DECIMAL = regex(r"(-?[0-9]{1,400})(?:\.0+)?")
+_NAMED = {method.name: method.named for method in METHODS.values() if method.named}
+_SCALARS = ("string", "integer", "boolean")
+
+
+def check_single(raw: Sequence[Header], named: Sequence[Mirrored] = ()) -> None:
+    """Raises Refused where a routing header comes twice: two readers could take two different copies."""
+    doubled = repeated(raw).intersection((VERSION, METHOD, NAME, *(one.header for one in named)))
+    if doubled:
+        raise _mismatch(min(doubled).decode(), "appears more than once")
+
+
+def check(headers: Headers, method: str, params: Params, named: Sequence[Mirrored] = ()) -> None:
+    """Raises Refused where Mcp-Method, Mcp-Name or an Mcp-Param header is missing or says something else."""
+    said = headers.get(METHOD)
+    if said != method.encode() and (said is None or said.strip(_BLANKS) != method.encode()):
+        raise _mismatch("mcp-method", "does not match the method of the body")
+    field = _NAMED.get(method)
+    if field is not None:
+        name: str | None = getattr(params, field, None)
+        said = headers.get(NAME)
+        if name is not None and not (said == name.encode() and name.isascii()) and unwrap(said) != name:
+            raise _mismatch("mcp-name", f"does not match params.{field} of the body")
+    if named and isinstance(params, Call):
+        _check_arguments(headers, params, named)
+
+
+def mirrored(schema: Schema) -> tuple[Mirrored, ...]:
+    """The annotated arguments of an input schema; none where an annotation is one that clients must reject."""
+    found: list[Mirrored] = []
+    waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
+    for path, here in waiting:  # it grows while it is walked
+        token = here.get(_ANNOTATION)
+        if token is not None:
+            if not path or not _valid(token, here):
+                return ()
+            found.append(Mirrored(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
+        waiting.extend(((*path, name), part) for name, part in here.get("properties", {}).items())
+    return tuple(found) if len({one.header for one in found}) == len(found) else ()
+
+
+def unwrap(value: bytes | None) -> str | None:
+    """A header value as text, out of its base64 wrapping; None where it is damaged or should have been wrapped."""
+    if value is None or not value.isascii():
+        return None
+    text = value.strip(_BLANKS).decode()
+    wrapped = _WRAPPED.fullmatch(text)
+    if wrapped is None:
+        return text
+    try:
+        data = base64.b64decode(wrapped[1], validate=True)
+        # b64decode lets stray trailing bits pass, which would give one name several spellings.
+        return data.decode() if base64.b64encode(data).decode() == wrapped[1] else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _check_arguments(headers: Headers, params: Call, named: Sequence[Mirrored]) -> None:
+    arguments = _plain(params)
+    for one in named:
+        value = _at(arguments, one.path)
+        said = headers.get(one.header)
+        text = _rendered(value)
+        label = one.header.decode()
+        if text is None:
+            if said is not None:
+                raise _mismatch(label, f"is present but the argument {'.'.join(one.path)} is not")
+        elif said is None:
+            raise _mismatch(label, f"is missing but the argument {'.'.join(one.path)} is present")
+        elif not _same(unwrap(said), text, value, one.kind):
+            raise _mismatch(label, f"does not match the argument {'.'.join(one.path)}")
+
+
+def _plain(params: Call) -> Mapping[str, Any]:
+    try:
+        return msgspec.json.decode(params.arguments, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _at(arguments: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        arguments = arguments.get(name) if hasattr(arguments, "get") else None
+    return arguments
+
+
+def _rendered(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _same(said: str | None, text: str, value: Any, kind: str) -> bool:
+    if said is None:
+        return False
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    digits = _DECIMAL.fullmatch(said) if kind == "integer" and whole and not isinstance(value, bool) else None
+    return int(digits[1]) == int(value) if digits else said == text
+
+
+def _valid(token: Any, here: Schema) -> bool:
+    return isinstance(token, str) and _TOKEN.fullmatch(token) is not None and here.get("type") in _SCALARS
+
+
+def _mismatch(header: str, what: str) -> Refused:
+    return Refused(HEADER_MISMATCH, f"The {header} header {what}")

@@ -1,0 +1,136 @@
+"""MCP over standard input and output: one JSON message a line, both eras in one process, nothing else on the wire."""
+
+import asyncio
+import contextlib
+import signal
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from kernel.dispatch import Dispatch
+from kernel.limits import Limits
+from kernel.mcp import inbound as admission
+from kernel.mcp.messages import Inbound, Initialize, Message, Refused, SetLevel, encoded_id, open_message
+from kernel.mcp.protocol import INVALID_REQUEST
+from kernel.mcp.server import Service
+from kernel.mcp.stdio_streams import Sink, Source, take_over
+from kernel.security.permissions import ANONYMOUS, ANYBODY, speaking
+
+DRAIN_SECONDS = 1.0
+
+
+class _Cancelled(msgspec.Struct):
+    requestId: int | str | None = None
+
+
+def serve(
+    service: Service, dispatch: Dispatch, input_fd: int = 0, output_fd: int = 1, limits: Limits = Limits()
+) -> None:
+    """Serves one client until it closes its end or SIGTERM comes, then finishes what it can within a second.
+
+    Whoever started the process may do everything.
+    """
+    asyncio.run(converse(service, dispatch, *take_over(input_fd, output_fd), limits))
+
+
+async def converse(
+    service: Service, dispatch: Dispatch, input_fd: int, output_fd: int, limits: Limits = Limits()
+) -> None:
+    """`serve` on descriptors of one's own, inside a running loop."""
+    loop = asyncio.get_running_loop()
+    session = _Session(service, dispatch, Sink(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits)
+    source = Source(input_fd, limits.body, session.take)
+    # Only the main thread of a system with signals can hear them; elsewhere the end of input is the only end.
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, source.stop)
+    await source.run()
+    await session.close()
+
+
+class _Session:
+    """One client: who it says it is, which log lines it wants, and its calls under way."""
+
+    def __init__(self, service: Service, dispatch: Dispatch, sink: Sink, limits: Limits) -> None:
+        self._service = service
+        self._dispatch = dispatch
+        self._sink = sink
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._calls: dict[int | str, asyncio.Task[None]] = {}
+        self._actor = ANONYMOUS
+        self._level: str | None = admission.LEGACY_LEVEL
+
+    def take(self, line: bytes | None) -> None:
+        """Handles one line, answering at once or starting a task that will."""
+        id_ = b"null"
+        try:
+            envelope = self._open(line)
+            if envelope.id is UNSET or envelope.method is UNSET:
+                self._hear(envelope)
+                return
+            id_ = encoded_id(envelope.id)
+            inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.plans)
+            inbound.caller, inbound.dispatch = speaking(ANYBODY, inbound.actor), self._dispatch
+            self._note(inbound)
+            if self._service.pace(inbound) == "now":
+                self._sink.write(self._service.now(inbound))
+            else:
+                self._start(envelope.id, inbound)
+        except Refused as refused:
+            self._sink.write(refused.reply(id_))
+
+    async def close(self) -> None:
+        """Gives calls under way a moment to finish, then drops them without an answer."""
+        if self._calls:
+            _, late = await asyncio.wait(self._calls.values(), timeout=DRAIN_SECONDS)
+            for task in late:
+                task.cancel()
+        self._sink.close(DRAIN_SECONDS)
+
+    def _open(self, line: bytes | None) -> Message:
+        if line is None:
+            raise Refused(INVALID_REQUEST, "Line too long")
+        return open_message(line, self._limits)
+
+    def _hear(self, envelope: Message) -> None:
+        if envelope.method == "notifications/cancelled":
+            id_ = _cancelled(envelope.params)
+            if id_ is not None and id_ in self._calls:
+                self._calls[id_].cancel()
+        elif envelope.method is UNSET and not (bytes(envelope.result) or bytes(envelope.error)):
+            raise Refused(INVALID_REQUEST, "A message is one JSON-RPC request or notification object")
+
+    def _note(self, inbound: Inbound) -> None:
+        params = inbound.params
+        if isinstance(params, Initialize):
+            self._actor = admission.actor_name(params.clientInfo.name)
+        elif isinstance(params, SetLevel):
+            self._level = params.level
+
+    def _start(self, key: int | str, inbound: Inbound) -> None:
+        if key in self._calls:
+            raise Refused(INVALID_REQUEST, "A request with this id is under way")
+        inbound.emit = self._emit
+        task = asyncio.ensure_future(self._answer(inbound))
+        self._calls[key] = task
+        task.add_done_callback(lambda _: self._calls.pop(key))
+
+    async def _answer(self, inbound: Inbound) -> None:
+        try:
+            answer = await self._service.answer(inbound)
+        except Refused as refused:
+            answer = refused.reply(inbound.id)
+        await asyncio.sleep(0)  # what the handler said reaches the loop before this does
+        self._sink.write(answer)
+
+    def _emit(self, message: bytes) -> None:
+        self._loop.call_soon_threadsafe(self._sink.write, message)
+
+
+def _cancelled(params: Any) -> int | str | None:
+    try:
+        return msgspec.json.decode(params, type=_Cancelled).requestId
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,1 @@
+"""Metrics, access logs and traces, each optional."""

@@ -1,0 +1,1 @@
+"""The search index: full text, vectors, fusion, reranking, quarantine."""

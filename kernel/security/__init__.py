@@ -1,0 +1,1 @@
+"""Permissions, API keys, OAuth, prompt-injection rules, rate limits."""

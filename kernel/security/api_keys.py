@@ -1,0 +1,169 @@
+"""Keys: made from 256 random bits, shown once, kept as SHA-256 in one file that only its owner can read."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from kernel.data_dir import private, settle
+from kernel.errors import Fault
+from kernel.lazy_regex import regex
+from kernel.security.permissions import MAIN
+
+FILE = "keys.json"
+PREFIX = "quipu_"
+_LOCK = "keys.json.lock"
+_PATIENCE_SECONDS = 5.0
+_ID_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_ID_LENGTH = 8
+_SECRET_BYTES = 32
+_KEY = regex(r"quipu_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
+_NOBODY = "0" * 64
+_SPAN = regex(r"([1-9][0-9]{0,4})([dhm])")
+_UNITS = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+class Key(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One key as it is kept: `hash` is the SHA-256 of the whole key in hex, gone once it is revoked; times are ISO UTC.
+
+    Without `dialects` it reaches all of them.
+    """
+
+    id: str
+    scope: Literal["read", "write", "admin"]
+    created: str
+    hash: str = ""
+    tenant: str = MAIN
+    name: str = ""
+    dialects: tuple[str, ...] = ()
+    expires: str = ""
+    revoked: str = ""
+
+    def state(self, now: str) -> str:
+        """`active`, `expired` or `revoked`."""
+        return "revoked" if self.revoked else "expired" if self.expires and self.expires <= now else "active"
+
+
+def read(data: Path) -> list[Key]:
+    """Every key of the data directory, the oldest first; raises Fault where the file cannot be trusted."""
+    try:
+        return msgspec.json.decode((data / FILE).read_bytes(), type=list[Key])
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Fault("storage", f"{FILE} cannot be read; without it nobody can be told from anybody else.") from None
+
+
+def create(data: Path, made: Key) -> tuple[Key, str]:
+    """Keeps a new key, whose `id` and `hash` are set here; the key as it is kept, and the secret for its owner."""
+    found: tuple[Key, str] | None = None
+
+    def add(known: list[Key]) -> list[Key]:
+        nonlocal found
+        taken = {key.id for key in known}
+        id_ = next(drawn for drawn in iter(_drawn, "") if drawn not in taken)
+        secret = f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+        found = (msgspec.structs.replace(made, id=id_, hash=digest(secret)), secret)
+        return [*known, found[0]]
+
+    _change(data, add)
+    assert found is not None
+    return found
+
+
+def revoke(data: Path, id_: str, now: str) -> Key:
+    """Takes back a key, which stays listed as revoked; raises Fault("not_found")."""
+
+    def take(known: list[Key]) -> list[Key]:
+        if id_ not in {key.id for key in known}:
+            raise Fault("not_found", "There is no key of this id; `quipu key list` shows them.")
+        return [_without(key, now) if key.id == id_ and not key.revoked else key for key in known]
+
+    return next(key for key in _change(data, take) if key.id == id_)
+
+
+def digest(secret: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def named(secret: str) -> str:
+    """The id that a key names, empty for what is no key of ours."""
+    found = _KEY.fullmatch(secret)
+    return found[1] if found else ""
+
+
+def fits(secret: str, key: Key | None) -> bool:
+    """Whether this is the secret of `key`, in a time that tells nothing, even where there is no such key."""
+    same = hmac.compare_digest(digest(secret), key.hash if key and key.hash else _NOBODY)
+    return same and key is not None and not key.revoked
+
+
+def expiry(given: str, now: str) -> str:
+    """When a key ends, from `90d`, `12h`, `30m` or an ISO 8601 time in the future; raises Fault("invalid")."""
+    span = _SPAN.fullmatch(given)
+    try:
+        if span is not None:
+            end = datetime.fromisoformat(now) + timedelta(**{_UNITS[span[2]]: int(span[1])})
+        else:
+            end = datetime.fromisoformat(given)
+            end = (end if end.tzinfo else end.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Fault(
+            "invalid", "A key ends after a time such as 90d, 12h or 30m, or at one such as 2027-01-31."
+        ) from None
+    told = end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if told <= now:
+        raise Fault("invalid", "A key must end in the future.")
+    return told
+
+
+def _without(key: Key, now: str) -> Key:
+    return msgspec.structs.replace(key, hash="", revoked=now)
+
+
+def _drawn() -> str:
+    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+
+
+def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
+    """Replaces the file in one step; the next file is also what keeps two such changes apart."""
+    private(data)
+    lock = data / _LOCK
+    descriptor = _locked(lock)
+    kept = False
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            changed = change(read(data))
+            file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        lock.replace(data / FILE)
+        kept = True
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None
+    finally:
+        if not kept:
+            lock.unlink(missing_ok=True)
+    settle(data)
+    return changed
+
+
+def _locked(lock: Path) -> int:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            if time.monotonic() > deadline:
+                raise Fault("busy", f"Somebody else changes the keys; if nobody does, remove {lock.name}.") from None
+            time.sleep(0.02)
+        except OSError as error:
+            raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None

@@ -1,0 +1,221 @@
+"""Runs the server: HTTP on a socket, or MCP over standard input and output."""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from kernel import activation
+from kernel.config import VERSION, Config, on_loopback
+from kernel.descriptors import room
+from kernel.errors import Fault
+from kernel.http.fast_path import Direct, protocol
+from kernel.idle import Idle
+from kernel.limits import Limits
+from kernel.security.rate_limit import Meter
+
+if TYPE_CHECKING:
+    from kernel.asgi import Application
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+GRACE_SECONDS = 5
+_GARBAGE = (50_000, 20, 100)
+_LAST_REQUESTS_SECONDS = 0.2
+# What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
+_EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
+_CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
+
+
+class Front:
+    """The ASGI application from the first moment: it says that it lives, and lets the rest wait for the kernel.
+
+    `hot` is filled when the kernel is open, and `meter` knows keys from then on.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.hot: dict[bytes, Direct] = {}
+        self.limits = limits._replace(connections=room(limits.connections))
+        self.meter = Meter(limits.rate, limits.burst)
+        self._decided = asyncio.Event()
+        self._behind: Application | None = None
+
+    def decide(self, behind: "Application | None") -> None:
+        """Hands everything to the application, or refuses it where there will be none."""
+        self._behind = behind
+        if behind is not None:
+            self.hot.update(behind.hot)
+            self.meter.doorman = behind.doors.auth
+        self._decided.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if self._behind is None:
+            early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
+            if early is None:
+                await self._decided.wait()
+            if self._behind is None:
+                await _say(send, *(early or _CLOSED))
+                return
+        await self._behind(scope, receive, send)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn that opens the kernel once it listens, in a thread beside the first requests."""
+
+    def __init__(self, config: Config) -> None:
+        self._front = Front(config.limits)
+        super().__init__(_settings(config, self._front))
+        self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
+        self._chosen = config
+        self._stopping = threading.Event()
+        self._opening: threading.Thread | None = None
+        self._opened = threading.Event()
+        self._behind: Application | None = None
+        self._fault: Fault | None = None
+        self._where = ""
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Starts to listen, then leaves the rest to the thread."""
+        await super().startup(sockets)
+        self._where = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
+        if self.started:
+            loop = asyncio.get_running_loop()
+            self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
+            self._opening.start()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether to end: after a signal, or after the time without requests."""
+        return await super().on_tick(counter) or (self._idle is not None and self._idle.over())
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop.
+
+        A socket that was given outlives us: who comes to it now is answered by us or by the next server.
+        """
+        if sockets:
+            for server in self.servers:
+                server.close()
+            await asyncio.sleep(_LAST_REQUESTS_SECONDS)
+        await super().shutdown(sockets)
+        if self._opening is not None:
+            await asyncio.to_thread(self._opened.wait)
+
+    def end(self) -> int:
+        """Closes the kernel; the exit status, or the Fault for which there never was one."""
+        self._stopping.set()
+        if self._opening is not None:
+            self._opening.join()
+        if self._behind is not None:
+            self._behind.close()
+        if self._fault is not None:
+            raise self._fault
+        return 0 if self.started else 1
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        from kernel import asgi
+
+        found = asgi.opened(self._chosen)
+        if isinstance(found, Fault):
+            self._fault = found
+            self.should_exit = True
+            loop.call_soon_threadsafe(self._front.decide, None)
+            self._opened.set()
+            return
+        self._behind = found
+        found.connections = lambda: len(self.server_state.connections)
+        loop.call_soon_threadsafe(self._front.decide, found)
+        self._opened.set()
+        sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
+        asgi.warm(found.kernel, self._stopping, _collect_garbage)
+
+
+def _collect_garbage() -> None:
+    """From here on, but never among what is there already."""
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+    gc.enable()
+
+
+def http(config: Config) -> int:
+    """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
+    given = activation.given(config.environment, os.getpid())
+    config = config._replace(host=activation.reached(given) or config.host)
+    if not (config.open or config.oauth or on_loopback(config.host)):
+        _need_keys(config)
+    server = Server(config)
+    # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _already_stopping)
+    try:
+        server.run(given or None)
+    finally:
+        status = server.end()
+    return status
+
+
+def stdio(config: Config, names: tuple[str, ...]) -> int:
+    """Serves one client over standard input and output until it closes them."""
+    from kernel import app, asgi
+    from kernel.mcp.stdio import serve
+
+    kernel = asgi.warmed_soon(app.open_kernel(config._replace(dialects=names or config.dialects)))
+    stopping = threading.Event()
+    arguments = (kernel, stopping, _collect_garbage)
+    threading.Thread(target=asgi.warm, args=arguments, name="quipu-warm", daemon=True).start()
+    try:
+        serve(asgi.service(kernel, kernel.dispatch.dialects), kernel.dispatch)
+    finally:
+        stopping.set()
+        kernel.store.close()
+    return 0
+
+
+def _need_keys(config: Config) -> None:
+    """Raises Fault where anybody who reaches the address would be let in, since nobody could have a key."""
+    from kernel.security import api_keys
+
+    if not api_keys.read(config.data):
+        raise Fault(
+            "invalid",
+            f"Listening on {config.host} needs keys: make one with `quipu key create`, "
+            "or say that anybody may read and write everything with --open (QUIPU_OPEN=1).",
+        )
+
+
+def _already_stopping(_number: int, _frame: object) -> None:
+    """A signal that has done its work."""
+
+
+async def _say(send: Send, status: int, body: bytes) -> None:
+    head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _settings(config: Config, served: Front) -> uvicorn.Config:
+    fast = sys.platform != "win32"
+    return uvicorn.Config(
+        served,
+        host=config.host,
+        port=config.port,
+        loop="uvloop" if fast else "asyncio",
+        http=protocol(served.hot, served.limits, served.meter),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )

@@ -1,0 +1,1 @@
+"""The store: transactions, the writer and its readers, migrations, history, audit."""
