@@ -164,7 +164,7 @@ def _migrate(config: Config, shared: World) -> tuple[bytes, int]:
         found = db.read(Origin(), _settings)
         if found is None:
             with db.writing() as tx:
-                tx.run("kernel.setting.keep", name=_SEAL_KEY, value=os.urandom(32).hex())
+                tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
             found = db.read(Origin(), _settings)
         return found
     finally:
@@ -173,4 +173,4 @@ def _migrate(config: Config, shared: World) -> tuple[bytes, int]:
 
 def _settings(tx: Tx) -> tuple[bytes, int] | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    return (key, tx.one("kernel.setting.schema", int) or 0) if key else None
+    return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None

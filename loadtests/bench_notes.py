@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from handlers.notes.files import read_all
-from handlers.notes.kinds import BUILT_IN
+from handlers.notes.memory_types import BUILT_IN
 from handlers.notes.scan import scan
 from kernel import app
 from kernel.config import Config

@@ -43,5 +43,5 @@ WHERE path > :after AND path >= :low AND path < :high
 ORDER BY path
 LIMIT :limit;
 
--- name: everything
+-- name: all_for_index
 SELECT path, content FROM paths_memory;

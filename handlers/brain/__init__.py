@@ -7,7 +7,7 @@ import msgspec
 from handlers.brain import (
     config,
     entities,
-    hybrid,
+    hybrid_search,
     links,
     memories,
     notes,
@@ -17,11 +17,11 @@ from handlers.brain import (
     smart,
     vectors,
 )
-from handlers.brain.ground import BARE
-from handlers.brain.project_brain import IMPORTS
+from handlers.brain.base import BARE
+from handlers.brain.import_project_brain import IMPORTS
+from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source
+from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
-from handlers.brain.shapes import Entity, Memory, Note, Resource
-from handlers.brain.texts import entity_source, memory_source, note_source, resource_source
 from kernel.errors import Fault
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Dialect, Reply, Source, Tool
@@ -73,7 +73,7 @@ TOOLS: tuple[Tool, ...] = (
     *entities.TOOLS,
     *links.TOOLS,
     *search.TOOLS,
-    *hybrid.TOOLS,
+    *hybrid_search.TOOLS,
     *vectors.TOOLS,
     *querylog.TOOLS,
     *notes.TOOLS,

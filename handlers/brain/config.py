@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from handlers.brain.shapes import ConfigRow, Id
+from handlers.brain.schemas import ConfigRow, Id
 from kernel.errors import Fault
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write

@@ -5,9 +5,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
-from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.base import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.index_text import ACTIVE, entity_source, entity_text, show
 from handlers.brain.links import unlink
-from handlers.brain.shapes import (
+from handlers.brain.schemas import (
     Database,
     Entity,
     EntityType,
@@ -21,7 +22,6 @@ from handlers.brain.shapes import (
     Word,
     Words,
 )
-from handlers.brain.texts import ACTIVE, entity_source, entity_text, show
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write

@@ -4,8 +4,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.brain.ground import BARE, as_rows, column, databases, missing, new_id, space
-from handlers.brain.shapes import Database, Extra, Id, Kind, Link, Share, Word
+from handlers.brain.base import BARE, as_rows, column, databases, missing, new_id, space
+from handlers.brain.schemas import Database, Extra, Id, Kind, Link, Share, Word
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
@@ -52,7 +52,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
     """Link two memories or entities, of this database or another."""
     here = space(tx, request.db)
     ends = [(request.source_type, request.source_id), (request.target_type, request.target_id)]
-    for end in tx.all("brain.links.absent", _End, ends=as_rows(ends), databases=as_rows(databases(tx))):
+    for end in tx.all("brain.links.missing_ends", _End, ends=as_rows(ends), databases=as_rows(databases(tx))):
         raise missing(end.kind.capitalize(), end.id)
     row = Link(
         new_id(tx, "lnk"), request.source_type, request.source_id, request.target_type, request.target_id,
@@ -80,7 +80,7 @@ def get_links(tx: Tx, request: GetLinks) -> list[Link]:
         )
     if target is not None:
         return tx.all("brain.links.to_target", Link, db=db, target_id=target, relationship=relationship)
-    return tx.all("brain.links.every", Link, db=db, relationship=relationship)
+    return tx.all("brain.links.list", Link, db=db, relationship=relationship)
 
 
 def delete_link(tx: Tx, request: DeleteLink) -> str:
@@ -98,7 +98,7 @@ def unlink(tx: Tx, db: str, kind: Kind, key: str) -> None:
     holds a row of that id too, which they may mean.
     """
     others = [name for name in databases(tx) if name != db]
-    alone = tx.all("brain.links.absent", _End, ends=as_rows([(kind, key)]), databases=as_rows(others))
+    alone = tx.all("brain.links.missing_ends", _End, ends=as_rows([(kind, key)]), databases=as_rows(others))
     tx.run("brain.links.unlink", databases=as_rows([db, *(others if alone else [])]), type=kind, id=key)
 
 

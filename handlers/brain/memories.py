@@ -6,12 +6,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from handlers.brain import access, keep
-from handlers.brain.ground import as_rows, column, embedding, moment, nothing_to_update, space
-from handlers.brain.guard import protect, unreplaced
-from handlers.brain.keep import Draft, Successor
+from handlers.brain import decay, repository
+from handlers.brain.base import as_rows, column, embedding, moment, nothing_to_update, space
+from handlers.brain.immutability import protect, unreplaced
+from handlers.brain.index_text import ACTIVE, memory_source, show
 from handlers.brain.links import unlink
-from handlers.brain.shapes import (
+from handlers.brain.repository import Draft, Successor
+from handlers.brain.schemas import (
     Category,
     Database,
     Extra,
@@ -25,7 +26,6 @@ from handlers.brain.shapes import (
     Word,
     Words,
 )
-from handlers.brain.texts import ACTIVE, memory_source, show
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
@@ -124,21 +124,21 @@ def save_memory(tx: Tx, request: SaveMemory) -> Memory:
     where it may be known already.
     """
     draft = _draft(tx, request.db, request)
-    keep.add(tx, [draft])
+    repository.add(tx, [draft])
     return draft.row
 
 
 def save_memories(tx: Tx, requests: Sequence[SaveMemory]) -> list[Memory | Fault]:
     """`save_memory` for several calls at once."""
     drafts = [_checked(tx, request) for request in requests]
-    keep.add(tx, [draft for draft in drafts if isinstance(draft, Draft)])
+    repository.add(tx, [draft for draft in drafts if isinstance(draft, Draft)])
     return [draft.row if isinstance(draft, Draft) else draft for draft in drafts]
 
 
 def bulk_save_memories(tx: Tx, request: BulkSaveMemories) -> Saved:
     """Save up to 100 memories at once: all of them or, if one is not right, none."""
     drafts = [_draft(tx, request.db, item) for item in request.memories]
-    keep.add(tx, drafts)
+    repository.add(tx, drafts)
     return Saved(len(drafts), [draft.row.id for draft in drafts])
 
 
@@ -162,7 +162,7 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     supersede_memory. Immutable memories cannot be changed.
     """
     here = space(tx, request.db)
-    before = keep.get(tx, request.db, request.id)
+    before = repository.get(tx, request.db, request.id)
     protect(before, "modify")
     changes = {
         "content": request.content, "category": request.category, "subcategory": request.subcategory,
@@ -189,25 +189,25 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     readable as superseded, and a link leads from the new to the old. Immutable memories cannot be superseded.
     """
     space(tx, request.db)
-    old = keep.get(tx, request.db, request.old_id)
+    old = repository.get(tx, request.db, request.old_id)
     protect(old, "supersede")
     unreplaced(old)
     reason = request.reason or None
-    new = keep.fresh(
+    new = repository.fresh(
         tx, request.new_content, old.category, subcategory=old.subcategory, tags=old.tags, project_id=old.project_id,
         importance=old.importance, metadata=column({"supersede_reason": reason}) if reason else old.metadata,
     )  # fmt: skip
-    keep.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
+    repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
-    retired = keep.retire(tx, request.db, old, successor)
+    retired = repository.retire(tx, request.db, old, successor)
     noted = column({"reason": reason}) if reason else None
-    return Superseded(retired, new, keep.link(tx, request.db, new.id, old.id, "supersedes", metadata=noted))
+    return Superseded(retired, new, repository.link(tx, request.db, new.id, old.id, "supersedes", metadata=noted))
 
 
 def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     """Delete a memory and its links for good; only its history stays. Immutable memories cannot be deleted."""
     here = space(tx, request.db)
-    row = keep.get(tx, request.db, request.id)
+    row = repository.get(tx, request.db, request.id)
     protect(row, "delete")
     unlink(tx, request.db, "memory", row.id)
     tx.run("brain.memories.delete", db=request.db, id=row.id)
@@ -218,7 +218,7 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
 
 def _draft(tx: Tx, db: str, item: Item) -> Draft:
     space(tx, db)
-    row = keep.fresh(
+    row = repository.fresh(
         tx, item.content, item.category, subcategory=item.subcategory, tags=column(item.tags),
         project_id=item.project_id, importance=item.importance, metadata=column(item.metadata),
     )  # fmt: skip
@@ -233,7 +233,7 @@ def _checked(tx: Tx, request: SaveMemory) -> Draft | Fault:
 
 
 def _seen(tx: Tx, request: GetMemories, result: list[Memory]) -> None:
-    access.touch(tx, request.db, result)
+    decay.touch(tx, request.db, result)
 
 
 def _saved_text(request: SaveMemory) -> list[str]:

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.ground import as_rows, column, embedding, missing, new_id, nothing_to_update, space
-from handlers.brain.shapes import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
-from handlers.brain.texts import note_source, note_text, show
+from handlers.brain.base import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.index_text import note_source, note_text, show
+from handlers.brain.schemas import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write

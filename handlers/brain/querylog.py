@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.brain.ground import as_rows, new_id
-from handlers.brain.shapes import Limit
+from handlers.brain.base import as_rows, new_id
+from handlers.brain.schemas import Limit
 from kernel.lazy_regex import regex
 from kernel.store.sqlite.connection import Tx
 from kernel.text import utc_time

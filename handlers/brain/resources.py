@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.ground import as_rows, column, embedding, new_id, space
-from handlers.brain.shapes import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
-from handlers.brain.texts import resource_source, resource_text, show
+from handlers.brain.base import as_rows, column, embedding, new_id, space
+from handlers.brain.index_text import resource_source, resource_text, show
+from handlers.brain.schemas import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read, write

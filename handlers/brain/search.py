@@ -6,10 +6,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
 
-from handlers.brain import access, keep, querylog
-from handlers.brain.ground import as_rows, databases, space
+from handlers.brain import decay, querylog, repository
+from handlers.brain.base import as_rows, databases, space
 from handlers.brain.querylog import Query, begun, elapsed
-from handlers.brain.shapes import Database, Entity, Kind, Limit, Memory
+from handlers.brain.schemas import Database, Entity, Kind, Limit, Memory
 from kernel.search import index
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Tool, read
@@ -95,7 +95,7 @@ def _found(tx: Tx, db: str, query: str, types: Sequence[Kind], limit: int) -> Fo
 
 
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
-    if ranked := keep.some(tx, db, list(ranks)):
+    if ranked := repository.some(tx, db, list(ranks)):
         return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked]
     rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_pattern(query), limit=limit)
     return [RankedMemory(*astuple(row)) for row in rows]
@@ -125,7 +125,7 @@ def _follow_all(tx: Tx, request: SearchAll, result: dict[str, Found]) -> None:
 
 def _seen(tx: Tx, query: str, result: Mapping[str, Found]) -> None:
     for db, found in result.items():
-        access.touch(tx, db, found.memories or [])
+        decay.touch(tx, db, found.memories or [])
     ids = [row.id for found in result.values() for row in [*(found.memories or []), *(found.entities or [])]]
     milliseconds = sum(vars(found)["milliseconds"] for found in result.values())
     querylog.log(tx, Query(",".join(result), query, "fts", ids, milliseconds))

@@ -1,6 +1,6 @@
 """What the owner of a server may set for `brain`."""
 
-from handlers.brain.shapes import DATABASE_NAMES
+from handlers.brain.schemas import DATABASE_NAMES
 from kernel.lazy_regex import regex
 from kernel.settings import Setting, fraction, names
 

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
-from handlers.brain import keep
-from handlers.brain.ground import column, databases, moment, space
-from handlers.brain.guard import protect
-from handlers.brain.keep import Draft, Successor
+from handlers.brain import repository
+from handlers.brain.base import column, databases, moment, space
+from handlers.brain.immutability import protect
+from handlers.brain.repository import Draft, Successor
+from handlers.brain.schemas import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
 from handlers.brain.settings import DUPLICATE_DISTANCE
-from handlers.brain.shapes import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
 from kernel.search import index
 from kernel.search.index import Hit
 from kernel.settings import setting
@@ -127,13 +127,13 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     if not request.force_add and (similar := near(tx, request.db, request.content)):
         return NeedsDecision(similar, _CHOICES, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
-    row = keep.fresh(
+    row = repository.fresh(
         tx, request.content, request.category, subcategory=request.subcategory, tags=column(request.tags),
         project_id=request.project_id, importance=5 if correction else request.importance,
         confidence=1.0 if request.confidence is None else request.confidence,
     )  # fmt: skip
     reason = "User correction" if request.is_correction else "Proactive save"
-    keep.add(tx, [Draft(request.db, row, reason=reason)])
+    repository.add(tx, [Draft(request.db, row, reason=reason)])
     return Added(row)
 
 
@@ -147,15 +147,15 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     if wrong is not None:
         protect(wrong, "correct")
     tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
-    row = keep.fresh(
+    row = repository.fresh(
         tx, request.correct_content, request.category or "correction", importance=5, tags=tags,
         subcategory=wrong.subcategory if wrong else None,
     )  # fmt: skip
-    keep.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
+    repository.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
     if wrong is not None:
         reason = f"Corrected to: {request.correct_content}"
-        keep.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
-        keep.link(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
+        repository.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
+        repository.link(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
     return Corrected(wrong.id if wrong else None, row)
 
 
@@ -183,15 +183,15 @@ def near(tx: Tx, db: str, content: str) -> list[Similar]:
     """
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=NEAREST)
     if not hits:
-        same = tx.all("brain.smart.same", Memory, db=db, content=content, limit=NEAREST)
+        same = tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=NEAREST)
         return [Similar(**asdict(row), distance=0.0, similarity=1.0) for row in same]
     closest = [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
     closest.sort(key=lambda hit: (hit.distance, hit.doc))
     if closest:
         measured = {hit.id: _measured(hit) for hit in closest[:NEAREST]}
-        rows = keep.some(tx, db, list(measured))
+        rows = repository.some(tx, db, list(measured))
         return [Similar(**asdict(row), distance=measured[row.id][0], similarity=measured[row.id][1]) for row in rows]
-    worded = keep.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
+    worded = repository.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
     shared = [(overlap(row.content, content), row) for row in worded]
     shared.sort(key=lambda pair: -pair[0])
     return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > OVERLAP]
@@ -209,7 +209,7 @@ def _measured(hit: Hit) -> tuple[float, float]:
 
 def _wrong(tx: Tx, request: HandleCorrection) -> Memory | None:
     if request.wrong_memory_id is not None:
-        return keep.get(tx, request.db, request.wrong_memory_id)
+        return repository.get(tx, request.db, request.wrong_memory_id)
     return _saying(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
 
 
@@ -217,7 +217,7 @@ def _saying(tx: Tx, db: str, content: str) -> Memory | None:
     """The active memory that says this: it is near in meaning, or holds every one of the words."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
-    rows = keep.some(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
+    rows = repository.some(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
     held = index.coverage(tx, content, [row.content for row in rows])
     return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
 

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from handlers.brain.ground import as_rows, embedding, space
-from handlers.brain.shapes import Database, Entity, Limit, Memory, Note, Resource
-from handlers.brain.texts import entity_source, memory_source, note_source, resource_source, show
+from handlers.brain.base import as_rows, embedding, space
+from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, show
+from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
 from kernel.store.progress import steps
 from kernel.store.sqlite.connection import Tx
 from kernel.tools import Hints, Source, Tool, exclusive
@@ -67,13 +67,13 @@ def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None
     keys = as_rows(ids)
     match kind:
         case "memory":
-            tx.run("brain.vectors.mark_memories", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_memories", db=db, ids=keys, model=model)
         case "entity":
-            tx.run("brain.vectors.mark_entities", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_entities", db=db, ids=keys, model=model)
         case "note":
-            tx.run("brain.vectors.mark_notes", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_notes", db=db, ids=keys, model=model)
         case "resource":
-            tx.run("brain.vectors.mark_resources", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_resources", db=db, ids=keys, model=model)
 
 
 TOOLS: tuple[Tool, ...] = (exclusive(batch_embed, Hints("Embed what is not", idempotent=True), long=True),)

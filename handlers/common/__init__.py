@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.common.page import Listing, page
-from handlers.common.search import asked, by_id, found, question
-from handlers.common.shapes import Recall, Recalled
+from handlers.common.pagination import Listing, page
+from handlers.common.retrieval import asked, by_id, found, question
+from handlers.common.schemas import Recall, Recalled
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Hit

@@ -3,11 +3,11 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import follow
+from handlers.notes import sync
+from handlers.notes.admin import memory_lint, memory_sync, undone
 from handlers.notes.memories import memory_forget, memory_list_types, memory_remember, remember_texts
 from handlers.notes.projects import SETTINGS
 from handlers.notes.recall import memory_recall
-from handlers.notes.upkeep import memory_lint, memory_sync, undone
 from kernel.errors import Fault
 from kernel.tools import Dialect, First, Hints, Reply, Tool, exclusive, read
 
@@ -29,14 +29,14 @@ DIALECT = Dialect(
     tools=(
         read(memory_list_types, Hints("List memory types")),
         exclusive(memory_remember, Hints("Remember"), texts=remember_texts),
-        read(memory_recall, Hints("Recall"), first=First(follow.check, follow.write, follow.texts)),
+        read(memory_recall, Hints("Recall"), first=First(sync.check, sync.write, sync.texts)),
         exclusive(memory_forget, Hints("Forget", destructive=True)),
-        read(memory_sync, Hints("Sync"), first=First(follow.check_all, follow.write, follow.texts), long=True),
-        read(memory_lint, Hints("Lint"), first=First(follow.check, follow.write, follow.texts)),
+        read(memory_sync, Hints("Sync"), first=First(sync.check_all, sync.write, sync.texts), long=True),
+        read(memory_lint, Hints("Lint"), first=First(sync.check, sync.write, sync.texts)),
     ),
     reply=reply,
     fail=fail,
-    sources=follow.sources,
+    sources=sync.sources,
     settings=SETTINGS,
     undone=undone,
 )

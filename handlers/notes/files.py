@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.folders import ONLY_HERE, Folder, Stamp, at, enter, gone, look, stamp_of, synced
+from handlers.notes.safe_fs import ONLY_HERE, Folder, Stamp, at, enter, gone, look, stamp_of, synced
 from handlers.notes.scan import LARGEST
 
 _BINARY = getattr(os, "O_BINARY", 0)

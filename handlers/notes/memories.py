@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from handlers.notes import files, follow, front, kinds, pages
+from handlers.notes import files, front_matter, memory_types, note_file, sync
 from handlers.notes.files import File
-from handlers.notes.pages import Said
+from handlers.notes.note_file import Said
 from handlers.notes.projects import Project, absolute, ambiguous, located, picked, projects
 from handlers.notes.scan import SUFFIX, TEMPORARY, is_memory
-from handlers.notes.shapes import Forget, Forgotten, ListTypes, Remember, Remembered, Types
+from handlers.notes.schemas import Forget, Forgotten, ListTypes, Remember, Remembered, Types
 from handlers.notes.slug import kebab, slug
 from kernel.errors import Fault
 from kernel.settings import setting
@@ -39,7 +39,7 @@ def memory_list_types(tx: Tx, request: ListTypes) -> Types:
     """List the types a memory can have, and the one to use when no other fits."""
     known = projects(tx)
     more = [project.name for project in known] if len(known) > 1 else msgspec.UNSET
-    return Types(list(_kinds(tx, known).values()), kinds.FALLBACK, kinds.FALLBACK_ABOUT, more)
+    return Types(list(_kinds(tx, known).values()), memory_types.FALLBACK, memory_types.FALLBACK_ABOUT, more)
 
 
 def memory_remember(tx: Tx, request: Remember) -> Remembered:
@@ -63,7 +63,7 @@ def remember_texts(request: Remember) -> list[str]:
     """What memory_remember will embed, as far as the request alone tells it."""
     if request.filePath or not isinstance(request.tags, list):
         return []
-    return [pages.indexed_as(request.title.strip(), [tag.strip() for tag in request.tags], request.content)]
+    return [note_file.indexed_as(request.title.strip(), [tag.strip() for tag in request.tags], request.content)]
 
 
 def memory_forget(tx: Tx, request: Forget) -> Forgotten:
@@ -93,12 +93,12 @@ def _create(tx: Tx, project: Project, memory: Said) -> Remembered:
                 if number < _COMPARED and _says(project, path, memory):
                     return _answer(project, path, memory, update=False)
                 continue
-            data = pages.encoded(pages.new(path, memory))
+            data = note_file.encoded(note_file.new(path, memory))
             stamp = files.create(project.root, path, data, tx.new_id(TEMPORARY))
         except OSError as error:
-            raise follow.refused(error, absolute(project, path)) from None
+            raise sync.refused(error, absolute(project, path)) from None
         if stamp is not None:
-            follow.tell(tx, project.name, path, File(data, stamp), None, "created")
+            sync.tell(tx, project.name, path, File(data, stamp), None, "created")
             return _answer(project, path, memory, update=False)
     raise Fault("conflict", "Too many memories of this type have this title.")
 
@@ -107,7 +107,7 @@ def _says(project: Project, path: str, memory: Said) -> bool:
     """Whether a file is this very memory, as it is where a caller tries again what has succeeded."""
     _, found = next(files.read_all(project.root, [path]), (path, None))
     timeless = {"created": "", "modified": ""}
-    return found is not None and pages.read(path, found)._replace(**timeless) == memory._replace(**timeless)
+    return found is not None and note_file.read(path, found)._replace(**timeless) == memory._replace(**timeless)
 
 
 def _update(tx: Tx, spot: _Spot, content: str, kind: str, tags: tuple[str, ...]) -> Remembered:
@@ -115,29 +115,29 @@ def _update(tx: Tx, spot: _Spot, content: str, kind: str, tags: tuple[str, ...])
     try:
         for _ in range(_TRIES):
             before = files.read(project.root, path)
-            said = pages.read(path, before)
+            said = note_file.read(path, before)
             target = path if said.memory_type == kind else _target(project, path, kind)
             memory = said._replace(memory_type=kind, tags=tags or said.tags, modified=tx.now, content=content)
-            data = pages.encoded(pages.changed(pages.decoded(before.data), target, said, memory))
+            data = note_file.encoded(note_file.changed(note_file.decoded(before.data), target, said, memory))
             stamp = files.replace(project.root, path, data, before, tx.new_id(TEMPORARY))
             if stamp is not None:
                 return _updated(tx, spot._replace(file=before), target, File(data, stamp), memory)
     except FileNotFoundError:
         raise _missing(absolute(project, path)) from None
     except OSError as error:
-        raise follow.refused(error, absolute(project, path)) from None
+        raise sync.refused(error, absolute(project, path)) from None
     raise Fault("conflict", f"Somebody else is changing {absolute(project, path)}, try again.")
 
 
 def _updated(tx: Tx, spot: _Spot, target: str, file: File, memory: Said) -> Remembered:
     """Moves the file where its type has changed, and makes rows, index and history follow."""
-    project, path, before = spot.project, spot.path, pages.stored(spot.file.data)
+    project, path, before = spot.project, spot.path, note_file.stored(spot.file.data)
     moved = None if target == path else files.move(project.root, path, target)
     if moved is None:
-        follow.tell(tx, project.name, path, file, before, "updated")
+        sync.tell(tx, project.name, path, file, before, "updated")
         return _answer(project, path, memory, update=True)
-    follow.drop(tx, [(project.name, path, before)], "moved")
-    follow.tell(tx, project.name, target, file._replace(stamp=moved), before, "updated")
+    sync.drop(tx, [(project.name, path, before)], "moved")
+    sync.tell(tx, project.name, target, file._replace(stamp=moved), before, "updated")
     return _answer(project, target, memory, update=True)
 
 
@@ -171,7 +171,7 @@ def _spot(known: Sequence[Project], given: str) -> _Spot:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise Fault("blocked", _OUTSIDE) if error.errno in _LINKS else follow.refused(error, given) from None
+            raise Fault("blocked", _OUTSIDE) if error.errno in _LINKS else sync.refused(error, given) from None
     raise _missing(given)
 
 
@@ -202,7 +202,7 @@ def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: list[str]) ->
             if error.errno in _LINKS:
                 return f"Skipped {given}: not within .mnemonics/"
             return f"Error deleting {given}: {error.strerror}"
-        follow.drop(tx, [(project.name, path, pages.stored(before.data))], "deleted")
+        sync.drop(tx, [(project.name, path, note_file.stored(before.data))], "deleted")
         deleted.append(absolute(project, path))
         return ""
     return f"Skipped {given}: file not found"
@@ -219,14 +219,14 @@ def _paths(given: list[str] | str) -> list[str]:
     return [given] if given else []
 
 
-def _kinds(tx: Tx, known: Sequence[Project]) -> dict[str, kinds.Kind]:
-    return kinds.known(setting(tx, "QUIPU_NOTES_CONFIG"), [project.root for project in known])
+def _kinds(tx: Tx, known: Sequence[Project]) -> dict[str, memory_types.Kind]:
+    return memory_types.known(setting(tx, "QUIPU_NOTES_CONFIG"), [project.root for project in known])
 
 
 def _kind(tx: Tx, known: Sequence[Project], given: str) -> str:
-    built_in = {kind.name: kind for kind in kinds.BUILT_IN}
+    built_in = {kind.name: kind for kind in memory_types.BUILT_IN}
     name = kebab(given)
-    return name if name in built_in else kinds.chosen(_kinds(tx, known), given)
+    return name if name in built_in else memory_types.chosen(_kinds(tx, known), given)
 
 
 def _title(given: str) -> str:
@@ -237,7 +237,7 @@ def _title(given: str) -> str:
 
 
 def _tags(given: list[str] | str) -> tuple[str, ...]:
-    tags = tuple(dict.fromkeys(front.listed(given)))
+    tags = tuple(dict.fromkeys(front_matter.listed(given)))
     if len(tags) > _TAGS or any(len(tag) > _TAG or _controls(tag) for tag in tags):
         raise Fault("invalid", f"tags are at most {_TAGS} texts of {_TAG} characters, without control characters")
     return tags

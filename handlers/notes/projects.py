@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from handlers.notes.folders import FOLDER
+from handlers.notes.safe_fs import FOLDER
 from kernel.errors import Fault
 from kernel.settings import Setting, data_folder, setting, text
 from kernel.store.sqlite.connection import Tx

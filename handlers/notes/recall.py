@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from handlers.notes import pages, ranking
+from handlers.notes import note_file, scoring
 from handlers.notes.projects import Project, absolute, picked, projects, space
-from handlers.notes.shapes import Memory, Recall, Recalled, SearchType
+from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
 from kernel.search import index
 from kernel.store.sqlite.connection import Tx
@@ -57,7 +57,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
         lexical=way != "vsearch", semantic=way != "search", comparable=True,
     )  # fmt: skip
     words = _words(tx, request.query, hits)
-    scored = [(ranking.score(way, words.get(hit.doc, 0.0), ranking.by_meaning(hit.similarity)), hit) for hit in hits]
+    scored = [(scoring.score(way, words.get(hit.doc, 0.0), scoring.by_meaning(hit.similarity)), hit) for hit in hits]
     best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].space, pair[1].id))
     keys = [(hit.space.partition(":")[2], hit.id) for _, hit in best[:limit]]
     rows = {(row.project, row.path): row for row in tx.all("notes.recall.found", _Row, keys=_json(keys))}
@@ -69,11 +69,11 @@ def _words(tx: Tx, query: str, hits: Sequence[index.Hit]) -> dict[int, float]:
     ranks = {hit.doc: hit.text_rank for hit in hits if hit.text_rank is not None}
     documents = index.documents(tx, list(ranks)) if ranks else {}
     shares = index.coverage(tx, query, [document.text for document in documents.values()])
-    return {doc: ranking.by_words(ranks[doc], share) for doc, share in zip(documents, shares, strict=True)}
+    return {doc: scoring.by_words(ranks[doc], share) for doc, share in zip(documents, shares, strict=True)}
 
 
 def _memory(project: Project, row: _Row, score: float) -> Memory:
-    said = pages.said(row.path, row.content, row.modified)
+    said = note_file.said(row.path, row.content, row.modified)
     return Memory(
         absolute(project, row.path), round(score, 2), said.title, said.memory_type, list(said.tags),
         said.created, said.modified, said.content,

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from handlers.notes.folders import Folder, Stamp, at, enter, gone, look, stamp_of, step
+from handlers.notes.safe_fs import Folder, Stamp, at, enter, gone, look, stamp_of, step
 from kernel.lazy_regex import regex
 
 SUFFIX = ".md"

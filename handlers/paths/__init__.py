@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.shapes import (
+from handlers.paths.schemas import (
     MAX_PATH,
     PAGE,
     Added,
@@ -161,7 +161,9 @@ def resource_read(tx: Tx, uri: str) -> list[Content] | None:
 
 def sources(tx: Tx) -> list[Source]:
     """Every memory as the index must hold it."""
-    return [Source(SPACE, row.path, "", _indexed(row.path, row.content)) for row in tx.all("paths.everything", _Gone)]
+    return [
+        Source(SPACE, row.path, "", _indexed(row.path, row.content)) for row in tx.all("paths.all_for_index", _Gone)
+    ]
 
 
 def _resource(entry: Entry) -> Resource:

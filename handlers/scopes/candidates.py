@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.scopes import scoring
-from handlers.scopes.kinds import KINDS, indexed
-from handlers.scopes.shapes import VersionRow
+from handlers.scopes.entry_kinds import KINDS, indexed
+from handlers.scopes.results import VersionRow
 from kernel.search import index
 from kernel.store.sqlite.connection import Tx
 
@@ -135,12 +135,12 @@ def _foremost(tx: Tx, ask: Ask) -> Pool:
     excluded = as_json(sorted(ask.tagging.exclude)) if ask.tagging.exclude else None
     where = {"scopes": as_json(ask.scopes), "shadowed": ask.shadowed, "excluded": excluded, "limit": ask.limit}
     kinds = as_json(ask.kinds)
-    found = tx.all("scopes.query.foremost", Candidate, kinds=kinds, now=ask.now, expired=0, **where)
+    found = tx.all("scopes.query.by_score", Candidate, kinds=kinds, now=ask.now, expired=0, **where)
     if "guideline" in ask.kinds:
-        found += tx.all("scopes.query.urgent", Candidate, **where)
+        found += tx.all("scopes.query.by_priority", Candidate, **where)
     if "knowledge" in ask.kinds and sum(item.kind == "knowledge" for item in found) < ask.limit:
         expired = as_json(["knowledge"])
-        found += tx.all("scopes.query.foremost", Candidate, kinds=expired, now=ask.now, expired=1, **where)
+        found += tx.all("scopes.query.by_score", Candidate, kinds=expired, now=ask.now, expired=1, **where)
     return Pool(list(dict.fromkeys(found)), _total(tx, ask, kinds))
 
 
@@ -148,9 +148,9 @@ def _total(tx: Tx, ask: Ask, kinds: str) -> int:
     """How many there are: the index holds exactly the active entries, so it can count them."""
     total = index.count(tx, _places(ask))
     if not ask.shadowed:
-        total -= tx.one("scopes.query.hidden", int, kinds=kinds, scopes=as_json(ask.scopes)) or 0
+        total -= tx.one("scopes.query.count_shadowed", int, kinds=kinds, scopes=as_json(ask.scopes)) or 0
     if ask.tagging.exclude:
-        marked = tx.all("scopes.query.tagged", str, tags=as_json(sorted(ask.tagging.exclude)))
+        marked = tx.all("scopes.query.ids_with_tags", str, tags=as_json(sorted(ask.tagging.exclude)))
         total -= len(_select(tx, ask._replace(tagging=Tagging()), marked)[0])
     return total
 
@@ -161,8 +161,8 @@ def _driven(tx: Tx, ask: Ask) -> Collection[str]:
         return ask.related
     wanted = ask.tagging.require[:1] or ((ask.tagging.include,) if ask.tagging.include is not None else ())
     if wanted:
-        return tx.all("scopes.query.tagged", str, tags=as_json(sorted(wanted[0])))
-    return tx.all("scopes.query.members", str, kinds=as_json(ask.kinds), scopes=as_json(ask.scopes))
+        return tx.all("scopes.query.ids_with_tags", str, tags=as_json(sorted(wanted[0])))
+    return tx.all("scopes.query.entry_ids", str, kinds=as_json(ask.kinds), scopes=as_json(ask.scopes))
 
 
 def _select(tx: Tx, ask: Ask, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
@@ -187,7 +187,7 @@ def _rows(tx: Tx, ask: Ask, ids: Collection[str]) -> list[Candidate]:
 def _marks(tx: Tx, tagging: Tagging, ids: Sequence[str]) -> dict[str, set[str]]:
     asked = sorted((tagging.include or frozenset()).union(tagging.exclude, *tagging.require))
     held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.marks", _pair, ids=as_json(ids), tags=as_json(asked)):
+    for entry_id, tag_id in tx.all("scopes.query.tags_of", _pair, ids=as_json(ids), tags=as_json(asked)):
         held[entry_id].add(tag_id)
     return held
 

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from handlers.scopes import faults
-from handlers.scopes.fields import Id, Label, Limit, Offset, Said, clean, window
-from handlers.scopes.kinds import EntryType
-from handlers.scopes.shapes import Conflict, Count, rows_of
+from handlers.scopes import errors
+from handlers.scopes.entry_kinds import EntryType
+from handlers.scopes.field_types import Id, Label, Limit, Offset, Said, clean, window
+from handlers.scopes.results import Conflict, Count, rows_of
 from kernel.store.sqlite.connection import Tx
 
 _conflict = rows_of(Conflict, "resolved", bool)
@@ -62,5 +62,5 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
         id=request.id, resolution=request.resolution, resolved_by=request.resolved_by, now=tx.now,
     )  # fmt: skip
     if resolved is None:
-        raise faults.not_found("Conflict", request.id)
+        raise errors.not_found("Conflict", request.id)
     return ConflictResolved(True, resolved)

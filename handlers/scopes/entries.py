@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from handlers.scopes import asks, faults
-from handlers.scopes.chain import GLOBAL, check, key, scope_of
-from handlers.scopes.fields import moment
-from handlers.scopes.kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, indexed
-from handlers.scopes.shapes import EntryRow, VersionRow, dumps, entry_and_version
+from handlers.scopes import entry_requests, errors
+from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, indexed
+from handlers.scopes.field_types import moment
+from handlers.scopes.inheritance import GLOBAL, check, key, scope_of
+from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_version
 from kernel.search import index
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
@@ -26,7 +26,11 @@ _BLANK: Mapping[str, Any] = dict.fromkeys(
 )  # fmt: skip
 _JSON = {"parameters", "examples"}
 _USUAL: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
-_KIND_OF: Mapping[type, Kind] = {asks.AddTool: TOOL, asks.AddGuideline: GUIDELINE, asks.AddKnowledge: KNOWLEDGE}
+_KIND_OF: Mapping[type, Kind] = {
+    entry_requests.AddTool: TOOL,
+    entry_requests.AddGuideline: GUIDELINE,
+    entry_requests.AddKnowledge: KNOWLEDGE,
+}
 
 Pair = tuple[EntryRow, VersionRow]
 
@@ -37,7 +41,7 @@ class _Latest(NamedTuple):
     created_at: str
 
 
-def add(tx: Tx, kind: Kind, request: asks.Add) -> Pair:
+def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> Pair:
     """A new entry with its first version; refused where its name is taken in its scope."""
     scope_id = scope_of(request.scope_type, request.scope_id)
     check(tx, request.scope_type, scope_id)
@@ -51,7 +55,7 @@ def add(tx: Tx, kind: Kind, request: asks.Add) -> Pair:
     )  # fmt: skip
     if added is None:
         raise _taken(tx, kind, name, key(request.scope_type, scope_id))
-    tx.run("scopes.entries.share", id=entry_id, kind=kind.name, name=name)
+    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
     tx.run(
         "scopes.entries.add_version", id=version_id, entry_id=entry_id, version_num=1, now=tx.now, conflict_flag=0,
         created_by=request.created_by, change_reason="Initial version", **said,
@@ -61,7 +65,7 @@ def add(tx: Tx, kind: Kind, request: asks.Add) -> Pair:
     return after
 
 
-def update(tx: Tx, kind: Kind, request: asks.Update) -> Pair:
+def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> Pair:
     """A new version of an entry; one that follows another too soon, and may not know it, is recorded as a conflict."""
     before = get(tx, kind, request.id)
     _expect(before[1], request.expected_version)
@@ -74,12 +78,12 @@ def update(tx: Tx, kind: Kind, request: asks.Update) -> Pair:
         **_said(kind, request, before[1]),
     )  # fmt: skip
     tx.run(
-        "scopes.entries.point", id=request.id, version_id=version_id,
+        "scopes.entries.set_current_version", id=request.id, version_id=version_id,
         category=getattr(request, "category", None), priority=getattr(request, "priority", None),
     )  # fmt: skip
     if clash:
         tx.run(
-            "scopes.entries.clash", id=tx.new_id("conf"), entry_type=kind.name, entry_id=request.id,
+            "scopes.entries.add_conflict", id=tx.new_id("conf"), entry_type=kind.name, entry_id=request.id,
             version_a_id=latest.id, version_b_id=version_id, now=tx.now,
         )  # fmt: skip
     after = get(tx, kind, request.id)
@@ -104,7 +108,7 @@ def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> Pair:
     else:
         found = tx.one("scopes.entries.get_as_of", entry_and_version, id=entry_id, kind=kind.name, at=at)
     if found is None:
-        raise faults.not_found(kind.missing, entry_id)
+        raise errors.not_found(kind.missing, entry_id)
     return found
 
 
@@ -141,7 +145,7 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[V
 
 def sources(tx: Tx) -> list[Source]:
     """Every active entry as the index must hold it."""
-    pairs = tx.all("scopes.entries.everything", entry_and_version)
+    pairs = tx.all("scopes.entries.all_for_index", entry_and_version)
     return [Source(KINDS[row.kind].space, row.id, scope_key(row), text_of(row, current)) for row, current in pairs]
 
 
@@ -170,7 +174,7 @@ def soon(earlier: str, later: str) -> bool:
 
 
 def _name(request: Any) -> str:
-    return request.title if isinstance(request, asks.AddKnowledge) else request.name
+    return request.title if isinstance(request, entry_requests.AddKnowledge) else request.name
 
 
 def _first(request: Any, field: str) -> Any:
@@ -179,7 +183,9 @@ def _first(request: Any, field: str) -> Any:
     return _USUAL.get(field) if given is None and hasattr(request, field) else given
 
 
-def _said(kind: Kind, request: asks.Add | asks.Update, before: VersionRow | None = None) -> dict[str, Any]:
+def _said(
+    kind: Kind, request: entry_requests.Add | entry_requests.Update, before: VersionRow | None = None
+) -> dict[str, Any]:
     """The columns of a new version: what is given, else what the version before it says."""
     said = dict(_BLANK)
     for field in kind.fields:
@@ -195,7 +201,7 @@ def _said(kind: Kind, request: asks.Add | asks.Update, before: VersionRow | None
 
 def _expect(current: VersionRow, expected: int | None) -> None:
     if expected is not None and expected != current.version_num:
-        raise faults.conflict(
+        raise errors.conflict(
             f"Version conflict: expectedVersion is {expected}, the current version is {current.version_num}",
             field="expectedVersion", expectedVersion=expected, currentVersion=current.version_num,
             currentVersionId=current.id,
@@ -203,8 +209,8 @@ def _expect(current: VersionRow, expected: int | None) -> None:
 
 
 def _taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:
-    holder = tx.one("scopes.entries.holder", str, kind=kind.name, name=name, scope=scope)
-    return faults.exists(kind.missing, name, scope, kind.heading, holder)
+    holder = tx.one("scopes.entries.id_by_name", str, kind=kind.name, name=name, scope=scope)
+    return errors.exists(kind.missing, name, scope, kind.heading, holder)
 
 
 def _remember(tx: Tx, kind: Kind, operation: str, before: Pair | None, after: Pair, reason: str | None = None) -> None:

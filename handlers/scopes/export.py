@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.scopes.kinds import Kind
-from handlers.scopes.shapes import (
+from handlers.scopes.entry_kinds import Kind
+from handlers.scopes.results import (
     ENTRY_COLUMNS,
     EntryRow,
     Organization,

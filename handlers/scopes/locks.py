@@ -5,10 +5,10 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.scopes import faults
-from handlers.scopes.chain import check
-from handlers.scopes.fields import Id, Object, Text, clean
-from handlers.scopes.shapes import dumps, loads, rows_of
+from handlers.scopes import errors
+from handlers.scopes.field_types import Id, Object, Text, clean
+from handlers.scopes.inheritance import check
+from handlers.scopes.results import dumps, loads, rows_of
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.store.sqlite.connection import Tx
@@ -155,7 +155,7 @@ def memory_file_lock(
     if isinstance(request, ForceUnlock):
         return _force(tx, request)
     held = _held(tx, request.file_path)
-    broken = tx.all("scopes.locks.broken", Broken, path=request.file_path, limit=AUDIT)
+    broken = tx.all("scopes.locks.forced_unlocks", Broken, path=request.file_path, limit=AUDIT)
     return LockStatus(True, held is not None, held, broken or UNSET)
 
 
@@ -164,11 +164,11 @@ def _checkout(tx: Tx, request: Checkout) -> Lock:
         check(tx, "session", request.session_id, "session_id")
     if request.project_id is not None:
         check(tx, "project", request.project_id, "project_id")
-    tx.run("scopes.locks.note_expired", now=tx.now)
-    tx.run("scopes.locks.purge", now=tx.now)
+    tx.run("scopes.locks.add_expiry_events", now=tx.now)
+    tx.run("scopes.locks.delete_expired", now=tx.now)
     fence = _note(tx, request.file_path, "checkout", request.agent_id, request.agent_id)
     lock = tx.one(
-        "scopes.locks.take", _lock,
+        "scopes.locks.acquire", _lock,
         id=tx.new_id("lock"), path=request.file_path, agent_id=request.agent_id, session_id=request.session_id,
         project_id=request.project_id, now=tx.now, expires_at=_end(tx.now, request.expires_in),
         metadata=dumps(request.metadata), fence=fence,
@@ -187,12 +187,12 @@ def _checkin(tx: Tx, request: Checkin) -> Released:
     if lock.checked_out_by != agent:
         raise _locked(f"File {path} is locked by agent {lock.checked_out_by}, not {agent}", lock)
     if _over(lock, tx.now):
-        raise faults.conflict(
-            f"File {path} is not locked: the lock of agent {agent} expired at {lock.expires_at}", faults.EXPIRED,
+        raise errors.conflict(
+            f"File {path} is not locked: the lock of agent {agent} expired at {lock.expires_at}", errors.EXPIRED,
             field="file_path", expiresAt=lock.expires_at,
         )  # fmt: skip
     if request.fencing_token is not None and request.fencing_token != lock.fencing_token:
-        raise faults.conflict(
+        raise errors.conflict(
             f"File {path} was checked out again: its fencing token is {lock.fencing_token}, "
             f"not {request.fencing_token}",
             field="fencing_token", fencingToken=lock.fencing_token,
@@ -227,7 +227,7 @@ def _note(
 ) -> int:
     """Records what happened to the lock of a file; the number of the record."""
     number = tx.one(
-        "scopes.locks.note", int,
+        "scopes.locks.add_event", int,
         path=path, operation=operation, agent_id=agent, holder=holder, fence=fence, reason=reason, now=tx.now,
     )  # fmt: skip
     return number or 0
@@ -248,17 +248,17 @@ def takes(path: str, agent: str) -> bool:
 
 def _check_path(path: str) -> None:
     if not _ABSOLUTE.match(path):
-        raise faults.invalid("file_path", "must be absolute", "give the full path from the root")
+        raise errors.invalid("file_path", "must be absolute", "give the full path from the root")
     if _STEP_UP.search(path):
-        raise faults.invalid("file_path", "must not hold .. segments", "give the path it stands for")
+        raise errors.invalid("file_path", "must not hold .. segments", "give the path it stands for")
     if "\r" in path or "\n" in path:
-        raise faults.invalid("file_path", "must not hold line breaks")
+        raise errors.invalid("file_path", "must not hold line breaks")
 
 
 def _locked(message: str, lock: Lock | None) -> Fault:
     who = {"lockedBy": lock.checked_out_by, "expiresAt": lock.expires_at} if lock else {}
-    return faults.conflict(message, faults.LOCKED, field="file_path", **who)
+    return errors.conflict(message, errors.LOCKED, field="file_path", **who)
 
 
 def _unlocked(path: str) -> Fault:
-    return Fault("not_found", f"File {path} is not locked", faults.NOT_LOCKED, {"field": "file_path"})
+    return Fault("not_found", f"File {path} is not locked", errors.NOT_LOCKED, {"field": "file_path"})

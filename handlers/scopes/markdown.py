@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes.kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from kernel.lazy_regex import regex
 
 _KINDS = (TOOL, GUIDELINE, KNOWLEDGE)

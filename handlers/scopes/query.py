@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from handlers.scopes import candidates, faults
+from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import Ask, Pool, Ranked, Tagging, as_json
-from handlers.scopes.chain import GLOBAL, chain, scope_of
-from handlers.scopes.fields import clean, moment
-from handlers.scopes.kinds import KINDS
-from handlers.scopes.questions import (
+from handlers.scopes.entry_kinds import KINDS
+from handlers.scopes.field_types import clean, moment
+from handlers.scopes.inheritance import GLOBAL, chain, scope_of
+from handlers.scopes.query_schemas import (
     THRESHOLD,
     USUAL,
     CompactGuideline,
@@ -25,7 +25,7 @@ from handlers.scopes.questions import (
     Totals,
     Whole,
 )
-from handlers.scopes.shapes import EntryRow, Tag, VersionRow, entry, entry_and_version, version
+from handlers.scopes.results import EntryRow, Tag, VersionRow, entry, entry_and_version, version
 from kernel.store.sqlite.connection import Tx
 
 
@@ -90,9 +90,9 @@ def _scopes(tx: Tx, scope: Scope | None) -> list[str]:
     if scope is None:
         return [GLOBAL]
     if scope.type is None and scope.id is not None:
-        raise faults.required("scope.type", "with scope.id")
+        raise errors.required("scope.type", "with scope.id")
     if scope.type not in {None, GLOBAL} and scope.id is None:
-        raise faults.required("scope.id", "for non-global scope")
+        raise errors.required("scope.id", "for non-global scope")
     return chain(tx, scope.type or GLOBAL, scope.id, inherit=scope.inherit is not False)
 
 
@@ -125,9 +125,9 @@ def _related(tx: Tx, anchor: RelatedTo | None) -> frozenset[str] | None:
     if anchor is None:
         return None
     if anchor.type is None:
-        raise faults.required("relatedTo.type")
+        raise errors.required("relatedTo.type")
     if anchor.id is None:
-        raise faults.required("relatedTo.id")
+        raise errors.required("relatedTo.id")
     return frozenset(tx.all("scopes.query.related", str, type=anchor.type, id=anchor.id, relation=anchor.relation))
 
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from handlers.scopes import faults
-from handlers.scopes.ends import EndType, check_end
-from handlers.scopes.fields import Id, Label, Limit, Offset, clean, window
-from handlers.scopes.shapes import Count, Done, Relation
+from handlers.scopes import errors
+from handlers.scopes.field_types import Id, Label, Limit, Offset, clean, window
+from handlers.scopes.results import Count, Done, Relation
+from handlers.scopes.targets import EndType, check_end
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
 
@@ -89,7 +89,7 @@ def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relat
     made = tx.one("scopes.relations.add", Relation, id=tx.new_id("rel"), now=tx.now, created_by=created_by, **ends)
     found = made or tx.one("scopes.relations.get", Relation, **ends)
     if found is None:
-        raise faults.not_found("Relation", str(ends["source_id"]), "sourceId")
+        raise errors.not_found("Relation", str(ends["source_id"]), "sourceId")
     return found
 
 
@@ -109,7 +109,7 @@ def _delete(tx: Tx, request: DeleteRelation) -> bool:
     else:
         ends = _five(request)
         if None in ends.values():
-            raise faults.invalid("id", _WHICH)
+            raise errors.invalid("id", _WHICH)
         gone = tx.one("scopes.relations.delete_ends", Relation, **ends)
     if gone is None:
         return False

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from handlers.scopes import faults
-from handlers.scopes.ends import EndType, check_end
-from handlers.scopes.fields import Id, Limit, Name, Offset, Text, clean, window
-from handlers.scopes.shapes import Count, Done, EntryTag, Tag, rows_of
+from handlers.scopes import errors
+from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, clean, window
+from handlers.scopes.results import Count, Done, EntryTag, Tag, rows_of
+from handlers.scopes.targets import EndType, check_end
 from kernel.store import history
 from kernel.store.sqlite.connection import Tx
 
@@ -122,7 +122,7 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
     )  # fmt: skip
     found = made or tx.one("scopes.tags.named", _tag, name=name)
     if found is None:
-        raise faults.not_found("Tag", name, "tagName")
+        raise errors.not_found("Tag", name, "tagName")
     return found, made is None
 
 
@@ -132,7 +132,7 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     made = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), now=tx.now, **mark)
     found = made or tx.one("scopes.tags.attached", EntryTag, **mark)
     if found is None:
-        raise faults.not_found("Tag", tag_id, "tagId")
+        raise errors.not_found("Tag", tag_id, "tagId")
     return found
 
 
@@ -140,16 +140,16 @@ def _given(tx: Tx, request: Attach) -> str:
     """The id of the tag to attach, which a name brings into being."""
     if request.tag_id is not None:
         if tx.one("scopes.tags.get", _tag, id=request.tag_id) is None:
-            raise faults.not_found("Tag", request.tag_id, "tagId")
+            raise errors.not_found("Tag", request.tag_id, "tagId")
         return request.tag_id
     if request.tag_name is None:
-        raise faults.invalid("tagId", "either tagId or tagName is required")
+        raise errors.invalid("tagId", "either tagId or tagName is required")
     return create(tx, request.tag_name)[0].id
 
 
 def _detach(tx: Tx, request: Detach) -> bool:
     if request.tag_id is None and request.tag_name is None:
-        raise faults.invalid("tagId", "either tagId or tagName is required")
+        raise errors.invalid("tagId", "either tagId or tagName is required")
     gone = tx.one(
         "scopes.tags.detach", EntryTag,
         type=request.entry_type, entry_id=request.entry_id, tag_id=request.tag_id, name=request.tag_name,

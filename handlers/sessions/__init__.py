@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import graph, memories, upkeep
-from handlers.sessions.imports import CODE_MEMORY
-from handlers.sessions.options import SETTINGS
+from handlers.sessions import admin, graph, memories
+from handlers.sessions.import_code_memory import CODE_MEMORY
 from handlers.sessions.requests import Remember, SearchMemory
 from handlers.sessions.results import Entities, FoundMemories, Memories
+from handlers.sessions.settings import SETTINGS
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
 from kernel.store.sqlite.connection import Tx
@@ -71,9 +71,9 @@ DIALECT = Dialect(
         write(graph.add_relation, Hints("Add relation", idempotent=True)),
         read(graph.get_entity, Hints("Get entity")),
         read(graph.get_context_graph, Hints("Get context graph")),
-        exclusive(upkeep.maintenance, Hints("Maintenance", destructive=True)),
-        read(upkeep.diagnostics, Hints("Diagnostics")),
-        read(upkeep.health, Hints("Health")),
+        exclusive(admin.maintenance, Hints("Maintenance", destructive=True)),
+        read(admin.diagnostics, Hints("Diagnostics")),
+        read(admin.health, Hints("Health")),
     ),
     reply=reply,
     fail=fail,

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from handlers.sessions.options import option
 from handlers.sessions.requests import AddRelation, GetContextGraph, GetEntity, UpsertEntity
 from handlers.sessions.results import ContextGraph, EntityDetails, Node, Related, Relation, Upserted
-from handlers.sessions.sensitive import sensitive
+from handlers.sessions.secret_scan import sensitive
+from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
@@ -76,7 +76,7 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     """Fetch an entity of the graph with its newest observations, the memories these come from, and its relations."""
     if not option(tx, "ENABLE_GRAPH"):
         return EntityDetails("disabled")
-    found = tx.one("sessions.graph.named", _node, name=named("name", request.name))
+    found = tx.one("sessions.graph.by_name", _node, name=named("name", request.name))
     if found is None:
         return EntityDetails("not_found")
     seen = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
@@ -123,7 +123,7 @@ def relate(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: 
         source_id=source, target_id=target, relation_type=kind, stated=memory is None, now=at,
     )  # fmt: skip
     if memory is not None:
-        tx.run("sessions.graph.support", memory_id=memory, relation_id=number)
+        tx.run("sessions.graph.add_relation_memory", memory_id=memory, relation_id=number)
     return number or 0
 
 
@@ -193,7 +193,7 @@ def _memory(tx: Tx, number: int | None) -> int | None:
 
 def _search(tx: Tx, query: str, limit: int) -> list[Node]:
     """The entities called so, then those nearest in meaning; where there is no meaning, those whose name has it."""
-    called = tx.all("sessions.graph.called", _node, name=query, limit=limit)
+    called = tx.all("sessions.graph.by_name_nocase", _node, name=query, limit=limit)
     hits = index.search(
         tx, query, within=[(ENTITIES, "")], limit=max(1, limit),
         lexical=option(tx, "ENABLE_FTS"), semantic=option(tx, "ENABLE_VEC"),

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from handlers.sessions import extract, graph, summary
-from handlers.sessions.options import option, weights
+from handlers.sessions import entity_extraction, graph, summary
 from handlers.sessions.requests import ListEntities, ListRecent, Remember, SearchMemory
 from handlers.sessions.results import Entities, Entity, Found, FoundMemories, Memories, Memory, Remembered
 from handlers.sessions.scoring import BASE, Candidate, ranked
-from handlers.sessions.sensitive import sensitive
+from handlers.sessions.secret_scan import sensitive
+from handlers.sessions.settings import option, weights
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
@@ -72,7 +72,7 @@ def add(tx: Tx, row: Row, since: str) -> int | None:
         return None
     index.put(tx, SPACE, str(number), row.content, scope=row.session_id, words=words(row))
     history.append(tx, SPACE, str(number), "remembered", after=row.content)
-    mentioned = extract.entities(row.content)
+    mentioned = entity_extraction.entities(row.content)
     if mentioned:
         rows = msgspec.json.encode(mentioned).decode()
         tx.run("sessions.memories.add_mentions", memory_id=number, rows=rows)
@@ -133,7 +133,7 @@ def texts(request: Remember) -> list[str]:
 
 def sources(tx: Tx) -> list[Source]:
     """Every memory as the index must hold it."""
-    rows = tx.all("sessions.memories.everything", Row)
+    rows = tx.all("sessions.memories.all_for_index", Row)
     return [Source(SPACE, str(row.id), row.session_id, row.content, words(row)) for row in rows]
 
 

@@ -53,7 +53,7 @@ def program(script: str, executable: str, values: Mapping[str, str], *, frozen: 
         return Program((shutil.which(str(path)) or str(path),))
     if path.parent.name == _INSTALLED:
         return Program((executable, "-m", _INSTALLED))
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     return Program((executable, "-m", package.name), {"PYTHONPATH": str(package.parent)})
 
 

@@ -142,7 +142,9 @@ def _examined(file: Path, shared: World) -> int:
 
 
 def _bare(tx: Tx) -> int:
-    return (tx.one("kernel.upkeep.count_pending", int, model=index.model_id(tx)) or 0) if index.has_model(tx) else 0
+    return (
+        (tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0) if index.has_model(tx) else 0
+    )
 
 
 def model(config: Config) -> Iterator[Finding]:

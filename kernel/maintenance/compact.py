@@ -51,7 +51,7 @@ def compact(file: Path, world: World, told: Told, *, forget: str | None = None) 
         told(f"{_renew(write, lambda: False)} blocks of sketches made anew")
         if forget is not None:
             told(f"{_forget(write, forget)} deleted memories forgotten")
-        write(lambda tx: tx.run("kernel.compact.merge"))
+        write(lambda tx: tx.run("kernel.compact.optimize_full_text"))
         told("full text merged")
         db.checkpoint(truncate=True)
         write(introspection.compact)
@@ -73,7 +73,7 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
 
 
 def _worn(tx: Tx) -> bool:
-    return ann_storage.logged(tx) > max(ann_storage.SIZE, (tx.one("kernel.upkeep.count_docs", int) or 0) // _SHARE)
+    return ann_storage.logged(tx) > max(ann_storage.SIZE, (tx.one("kernel.consistency.count_docs", int) or 0) // _SHARE)
 
 
 def _renew(write: Write, stop: Callable[[], bool]) -> int:
@@ -101,6 +101,6 @@ def _forget(write: Write, before: str) -> int:
 
 
 def _forget_some(tx: Tx, before: str, after: int) -> list[_Ended]:
-    ended = tx.all("kernel.compact.ended", _Ended, before=before, after=after, limit=_SOME)
-    tx.run("kernel.compact.forget", keys=as_json([row[1:] for row in ended]))
+    ended = tx.all("kernel.compact.finished_histories", _Ended, before=before, after=after, limit=_SOME)
+    tx.run("kernel.compact.delete_histories", keys=as_json([row[1:] for row in ended]))
     return ended

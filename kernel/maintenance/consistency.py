@@ -56,9 +56,9 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
             found += _vectors(tx) + _audit(tx) + agree(tx, dialects, repair=repair)
             found.append(Finding("quarantine", quarantine.agree(tx, repair=repair), "memories not marked as they look"))
             if repair:
-                tx.run("kernel.upkeep.rebuild_full_text")
+                tx.run("kernel.consistency.rebuild_full_text")
                 settle(tx)
-                index.delete_vectors(tx, tx.all("kernel.upkeep.orphans", int))
+                index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
                 if any(finding.part == _SKETCHES and finding.rows for finding in found):
                     ann_storage.clear(tx)
         if repair:
@@ -74,9 +74,9 @@ def reindex(file: Path, world: World, progress: Tell | None = None) -> int:
     db.load_vectors()
     try:
         with db.writing() as tx:
-            tx.run("kernel.upkeep.rebuild_full_text")
-            tx.run("kernel.upkeep.note_all_gone")
-            tx.run("kernel.upkeep.delete_all_vectors")
+            tx.run("kernel.consistency.rebuild_full_text")
+            tx.run("kernel.consistency.log_all_vectors_deleted")
+            tx.run("kernel.consistency.delete_all_vectors")
             ann_storage.clear(tx)
         return _embed_missing(db, progress)
     finally:
@@ -129,7 +129,7 @@ def _embed_batch(store: Store, embedder: Embedder) -> int:
 
 
 def _pending(tx: Tx) -> list[_Pending]:
-    return tx.all("kernel.upkeep.pending", _Pending, model=index.model_id(tx), limit=_BATCH)
+    return tx.all("kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH)
 
 
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
@@ -144,7 +144,7 @@ def _embed_missing(db: Connection, progress: Tell | None = None) -> int:
     done = 0
     while True:
         with db.writing() as tx:
-            total = tx.one("kernel.upkeep.count_docs", int) or 0
+            total = tx.one("kernel.consistency.count_docs", int) or 0
             rows = _pending(tx) if index.has_model(tx) else []
             _replace_vectors(tx, rows, {})
         if not rows:
@@ -156,15 +156,15 @@ def _embed_missing(db: Connection, progress: Tell | None = None) -> int:
 
 def _full_text(db: Connection) -> list[Finding]:
     with db.writing() as tx:
-        sound = tx.holds("kernel.upkeep.check_full_text")
+        sound = tx.holds("kernel.consistency.check_full_text")
     return [Finding("full text", 0 if sound else 1, "differs from the documents")]
 
 
 def _vectors(tx: Tx) -> list[Finding]:
-    found = [Finding("vectors", len(tx.all("kernel.upkeep.orphans", int)), "without a document")]
+    found = [Finding("vectors", len(tx.all("kernel.consistency.orphans", int)), "without a document")]
     found.append(Finding(_SKETCHES, ann_storage.wrong(tx, index.model_id(tx)), "not as with their vectors"))
     if index.has_model(tx):
-        lacking = tx.one("kernel.upkeep.count_pending", int, model=index.model_id(tx)) or 0
+        lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
         found.append(Finding("documents", lacking, "without a vector of the configured model"))
     return found
 
@@ -194,7 +194,7 @@ def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, st
     held = {
         (space, row.key): (row.text, row.grams)
         for space in {dialect.name} | {source.space for source in sources}
-        for row in tx.all("kernel.upkeep.held", _Held, space=space)
+        for row in tx.all("kernel.consistency.documents_in", _Held, space=space)
     }
     wanted = {(source.space, source.key) for source in sources}
     missing = [source for source in sources if held.get((source.space, source.key)) != _wanted(source)]

@@ -14,13 +14,15 @@ def source(tx: Tx, model: int, after: int = 0) -> Source:
     """What `tx` sees of the vectors of a model: of all, or of those after one, of which nobody has read."""
 
     def blocks(last: int) -> Sequence[Block]:
-        return [] if after else tx.all("kernel.blocks.blocks", Block, after=last, model=model, limit=_AT_ONCE)
+        return (
+            [] if after else tx.all("kernel.ann_storage.sealed_blocks", Block, after=last, model=model, limit=_AT_ONCE)
+        )
 
     def rows(last: int) -> Sequence[Row]:
         return _rows(tx, model, max(last, after))
 
     def gone(seen: int) -> Sequence[Gone]:
-        return [] if after else tx.all("kernel.blocks.gone", Gone, after=seen)
+        return [] if after else tx.all("kernel.ann_storage.deletions_after", Gone, after=seen)
 
     return Source(blocks, rows, gone, SIZE)
 
@@ -28,7 +30,7 @@ def source(tx: Tx, model: int, after: int = 0) -> Source:
 def keep(tx: Tx, model: int, most: int = 1) -> int:
     """Makes up to `most` blocks of the vectors that are in none, where they are many; how many were made."""
     for made in range(most):
-        after = tx.one("kernel.blocks.due", int, size=SIZE)
+        after = tx.one("kernel.ann_storage.last_sealed_id", int, size=SIZE)
         if after is None or not _make(tx, model, after):
             return made
     return most
@@ -37,31 +39,31 @@ def keep(tx: Tx, model: int, most: int = 1) -> int:
 def renew(tx: Tx, model: int, after: int) -> int:
     """Makes the block after a vector anew, of what is left; its last vector, or 0 where none is left."""
     made = _make(tx, model, after)
-    tx.run("kernel.blocks.replace", after=after, last=made or _NEVER)
+    tx.run("kernel.ann_storage.replace", after=after, last=made or _NEVER)
     return made
 
 
 def log(tx: Tx) -> int:
     """The number of the last deletion."""
-    return tx.one("kernel.blocks.log", int) or 0
+    return tx.one("kernel.ann_storage.last_deletion_id", int) or 0
 
 
 def logged(tx: Tx) -> int:
     """How many deletions are kept."""
-    return tx.one("kernel.blocks.logged", int) or 0
+    return tx.one("kernel.ann_storage.count_deletions", int) or 0
 
 
 def forget(tx: Tx, upto: int, most: int = _NEVER) -> int:
     """Forgets up to `most` deletions, up to one of which no block knows better; how many were forgotten."""
-    tx.run("kernel.blocks.floor", upto=upto)
-    return tx.run("kernel.blocks.forget", upto=upto, limit=most)
+    tx.run("kernel.ann_storage.set_deletion_floor", upto=upto)
+    return tx.run("kernel.ann_storage.trim_deletions", upto=upto, limit=most)
 
 
 def wrong(tx: Tx, model: int) -> int:
     """How many sketches are in a block but not with their vector, or the other way round."""
-    gone = {row.vector for row in tx.all("kernel.blocks.gone", Gone, after=0)}
+    gone = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Gone, after=0)}
     found = after = 0
-    while blocks := tx.all("kernel.blocks.blocks", Block, after=after, model=model, limit=1):
+    while blocks := tx.all("kernel.ann_storage.sealed_blocks", Block, after=after, model=model, limit=1):
         held = _held(blocks[0], after)
         live = _live(tx, model, after, blocks[0].last)
         found += sum(held.get(number) != row for number, row in live.items())
@@ -72,7 +74,7 @@ def wrong(tx: Tx, model: int) -> int:
 
 def clear(tx: Tx) -> None:
     """Forgets every block and every deletion."""
-    tx.run("kernel.blocks.clear")
+    tx.run("kernel.ann_storage.clear")
     forget(tx, log(tx))
 
 
@@ -107,7 +109,7 @@ def _make(tx: Tx, model: int, after: int) -> int:
     kept = [row for row in rows if row.place is not None]
     words = np.frombuffer(b"".join(row.sketch for row in kept), np.uint64).reshape(len(kept), -1 if kept else 0)
     tx.run(
-        "kernel.blocks.add",
+        "kernel.ann_storage.add",
         last=rows[-1].id,
         model=model,
         ids=np.array([row.id for row in kept], np.int64).tobytes(),
@@ -118,4 +120,4 @@ def _make(tx: Tx, model: int, after: int) -> int:
 
 
 def _rows(tx: Tx, model: int, after: int) -> list[Row]:
-    return tx.all("kernel.blocks.rows", Row, after=after, model=model, limit=SIZE)
+    return tx.all("kernel.ann_storage.vectors_after", Row, after=after, model=model, limit=SIZE)

@@ -25,14 +25,14 @@ def few_of(
     settle(tx)
     asked = {"after": after, "before": before or _END_OF_TIME, "most": _FEW + 1}
     if actor is None:
-        rows = tx.all("kernel.index.of_time", _Placed, **asked)
+        rows = tx.all("kernel.index.by_time", _Placed, **asked)
     else:
-        rows = tx.all("kernel.index.of_actor", _Placed, actor=actor, **asked)
+        rows = tx.all("kernel.index.by_actor", _Placed, actor=actor, **asked)
     if len(rows) > _FEW:
         return None
     if within is None:
         return [row.doc for row in rows]
-    places = set(tx.all("kernel.index.places_within", int, pairs=as_json([*within])))
+    places = set(tx.all("kernel.index.partitions_matching", int, pairs=as_json([*within])))
     return [row.doc for row in rows if row.place in places]
 
 
@@ -44,7 +44,7 @@ class _Placed(NamedTuple):
 def last(tx: Tx) -> int:
     """The largest document number ever given; 0 before the first."""
     settle(tx)
-    return tx.one("kernel.index.last_doc", int) or 0
+    return tx.one("kernel.index.last_doc_id", int) or 0
 
 
 class Document(NamedTuple):
@@ -72,7 +72,7 @@ def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
 def find(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
     """The ids of the documents of the given (space, key) pairs, in that order."""
     settle(tx)
-    return tx.all("kernel.index.find", int, keys=as_json(keys))
+    return tx.all("kernel.index.ids_of", int, keys=as_json(keys))
 
 
 def places_of(
@@ -88,4 +88,4 @@ def places_of(
     def pair(space: str, held: str) -> tuple[str, str | None]:
         return (space, held)
 
-    return tx.all("kernel.index.places_of", pair, spaces=shown, dialects=owners, scope=scope)
+    return tx.all("kernel.index.partitions_of", pair, spaces=shown, dialects=owners, scope=scope)

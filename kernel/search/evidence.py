@@ -99,7 +99,7 @@ def placed_each(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[Place
 
 
 def _sizes(tx: Tx, ids: Sequence[int]) -> list[_Size]:
-    return tx.all("kernel.evidence.sizes", _Size, places=as_json(ids), most=SMALL + 1) if ids else []
+    return tx.all("kernel.evidence.partition_sizes", _Size, places=as_json(ids), most=SMALL + 1) if ids else []
 
 
 def _told_apart(ids: Sequence[int], sizes: Sequence[_Size]) -> Places:
@@ -116,7 +116,7 @@ def _told_apart(ids: Sequence[int], sizes: Sequence[_Size]) -> Places:
 def model_id(tx: Tx) -> int:
     """The number under which the configured model's vectors are stored; 0 before the first, or without a model."""
     known = kind(tx)
-    return tx.one("kernel.evidence.model", int, identity=known[0]) or 0 if known else 0
+    return tx.one("kernel.evidence.model_id", int, identity=known[0]) or 0 if known else 0
 
 
 def kind(tx: Tx) -> tuple[str, int] | None:

@@ -51,7 +51,7 @@ def ascribe(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_a
     settle(tx)
     dialect, tool, actor = whose
     tx.run(
-        "kernel.index.ascribe", space=space, key=key, dialect=dialect, tool=tool, actor=actor,
+        "kernel.index.set_provenance", space=space, key=key, dialect=dialect, tool=tool, actor=actor,
         created_at=created_at, updated_at=updated_at,
     )  # fmt: skip
 
@@ -69,14 +69,14 @@ def drop(tx: Tx, space: str, key: str) -> None:
 def drop_scope(tx: Tx, space: str, scope: str) -> None:
     """Makes everything of one scope of a space unfindable."""
     settle(tx)
-    stale = tx.all("kernel.index.stale_scope", _Stale, space=space, scope=scope)
+    stale = tx.all("kernel.index.in_scope", _Stale, space=space, scope=scope)
     _delete(tx, stale)
 
 
 def clear(tx: Tx, dialect: str) -> None:
     """Makes everything of a dialect unfindable: the spaces that are its name, or begin with it before a colon."""
     settle(tx)
-    _delete(tx, tx.all("kernel.index.stale_dialect", _Stale, dialect=dialect))
+    _delete(tx, tx.all("kernel.index.in_dialect", _Stale, dialect=dialect))
 
 
 class _Stale(NamedTuple):
@@ -107,7 +107,7 @@ def _flush(tx: Tx, items: list[Any]) -> None:
         last[key] = item if isinstance(item, _Put) else None
         if last[key] is None:
             ended.add(key)
-    born = _delete(tx, tx.all("kernel.index.stale", _Stale, keys=as_json(list(last))))
+    born = _delete(tx, tx.all("kernel.index.by_keys", _Stale, keys=as_json(list(last))))
     for key in ended:
         born.pop(key, None)  # what comes after a drop is another document
     if puts := [item for item in last.values() if item is not None]:
@@ -117,7 +117,7 @@ def _flush(tx: Tx, items: list[Any]) -> None:
 def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], _Born]:
     if stale:
         ids = [row.id for row in stale]
-        tx.run("kernel.index.unindex", ids=as_json(ids))
+        tx.run("kernel.index.fts_delete", ids=as_json(ids))
         delete_vectors(tx, ids)
         quarantine.forget(tx, ids)
         tx.run("kernel.index.delete_docs", ids=as_json(ids))
@@ -127,7 +127,7 @@ def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], _Born]:
 def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], _Born]) -> None:
     world(tx).memory.change(tx)
     places = _places(tx, {(put.space, put.scope) for put in puts})
-    fresh = itertools.count((tx.one("kernel.index.last_doc", int) or 0) + 1)
+    fresh = itertools.count((tx.one("kernel.index.last_doc_id", int) or 0) + 1)
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
     for put in puts:
         known = born.get((put.space, put.key)) or _Born(next(fresh), put.at)
@@ -136,7 +136,7 @@ def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], _Born]) ->
             put.dialect, put.tool, put.actor, known.at, put.at,
         ))  # fmt: skip
     tx.run("kernel.index.insert_docs", rows=as_json(rows))
-    tx.run("kernel.index.index_docs", ids=as_json([row[0] for row in rows]))
+    tx.run("kernel.index.fts_insert", ids=as_json([row[0] for row in rows]))
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
     quarantine.mark(tx, [(row[0], row[1], row[2], row[4]) for row in rows])
 
@@ -172,7 +172,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
 def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
     """Deletes the vectors of documents, and notes it for those who have read them."""
     world(tx).memory.change(tx)
-    tx.run("kernel.index.note_gone", ids=as_json(docs))
+    tx.run("kernel.index.log_vector_deletion", ids=as_json(docs))
     tx.run("kernel.index.delete_vectors", ids=as_json(docs))
 
 
@@ -183,10 +183,10 @@ def _add_model(tx: Tx) -> int:
 
 def _places(tx: Tx, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
     pairs = as_json(sorted(wanted))
-    found = tx.all("kernel.index.places", _Place, pairs=pairs)
+    found = tx.all("kernel.index.partitions", _Place, pairs=pairs)
     if len(found) < len(wanted):
-        tx.run("kernel.index.add_places", pairs=pairs)
-        found = tx.all("kernel.index.places", _Place, pairs=pairs)
+        tx.run("kernel.index.add_partitions", pairs=pairs)
+        found = tx.all("kernel.index.partitions", _Place, pairs=pairs)
     return {(place.space, place.scope): place.id for place in found}
 
 
@@ -206,7 +206,7 @@ def search(
     settle(tx)
     if among is not None:
         return _search_among(tx, text, among, limit, lexical=lexical, semantic=semantic) if text.strip() else []
-    ids = None if within is None else tx.all("kernel.index.places_within", int, pairs=as_json([*within]))
+    ids = None if within is None else tx.all("kernel.index.partitions_matching", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
     by_place = lexical and each and not every
@@ -232,7 +232,7 @@ def _search_among(
 def _united(tx: Tx, ranks: dict[int, float], found: dict[int, Near]) -> list[Hit]:
     """What meaning has found, and what only words have."""
     missing = [doc for doc in ranks if doc not in found]
-    names = {row.doc: row for row in tx.all("kernel.index.names", _Name, ids=as_json(missing))} if missing else {}
+    names = {row.doc: row for row in tx.all("kernel.index.keys_of", _Name, ids=as_json(missing))} if missing else {}
     hits = [hit_of(row, ranks.get(row.doc)) for row in found.values()]
     return hits + [
         Hit(doc, names[doc].space, names[doc].key, ranks[doc], None, None) for doc in missing if doc in names

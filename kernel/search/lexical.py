@@ -100,7 +100,9 @@ def by_words_among(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[R
     held = present(terms, frequency)
     if not held or not docs:
         return []
-    found = tx.all("kernel.wording.tally_of", _Tallied, query=everywhere(held, ()).expression, ids=as_json(docs))
+    found = tx.all(
+        "kernel.lexical.match_with_tf_of", _Tallied, query=everywhere(held, ()).expression, ids=as_json(docs)
+    )
     counts = [frequency.get(term.stem, 0) for term in held]
     return _ranked([row.doc for row in found], [row.tally for row in found], len(held), total, counts, limit)
 
@@ -118,9 +120,9 @@ def every_by_words(tx: Tx, text: str, places: Places | None) -> list[Ranked]:
         match_any(terms, known, inside if bound else None),
     ):
         if query and not found and looked is None:
-            found = tx.all("kernel.wording.lexical", Ranked, query=query)
+            found = tx.all("kernel.lexical.match_by_bm25", Ranked, query=query)
         elif query and not found:
-            found = tx.all("kernel.wording.lexical_in", Ranked, query=query, places=as_json(looked))
+            found = tx.all("kernel.lexical.match_by_bm25_in", Ranked, query=query, places=as_json(looked))
     return found
 
 
@@ -139,7 +141,7 @@ def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
 
 def _few(tx: Tx, terms: Sequence[Term], places: Places) -> tuple[list[int], list[bytes]]:
     """The documents of few that hold any of the words, with their tallies, read instead of looked up."""
-    rows = tx.all("kernel.wording.texts", _Text, places=as_json(places.ids))
+    rows = tx.all("kernel.lexical.texts", _Text, places=as_json(places.ids))
     held = [(_stems(tx, row.text), _stems(tx, row.grams)) for row in rows]
     mean = sum(len(one) + len(other) for one, other in held) / max(1, len(held))
     docs: list[int] = []
@@ -169,8 +171,8 @@ def _visit_large(tx: Tx, wanted: Iterable[Sought], places: Sequence[int]) -> dic
 def _visit(tx: Tx, sought: Sought, places: Sequence[int]) -> list[_Tallied]:
     asked = {"query": sought.expression, "skip": sought.skip, "limit": sought.most}
     if places:
-        return tx.all("kernel.wording.tally_in", _Tallied, **asked, places=as_json(places))
-    return tx.all("kernel.wording.tally", _Tallied, **asked)
+        return tx.all("kernel.lexical.match_with_tf_in", _Tallied, **asked, places=as_json(places))
+    return tx.all("kernel.lexical.match_with_tf", _Tallied, **asked)
 
 
 def _ranked(
@@ -202,11 +204,11 @@ def _bound(places: Sequence[int], known: dict[str, int], total: int) -> bool:
 def _known(tx: Tx, terms: Sequence[Term], places: Sequence[int]) -> tuple[dict[str, int], int]:
     """How many documents hold each term and lie in each place, and the largest number of a document."""
     memory: Memory = world(tx).memory
-    total = tx.one("kernel.index.last_doc", int) or 0
+    total = tx.one("kernel.index.last_doc_id", int) or 0
     stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places]
 
     def count(missing: list[str]) -> dict[str, int]:
-        return dict(tx.all("kernel.wording.frequencies", _Count, stems=as_json(missing)))
+        return dict(tx.all("kernel.lexical.frequencies", _Count, stems=as_json(missing)))
 
     return memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems), total
 

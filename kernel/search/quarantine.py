@@ -47,18 +47,18 @@ def mark(tx: Tx, documents: Sequence[tuple[int, str, str, str]]) -> None:
     if found:
         free = _released(tx, [suspect for suspect, _ in found])
         rows = [(suspect.doc, rule) for suspect, rule in found if _digest(suspect) not in free]
-        tx.run("kernel.quarantine.mark", rows=_json(rows), now=tx.now)
+        tx.run("kernel.quarantine.flag", rows=_json(rows), now=tx.now)
 
 
 def forget(tx: Tx, docs: Sequence[int]) -> None:
     """Takes the marks off documents, such as those that are gone."""
-    tx.run("kernel.quarantine.forget", ids=_json(docs))
+    tx.run("kernel.quarantine.unflag", ids=_json(docs))
 
 
 def held(tx: Tx) -> list[Suspect]:
     """Every marked document, the oldest mark first."""
     settle(tx)
-    return tx.all("kernel.quarantine.held", Suspect)
+    return tx.all("kernel.quarantine.flagged", Suspect)
 
 
 def release(tx: Tx, name: str) -> Suspect:
@@ -75,7 +75,9 @@ def release(tx: Tx, name: str) -> Suspect:
 def agree(tx: Tx, *, repair: bool) -> int:
     """How many documents are not marked as the rules of today say, before `repair` marks them so."""
     wrong, last = 0, 0
-    while world(tx).suspects != OFF and (batch := tx.all("kernel.quarantine.after", Suspect, id=last, limit=_BATCH)):
+    while world(tx).suspects != OFF and (
+        batch := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=_BATCH)
+    ):
         last = batch[-1].doc
         said = {suspect.doc: suspicious(suspect.text) for suspect in batch}
         free = _released(tx, [suspect for suspect in batch if said[suspect.doc]])

@@ -96,7 +96,7 @@ def _near(
 
 
 def _material(tx: Tx, model: int, docs: Iterable[int]) -> dict[int, _Held]:
-    found = tx.all("kernel.rerank.material", _Held, ids=as_json([*docs]), model=model)
+    found = tx.all("kernel.rerank.vectors_and_tokens", _Held, ids=as_json([*docs]), model=model)
     return {item.doc: item for item in found}
 
 
@@ -104,7 +104,7 @@ def _windows(tx: Tx, hits: Sequence[Hit], weights: Weights) -> list[Window]:
     """The neighbours of the hits in the same order, where they count."""
     if not weights.neighbours:
         return []
-    return tx.all("kernel.rerank.windows", Window, ids=as_json([hit.doc for hit in hits]))
+    return tx.all("kernel.rerank.neighbours", Window, ids=as_json([hit.doc for hit in hits]))
 
 
 def _around(tx: Tx, model: int, windows: Sequence[Window], known: Mapping[int, Hit]) -> dict[int, _Held]:

@@ -37,13 +37,13 @@ def by_meaning(
         return {}
     vector = query[0].vector
     if among is not None:
-        near = _scored(tx, "kernel.meaning.score_docs", vector, number, among, limit)
+        near = _scored(tx, "kernel.semantic.score_docs", vector, number, among, limit)
     elif places is not None and places.few:
-        near = _scored(tx, "kernel.meaning.score_places", vector, number, places.ids, limit)
+        near = _scored(tx, "kernel.semantic.score_partitions", vector, number, places.ids, limit)
     else:
         near = {} if _waits(tx) else _nearest(tx, vector, number, None if places is None else places.ids, limit)
     if missing := [doc for doc in also if doc not in near]:
-        near |= _scored(tx, "kernel.meaning.score_docs", vector, number, missing, len(missing))
+        near |= _scored(tx, "kernel.semantic.score_docs", vector, number, missing, len(missing))
     return near
 
 
@@ -66,7 +66,7 @@ def _waits(tx: Tx) -> bool:
     return (
         memory.warming
         and tx.readonly
-        and (tx.one("kernel.meaning.last", int) or 0) - memory.sketches.last > ann_storage.SIZE
+        and (tx.one("kernel.semantic.last_vector_id", int) or 0) - memory.sketches.last > ann_storage.SIZE
     )
 
 
@@ -77,7 +77,7 @@ def _nearest(
     near: dict[int, Near] = {}
     for _ in range(_TRIES):  # what this transaction has deleted, or others have since, is among the candidates
         coarse = _coarse(tx, vector, model, places, wanted)
-        near = _scored(tx, "kernel.meaning.score_vectors", vector, model, coarse, limit)
+        near = _scored(tx, "kernel.semantic.score_vectors", vector, model, coarse, limit)
         if len(near) >= min(len(coarse), limit):
             break
         wanted *= 4

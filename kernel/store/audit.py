@@ -71,18 +71,18 @@ def targets(entry: Entry) -> list[tuple[str, str, str]]:
 def kept(tx: Tx, number: int) -> Kept | None:
     """What is kept of a call for undoing it; None where it is not, or no more."""
     settle(tx)
-    return tx.one("kernel.audit.kept", _kept, audit=number)
+    return tx.one("kernel.audit.get_undo", _kept, audit=number)
 
 
 def forget(tx: Tx, number: int) -> None:
     """Keeps nothing more of a call."""
     settle(tx)
-    tx.run("kernel.audit.forget", audit=number)
+    tx.run("kernel.audit.delete_undo", audit=number)
 
 
 def expire(tx: Tx, before: str) -> int:
     """Keeps nothing more of the calls before a time (ISO 8601 UTC); how many they were."""
-    return tx.run("kernel.audit.expire", before=before)
+    return tx.run("kernel.audit.expire_undo", before=before)
 
 
 def broken(tx: Tx) -> int | None:
@@ -98,7 +98,7 @@ def broken(tx: Tx) -> int | None:
 
 
 def _flush(tx: Tx, items: list[_Noted]) -> None:
-    last = tx.one("kernel.audit.last", _Last) or _Last()
+    last = tx.one("kernel.audit.last_row", _Last) or _Last()
     rows: list[tuple[Any, ...]] = []
     for item in items:
         shown = msgspec.json.encode(item.targets[:SHOWN]).decode()
@@ -109,7 +109,7 @@ def _flush(tx: Tx, items: list[_Noted]) -> None:
     for row, item in zip(rows, items, strict=True):
         if item.changes:
             whole = msgspec.json.encode(item.targets).decode()
-            tx.run("kernel.audit.keep", audit=row[0], at=tx.now, targets=whole, changes=item.changes)
+            tx.run("kernel.audit.add_undo", audit=row[0], at=tx.now, targets=whole, changes=item.changes)
 
 
 def _sealed(before: str, row: tuple[Any, ...]) -> str:

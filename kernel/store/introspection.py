@@ -10,7 +10,7 @@ def file(tx: Tx) -> str:
 
 def tables(tx: Tx) -> list[str]:
     """The names of all tables, by name."""
-    return tx.all("kernel.about.tables", str)
+    return tx.all("kernel.introspection.tables", str)
 
 
 def model_folder(tx: Tx) -> str:
@@ -24,5 +24,5 @@ def compact(tx: Tx) -> None:
 
     For a call that is `exclusive`: everybody else who writes waits meanwhile. Nothing is kept for undoing any more.
     """
-    tx.run("kernel.audit.forget_all")
+    tx.run("kernel.audit.delete_all_undo")
     tx._shrink = True  # pyright: ignore[reportPrivateUsage]

@@ -10,7 +10,7 @@ VALUES (
 ON CONFLICT (db, source_id, source_type, target_type, target_id, relationship) DO NOTHING
 RETURNING id;
 
--- name: absent
+-- name: missing_ends
 -- Those of the given (type, id) pairs that name nothing in any of the databases.
 SELECT p.value ->> 0, p.value ->> 1
 FROM json_each(:ends) AS p
@@ -48,7 +48,7 @@ FROM brain_link
 WHERE db = :db AND target_id = :target_id AND (:relationship IS NULL OR relationship = :relationship)
 ORDER BY +created_at DESC, +id DESC;
 
--- name: every
+-- name: list
 SELECT
     id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at

@@ -1,4 +1,4 @@
--- name: same
+-- name: same_content
 -- The active memories that say exactly this.
 SELECT
     id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,

@@ -36,18 +36,18 @@ WHERE db = :db AND status <> 'archived' AND (has_embedding = 0 OR embedding_mode
 ORDER BY id
 LIMIT :limit;
 
--- name: mark_memories
+-- name: flag_memories
 UPDATE brain_memory SET has_embedding = 1, embedding_model = :model
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
--- name: mark_entities
+-- name: flag_entities
 UPDATE brain_entity SET has_embedding = 1, embedding_model = :model
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
--- name: mark_notes
+-- name: flag_notes
 UPDATE brain_note SET has_embedding = 1, embedding_model = :model
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));
 
--- name: mark_resources
+-- name: flag_resources
 UPDATE brain_resource SET has_embedding = 1, embedding_model = :model
 WHERE db = :db AND id IN (SELECT value FROM json_each(:ids));

@@ -1,4 +1,4 @@
--- name: last
+-- name: last_row
 SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1;
 
 -- name: append
@@ -26,17 +26,17 @@ WHERE id > :id
 ORDER BY id
 LIMIT :limit;
 
--- name: keep
+-- name: add_undo
 INSERT INTO undo (audit, at, targets, changes) VALUES (:audit, :at, :targets, :changes);
 
--- name: kept
+-- name: get_undo
 SELECT targets, changes FROM undo WHERE audit = :audit;
 
--- name: forget
+-- name: delete_undo
 DELETE FROM undo WHERE audit = :audit;
 
--- name: forget_all
+-- name: delete_all_undo
 DELETE FROM undo;
 
--- name: expire
+-- name: expire_undo
 DELETE FROM undo WHERE at < :before;

@@ -1,8 +1,8 @@
--- name: merge
+-- name: optimize_full_text
 -- One segment instead of many: nothing of what was deleted is left in it.
 INSERT INTO doc_fts (doc_fts) VALUES ('optimize');
 
--- name: ended
+-- name: finished_histories
 -- The last event of those of which nothing is left.
 SELECT h.id, h.space, h.key
 FROM history AS h
@@ -12,6 +12,6 @@ WHERE
 ORDER BY h.id
 LIMIT :limit;
 
--- name: forget
+-- name: delete_histories
 DELETE FROM history
 WHERE (space, key) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:keys));

@@ -1,29 +1,29 @@
--- name: stale
+-- name: by_keys
 -- The documents of the given (space, key) pairs.
 SELECT d.id, d.space, d.key, d.created_at
 FROM json_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
--- name: stale_scope
+-- name: in_scope
 SELECT d.id, d.space, d.key, d.created_at
 FROM doc_place AS p
 JOIN doc AS d ON d.place = p.id
 WHERE p.space = :space AND p.scope = :scope;
 
--- name: stale_dialect
+-- name: in_dialect
 SELECT d.id, d.space, d.key, d.created_at
 FROM doc_place AS p
 JOIN doc AS d ON d.place = p.id
 WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
 
--- name: unindex
+-- name: fts_delete
 -- FTS5 with external content must be told the old values before they go.
 INSERT INTO doc_fts (doc_fts, rowid, text, grams, place)
 SELECT 'delete', d.id, d.text, d.grams, d.place
 FROM json_each(:ids) AS i
 CROSS JOIN doc_content AS d ON d.id = i.value;
 
--- name: note_gone
+-- name: log_vector_deletion
 INSERT INTO doc_gone (vector)
 SELECT v.id FROM json_each(:ids) AS i CROSS JOIN doc_vector AS v ON v.doc = i.value;
 
@@ -33,7 +33,7 @@ DELETE FROM doc_vector WHERE doc IN (SELECT value FROM json_each(:ids));
 -- name: delete_docs
 DELETE FROM doc WHERE id IN (SELECT value FROM json_each(:ids));
 
--- name: last_doc
+-- name: last_doc_id
 -- The largest document id ever given, so that ids are never used twice.
 SELECT seq FROM sqlite_sequence WHERE name = 'doc';
 
@@ -44,7 +44,7 @@ SELECT
     value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10
 FROM json_each(:rows);
 
--- name: index_docs
+-- name: fts_insert
 INSERT INTO doc_fts (rowid, text, grams, place)
 SELECT d.id, d.text, d.grams, d.place
 FROM json_each(:ids) AS i
@@ -64,7 +64,7 @@ CROSS JOIN doc AS d ON d.id = r.value ->> 0
 WHERE true
 ON CONFLICT (doc) DO NOTHING;
 
--- name: ascribe
+-- name: set_provenance
 UPDATE doc
 SET dialect = :dialect, tool = :tool, actor = :actor, created_at = :created_at, updated_at = :updated_at
 WHERE space = :space AND key = :key;
@@ -73,17 +73,17 @@ WHERE space = :space AND key = :key;
 INSERT INTO doc_model (identity, dimensions) VALUES (:identity, :dimensions)
 RETURNING id;
 
--- name: places
+-- name: partitions
 SELECT p.id, p.space, p.scope
 FROM json_each(:pairs) AS w
 CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1;
 
--- name: add_places
+-- name: add_partitions
 INSERT INTO doc_place (space, scope)
 SELECT value ->> 0, value ->> 1 FROM json_each(:pairs) WHERE true
 ON CONFLICT (space, scope) DO NOTHING;
 
--- name: places_within
+-- name: partitions_matching
 -- A null scope means every scope of the space.
 SELECT p.id
 FROM json_each(:pairs) AS w
@@ -109,7 +109,7 @@ SELECT
         WHERE w.value ->> 1 IS NULL
     );
 
--- name: names
+-- name: keys_of
 SELECT d.id, d.space, d.key
 FROM json_each(:ids) AS i
 CROSS JOIN doc AS d ON d.id = i.value;
@@ -121,13 +121,13 @@ CROSS JOIN doc AS d ON d.id = i.value
 JOIN doc_place AS p ON p.id = d.place
 LEFT JOIN doc_flag AS f ON f.doc = d.id;
 
--- name: find
+-- name: ids_of
 -- The documents of the given (space, key) pairs, in that order.
 SELECT d.id
 FROM json_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
--- name: places_of
+-- name: partitions_of
 SELECT p.space, p.scope
 FROM doc_place AS p
 WHERE
@@ -138,14 +138,14 @@ WHERE
     )
     AND (:scope IS NULL OR p.scope = :scope);
 
--- name: of_actor
+-- name: by_actor
 -- Documents of an actor and of some time, with their places; no more than so many.
 SELECT d.id, d.place
 FROM doc AS d INDEXED BY doc_by_actor
 WHERE d.actor = :actor AND d.updated_at >= :after AND d.updated_at < :before
 LIMIT :most;
 
--- name: of_time
+-- name: by_time
 -- The same of anybody.
 SELECT d.id, d.place
 FROM doc AS d INDEXED BY doc_by_time

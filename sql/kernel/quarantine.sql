@@ -1,9 +1,9 @@
--- name: mark
+-- name: flag
 INSERT INTO doc_flag (doc, rule, at)
 SELECT value ->> 0, value ->> 1, :now FROM json_each(:rows) WHERE true
 ON CONFLICT (doc) DO UPDATE SET rule = excluded.rule, at = excluded.at;
 
--- name: forget
+-- name: unflag
 DELETE FROM doc_flag WHERE doc IN (SELECT value FROM json_each(:ids));
 
 -- name: released
@@ -16,13 +16,13 @@ CROSS JOIN doc_release AS r ON r.digest = d.value;
 INSERT INTO doc_release (digest, space, key, at) VALUES (:digest, :space, :key, :now)
 ON CONFLICT (digest) DO NOTHING;
 
--- name: held
+-- name: flagged
 SELECT d.id, d.space, d.key, d.text, d.dialect, d.tool, d.actor, f.rule, f.at
 FROM doc_flag AS f
 JOIN doc AS d ON d.id = f.doc
 ORDER BY f.at, f.doc;
 
--- name: after
+-- name: documents_after
 -- Documents after a number with what is said of them, for looking at all of them again.
 SELECT d.id, d.space, d.key, d.text, d.dialect, d.tool, d.actor, f.rule, f.at
 FROM doc AS d

@@ -16,7 +16,7 @@ WHERE
 ON CONFLICT DO NOTHING
 RETURNING id;
 
--- name: share
+-- name: mark_same_name
 -- Marks a new entry whose name another has or had, and that other. Where there are more, they are marked already.
 UPDATE scopes_entry
 SET shared = 1
@@ -29,7 +29,7 @@ WHERE
         SELECT seq FROM (SELECT seq FROM scopes_entry WHERE kind = :kind AND name = :name AND id <> :id LIMIT 1)
     );
 
--- name: holder
+-- name: id_by_name
 -- Who has the name.
 SELECT id FROM scopes_entry
 WHERE kind = :kind AND name = :name AND scope = :scope AND deactivated_at IS NULL
@@ -46,7 +46,7 @@ VALUES (
     :confidence, :valid_until, :now, :created_by, :change_reason, :conflict_flag
 );
 
--- name: point
+-- name: set_current_version
 -- Makes a version the current one; category and priority stay where none is given.
 UPDATE scopes_entry
 SET current_version_id = :version_id,
@@ -176,12 +176,12 @@ FROM scopes_version
 WHERE entry_id = :id AND (:at IS NULL OR created_at <= :at)
 ORDER BY version_num DESC;
 
--- name: clash
+-- name: add_conflict
 -- Two versions of one entry that came within the same few seconds.
 INSERT INTO scopes_conflict (id, entry_type, entry_id, version_a_id, version_b_id, detected_at)
 VALUES (:id, :entry_type, :entry_id, :version_a_id, :version_b_id, :now);
 
--- name: everything
+-- name: all_for_index
 -- What the index holds: every active entry with its current version.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,

@@ -3,19 +3,19 @@ SELECT id, file_path, checked_out_by, session_id, project_id, checked_out_at, ex
 FROM scopes_lock
 WHERE file_path = :path;
 
--- name: note
+-- name: add_event
 INSERT INTO scopes_lock_event (file_path, operation, agent_id, holder, fencing_token, reason, at)
 VALUES (:path, :operation, :agent_id, :holder, :fence, :reason, :now)
 RETURNING id;
 
--- name: note_expired
+-- name: add_expiry_events
 INSERT INTO scopes_lock_event (file_path, operation, holder, fencing_token, at)
 SELECT file_path, 'expired', checked_out_by, fencing_token, :now FROM scopes_lock WHERE expires_at <= :now;
 
--- name: purge
+-- name: delete_expired
 DELETE FROM scopes_lock WHERE expires_at <= :now;
 
--- name: take
+-- name: acquire
 -- Gives the row back only if nobody else holds the file; the holder keeps the time of the first checkout.
 INSERT INTO scopes_lock (
     id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
@@ -44,7 +44,7 @@ WHERE
     AND (:agent_id IS NULL OR checked_out_by = :agent_id)
 ORDER BY seq;
 
--- name: broken
+-- name: forced_unlocks
 SELECT agent_id, holder, reason, at
 FROM scopes_lock_event
 WHERE file_path = :path AND operation = 'force_unlock'

@@ -1,4 +1,4 @@
--- name: hidden
+-- name: count_shadowed
 -- How many active entries of a chain of scopes are shadowed: of each name all but one.
 SELECT coalesce(sum(n.held - 1), 0)
 FROM (
@@ -10,7 +10,7 @@ FROM (
     GROUP BY e.kind, e.name
 ) AS n;
 
--- name: foremost
+-- name: by_score
 -- The active entries of each kind and scope that score highest while they are fresh; expired ones or the others.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, :expired, 1
 FROM json_each(:kinds) AS k
@@ -48,7 +48,7 @@ WHERE e.seq IN (
     LIMIT :limit
 );
 
--- name: urgent
+-- name: by_priority
 -- The active guidelines of each scope that score highest once age counts for nothing.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, 0, 1
 FROM json_each(:scopes) AS s
@@ -137,7 +137,7 @@ WHERE
         )
     );
 
--- name: members
+-- name: entry_ids
 -- Every entry a chain of scopes has, active or not.
 SELECT e.id
 FROM json_each(:kinds) AS k
@@ -188,13 +188,13 @@ WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 -- name: tag_ids
 SELECT id, fold FROM scopes_tag WHERE fold IN (SELECT value FROM json_each(:folds));
 
--- name: tagged
+-- name: ids_with_tags
 -- The entries that have any of these tags.
 SELECT DISTINCT t.entry_id
 FROM json_each(:tags) AS g
 CROSS JOIN scopes_entry_tag AS t ON t.tag_id = g.value;
 
--- name: marks
+-- name: tags_of
 -- Which of these tags each of these entries has.
 SELECT t.entry_id, t.tag_id
 FROM json_each(:ids) AS i

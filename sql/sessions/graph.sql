@@ -34,7 +34,7 @@ VALUES (:source_id, :target_id, :relation_type, :stated, :now)
 ON CONFLICT (source_id, target_id, relation_type) DO UPDATE SET stated = max(stated, excluded.stated)
 RETURNING id;
 
--- name: support
+-- name: add_relation_memory
 INSERT INTO sessions_relation_memory (memory_id, relation_id) VALUES (:memory_id, :relation_id)
 ON CONFLICT (memory_id, relation_id) DO NOTHING;
 
@@ -53,7 +53,7 @@ CROSS JOIN sessions_entity AS e ON e.id = i.value;
 -- name: ids
 SELECT id FROM sessions_entity ORDER BY id;
 
--- name: named
+-- name: by_name
 SELECT id, name, entity_type, created_at FROM sessions_entity WHERE name = :name;
 
 -- name: observations
@@ -81,7 +81,7 @@ SELECT e.id, e.name, e.entity_type, e.created_at
 FROM json_each(:ids) AS i
 CROSS JOIN sessions_entity AS e ON e.id = i.value;
 
--- name: called
+-- name: by_name_nocase
 -- Entities of this name, in any case.
 SELECT id, name, entity_type, created_at
 FROM sessions_entity

@@ -38,5 +38,5 @@ FROM sessions_memory
 ORDER BY created_at DESC, id DESC
 LIMIT :limit;
 
--- name: everything
+-- name: all_for_index
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at FROM sessions_memory;

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from handlers.brain import guard as immutable
+from handlers.brain import immutability as immutable
 from handlers.brain import search
-from handlers.common import ranking
-from handlers.notes import folders as steps
-from handlers.sessions import sensitive
+from handlers.common import scoring
+from handlers.notes import safe_fs as steps
+from handlers.sessions import secret_scan
 from kernel import data_dir, dispatch, limits, text
 from kernel.search import index, quarantine
 from kernel.search import query as terms
@@ -113,7 +113,7 @@ def _reaching() -> None:
 
 
 def _flooded() -> None:
-    put(ranking, _varied=lambda items, _leaders, _rules: list(items))
+    put(scoring, _varied=lambda items, _leaders, _rules: list(items))
 
 
 def _following() -> None:
@@ -121,7 +121,7 @@ def _following() -> None:
 
 
 def _careless() -> None:
-    put(sensitive, _HINTS=())
+    put(secret_scan, _HINTS=())
 
 
 def _silent() -> None:

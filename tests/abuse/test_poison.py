@@ -231,7 +231,7 @@ def test_a_mark_whose_rule_is_gone_is_taken_off_by_a_check(kernel: Kernel, call:
     call("add_memory", path="a", content=HONEST)
 
     def blame(tx: Tx) -> None:
-        tx.run("kernel.quarantine.mark", rows='[[1, "override"]]', now=tx.now)
+        tx.run("kernel.quarantine.flag", rows='[[1, "override"]]', now=tx.now)
 
     kernel.store.write_sync(blame)
     found = consistency.check(kernel.config.file, kernel.store.world, DIALECTS, repair=True)

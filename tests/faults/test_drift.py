@@ -130,7 +130,7 @@ def test_a_model_of_numbers_that_are_none_leaves_none_in_the_store_and_another_i
     assert len(found) == 20
     assert all(math.isfinite(number) for number in finite(found))
     consistency.embed_missing(other.store, lambda: False)
-    sizes = other.store.read_sync(lambda tx: tx.all("kernel.upkeep.held", lambda *row: row, space="paths"))
+    sizes = other.store.read_sync(lambda tx: tx.all("kernel.consistency.documents_in", lambda *row: row, space="paths"))
     assert len(sizes) == 20
     other.store.close()
     assert consistency.check(other.config.file, app.world(folder), app.DIALECTS) == []

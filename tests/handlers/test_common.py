@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import common
-from handlers.common.shapes import Found, Provenance, Recalled, Signals
+from handlers.common.schemas import Found, Provenance, Recalled, Signals
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config

@@ -39,7 +39,7 @@ def test_a_file_is_small_again_once_it_was_compacted(kernel: Kernel) -> None:
 
     assert large > 1000
     assert pages(kernel) < large / 4
-    assert kernel.store.read_sync(lambda tx: tx.all("paths.everything", lambda *row: row)) == []
+    assert kernel.store.read_sync(lambda tx: tx.all("paths.all_for_index", lambda *row: row)) == []
 
 
 def pages(kernel: Kernel) -> int:

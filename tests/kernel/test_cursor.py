@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handlers.common.shapes import Recalled
+from handlers.common.schemas import Recalled
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config

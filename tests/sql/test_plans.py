@@ -30,54 +30,54 @@ def tables(plan: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("key", "wanted"),
     [
-        ("kernel.wording.lexical", ["SCAN doc_fts VIRTUAL TABLE INDEX 0:M3"]),
-        ("kernel.wording.tally", ["SCAN doc_fts VIRTUAL TABLE INDEX 192:M3"]),
+        ("kernel.lexical.match_by_bm25", ["SCAN doc_fts VIRTUAL TABLE INDEX 0:M3"]),
+        ("kernel.lexical.match_with_tf", ["SCAN doc_fts VIRTUAL TABLE INDEX 192:M3"]),
         (
-            "kernel.wording.tally_in",
+            "kernel.lexical.match_with_tf_in",
             ["SCAN f VIRTUAL TABLE INDEX 192:M3", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"],
         ),
-        ("kernel.wording.tally_of", ["SCAN i VIRTUAL TABLE", "SCAN f VIRTUAL TABLE INDEX 0:=M3"]),
+        ("kernel.lexical.match_with_tf_of", ["SCAN i VIRTUAL TABLE", "SCAN f VIRTUAL TABLE INDEX 0:=M3"]),
         (
-            "kernel.index.of_actor",
+            "kernel.index.by_actor",
             ["SEARCH d USING COVERING INDEX doc_by_actor (actor=? AND updated_at>? AND updated_at<?)"],
         ),
-        ("kernel.index.of_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
+        ("kernel.index.by_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
         (
-            "kernel.wording.texts",
+            "kernel.lexical.texts",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.evidence.sizes",
+            "kernel.evidence.partition_sizes",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING COVERING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.meaning.score_places",
+            "kernel.semantic.score_partitions",
             [
                 "SCAN p VIRTUAL TABLE",
                 "SEARCH d USING INDEX doc_by_place (place=?)",
                 "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
             ],
         ),
-        ("kernel.blocks.blocks", ["SEARCH doc_sketch USING INTEGER PRIMARY KEY (rowid>?)"]),
-        ("kernel.blocks.forget", ["SEARCH doc_gone USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH doc_gone"]),
+        ("kernel.ann_storage.sealed_blocks", ["SEARCH doc_sketch USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.ann_storage.trim_deletions", ["SEARCH doc_gone USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH doc_gone"]),
         (
-            "kernel.index.stale",
+            "kernel.index.by_keys",
             ["SCAN k VIRTUAL TABLE", "SEARCH d USING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
         ),
         (
-            "kernel.index.find",
+            "kernel.index.ids_of",
             ["SCAN k VIRTUAL TABLE", "SEARCH d USING COVERING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
         ),
-        ("kernel.index.names", ["SCAN i VIRTUAL TABLE", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"]),
+        ("kernel.index.keys_of", ["SCAN i VIRTUAL TABLE", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"]),
         (
-            "kernel.index.places",
+            "kernel.index.partitions",
             [
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
             ],
         ),
         (
-            "kernel.meaning.score_vectors",
+            "kernel.semantic.score_vectors",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
@@ -86,19 +86,19 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.meaning.score_docs",
+            "kernel.semantic.score_docs",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
                 "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
-        ("kernel.blocks.rows", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
-        ("kernel.wording.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
-        ("kernel.index.unindex", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
-        ("kernel.index.index_docs", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
+        ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.lexical.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
+        ("kernel.index.fts_delete", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
+        ("kernel.index.fts_insert", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
-        ("kernel.evidence.model", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
+        ("kernel.evidence.model_id", ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"]),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
         (
             "brain.memories.page",
@@ -115,7 +115,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "brain.access.touch",
+            "brain.decay.record_access",
             [
                 "SCAN json_each VIRTUAL TABLE",
                 "SCAN seen",
@@ -123,7 +123,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "brain.keep.some",
+            "brain.repository.get_many",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH m USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)",
@@ -148,7 +148,7 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("brain.querylog.totals", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at>?)"]),
         ("brain.querylog.delete", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at<?)"]),
-        ("brain.keep.get", ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"]),
+        ("brain.repository.get", ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"]),
         (
             "brain.entities.linked",
             [
@@ -164,20 +164,20 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH brain_link USING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?)"],
         ),
         ("brain.links.to_target", ["SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?)"]),
-        ("brain.links.every", ["SEARCH brain_link USING INDEX brain_link_by_age (db=?)"]),
+        ("brain.links.list", ["SEARCH brain_link USING INDEX brain_link_by_age (db=?)"]),
         ("paths.get", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),
         ("paths.content", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),
         ("paths.page", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path>? AND path<?)"]),
         (
-            "notes.follow.stamps",
+            "notes.sync.stamps",
             ["SEARCH notes_file USING COVERING INDEX notes_file_stamps (project=?)"],
         ),
         (
-            "notes.follow.doubtful",
+            "notes.sync.unsettled",
             ["SEARCH notes_file USING COVERING INDEX notes_file_doubtful (project=?)"],
         ),
         (
-            "notes.follow.held",
+            "notes.sync.by_keys",
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         (
@@ -196,8 +196,8 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH sessions_memory USING COVERING INDEX sessions_memory_by_hash (hash=?)",
             ],
         ),
-        ("sessions.graph.called", ["SEARCH sessions_entity USING INDEX sessions_entity_by_name (name=?)"]),
-        ("sessions.graph.named", ["SEARCH sessions_entity USING INDEX sqlite_autoindex_sessions_entity_1 (name=?)"]),
+        ("sessions.graph.by_name_nocase", ["SEARCH sessions_entity USING INDEX sessions_entity_by_name (name=?)"]),
+        ("sessions.graph.by_name", ["SEARCH sessions_entity USING INDEX sqlite_autoindex_sessions_entity_1 (name=?)"]),
         (
             "scopes.entries.get",
             [
@@ -246,7 +246,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.entries.holder",
+            "scopes.entries.id_by_name",
             ["SEARCH scopes_entry USING INDEX scopes_entry_active (kind=? AND name=? AND scope=?)"],
         ),
         ("scopes.entries.latest", ["SEARCH scopes_version USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)"]),
@@ -255,7 +255,7 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH scopes_version USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)"],
         ),
         (
-            "scopes.query.foremost",
+            "scopes.query.by_score",
             [
                 "SCAN k VIRTUAL TABLE",
                 "SCAN s VIRTUAL TABLE",
@@ -268,7 +268,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.query.urgent",
+            "scopes.query.by_priority",
             [
                 "SCAN s VIRTUAL TABLE",
                 "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
@@ -279,7 +279,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.query.hidden",
+            "scopes.query.count_shadowed",
             [
                 "SCAN k VIRTUAL TABLE",
                 "SCAN s VIRTUAL TABLE",
@@ -311,11 +311,11 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.query.tagged",
+            "scopes.query.ids_with_tags",
             ["SCAN g VIRTUAL TABLE", "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=?)"],
         ),
         (
-            "scopes.query.marks",
+            "scopes.query.tags_of",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=? AND entry_id=?",
@@ -346,7 +346,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.wording.lexical_in",
+            "kernel.lexical.match_by_bm25_in",
             ["SCAN f VIRTUAL TABLE INDEX 0:M3", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"],
         ),
         (
@@ -362,7 +362,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.index.places_within",
+            "kernel.index.partitions_matching",
             [
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
@@ -371,15 +371,15 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.chain.above_session",
+            "scopes.inheritance.above_session",
             [
                 "SEARCH s USING INDEX sqlite_autoindex_scopes_session_1 (id=?)",
                 "SEARCH p USING INDEX sqlite_autoindex_scopes_project_1 (id=?)",
             ],
         ),
-        ("scopes.places.named", ["SEARCH scopes_project USING INDEX scopes_project_by_name (fold=?)"]),
-        ("scopes.places.projects_of", ["SEARCH scopes_project USING INDEX scopes_project_by_org (org_id=?)"]),
-        ("scopes.places.sessions_of", ["SEARCH scopes_session USING INDEX scopes_session_by_project (project_id=?)"]),
+        ("scopes.hierarchy.named", ["SEARCH scopes_project USING INDEX scopes_project_by_name (fold=?)"]),
+        ("scopes.hierarchy.projects_of", ["SEARCH scopes_project USING INDEX scopes_project_by_org (org_id=?)"]),
+        ("scopes.hierarchy.sessions_of", ["SEARCH scopes_session USING INDEX scopes_session_by_project (project_id=?)"]),
         (
             "scopes.tags.of_entry",
             [
@@ -396,9 +396,9 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH scopes_relation USING INDEX scopes_relation_by_target (target_id=?)"],
         ),
         ("scopes.locks.get", ["SEARCH scopes_lock USING INDEX sqlite_autoindex_scopes_lock_2 (file_path=?)"]),
-        ("scopes.locks.purge", ["SEARCH scopes_lock USING INDEX scopes_lock_by_expiry (expires_at<?)"]),
+        ("scopes.locks.delete_expired", ["SEARCH scopes_lock USING INDEX scopes_lock_by_expiry (expires_at<?)"]),
         (
-            "scopes.locks.broken",
+            "scopes.locks.forced_unlocks",
             ["SEARCH scopes_lock_event USING INDEX scopes_lock_event_by_path (file_path=? AND operation=?)"],
         ),
         ("scopes.conflicts.list", ["SEARCH scopes_conflict USING INDEX scopes_conflict_by_time (resolved=?)"]),
@@ -414,12 +414,12 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
 @pytest.mark.parametrize(
     "key",
     [
-        "kernel.blocks.blocks", "kernel.blocks.due", "kernel.blocks.gone", "kernel.blocks.rows",
-        "kernel.history.read", "kernel.wording.tally",
-        "kernel.wording.tally_in", "paths.page", "scopes.entries.list_in",
-         "scopes.entries.list_all", "scopes.entries.versions", "scopes.entries.latest", "scopes.places.projects_of",
-        "scopes.places.sessions_of", "scopes.locks.broken", "scopes.conflicts.list", "brain.memories.page",
-        "brain.entities.page", "brain.notes.page", "brain.resources.page", "brain.links.every",
+        "kernel.ann_storage.sealed_blocks", "kernel.ann_storage.last_sealed_id", "kernel.ann_storage.deletions_after", "kernel.ann_storage.vectors_after",
+        "kernel.history.read", "kernel.lexical.match_with_tf",
+        "kernel.lexical.match_with_tf_in", "paths.page", "scopes.entries.list_in",
+         "scopes.entries.list_all", "scopes.entries.versions", "scopes.entries.latest", "scopes.hierarchy.projects_of",
+        "scopes.hierarchy.sessions_of", "scopes.locks.forced_unlocks", "scopes.conflicts.list", "brain.memories.page",
+        "brain.entities.page", "brain.notes.page", "brain.resources.page", "brain.links.list",
         "sessions.memories.recent_of", "sessions.memories.recent", "sessions.memories.mentions",
     ],
 )  # fmt: skip

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.access import strength
-from handlers.brain.shapes import Memory
+from handlers.brain.decay import strength
+from handlers.brain.schemas import Memory
 from tests.handlers.brain.test_memories import NOW, row
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain import DIALECT, keep
-from handlers.brain.guard import marked
-from handlers.brain.shapes import Memory
+from handlers.brain import DIALECT, repository
+from handlers.brain.immutability import marked
+from handlers.brain.schemas import Memory
 from kernel.app import Kernel
 from kernel.store.context import Origin
 from tests.catalogue import Catalogue
@@ -59,10 +59,10 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
 
     def write(**kind: Any) -> Memory:
         def work(tx: Any) -> Memory:
-            row = keep.fresh(tx, CONTENT, "fact", importance=5)
+            row = repository.fresh(tx, CONTENT, "fact", importance=5)
             for name, value in {"id": "val_001", **kind}.items():
                 setattr(row, name, value)
-            keep.add(tx, [keep.Draft("core", row)])
+            repository.add(tx, [repository.Draft("core", row)])
             return row
 
         return kernel.store.write_sync(work, Origin("brain", "import", "tester"))

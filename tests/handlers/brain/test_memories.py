@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from handlers.brain.shapes import Memory
+from handlers.brain.schemas import Memory
 from kernel.app import Kernel, open_kernel
 from kernel.config import MODEL, Config
 from kernel.embed.model import Embedder

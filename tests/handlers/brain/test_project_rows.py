@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from handlers.brain import project_rows
-from handlers.brain.shapes import Entity, Link, Memory, Note, Resource
+from handlers.brain import import_rows
+from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 
 NOW = "2026-01-02T03:04:05.678Z"
 NAMES = sorted({*Memory.__struct_fields__, *Entity.__struct_fields__, *Link.__struct_fields__, *Note.__struct_fields__,
@@ -21,17 +21,17 @@ rows = st.dictionaries(st.sampled_from(NAMES), values)
 @given(rows)
 def test_every_row_becomes_one_of_ours_whatever_its_columns_hold(row: dict[str, Any]) -> None:
     found = [
-        project_rows.memory(row, NOW, (1, "m")),
-        project_rows.entity(row, NOW, (1, "m")),
-        project_rows.link(row, NOW),
-        project_rows.note(row, "core", NOW, (1, "m")),
-        project_rows.resource(row, "core", NOW, (0, None)),
+        import_rows.memory(row, NOW, (1, "m")),
+        import_rows.entity(row, NOW, (1, "m")),
+        import_rows.link(row, NOW),
+        import_rows.note(row, "core", NOW, (1, "m")),
+        import_rows.resource(row, "core", NOW, (0, None)),
     ]
 
     for one in found:
         assert msgspec.convert(asdict(one), type(one)) == one
-    assert 1 <= project_rows.memory(row, NOW, (0, None)).importance <= 5
-    assert len(project_rows.query(row, "core", NOW)) == 9
+    assert 1 <= import_rows.memory(row, NOW, (0, None)).importance <= 5
+    assert len(import_rows.query(row, "core", NOW)) == 9
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_every_row_becomes_one_of_ours_whatever_its_columns_hold(row: dict[str, 
     ],
 )
 def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> None:
-    assert project_rows.whole({"importance": value}, "importance", 3, 1, 5) == expected
+    assert import_rows.whole({"importance": value}, "importance", 3, 1, 5) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> 
     ],
 )
 def test_a_time_is_told_in_our_form(value: Any, expected: str | None) -> None:
-    assert project_rows.when({"created_at": value}, "created_at") == expected
+    assert import_rows.when({"created_at": value}, "created_at") == expected
 
 
 def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() -> None:
-    kept = project_rows.query({"query_text": "password: " + "x" * 20_000}, "core", NOW)
+    kept = import_rows.query({"query_text": "password: " + "x" * 20_000}, "core", NOW)
 
     assert kept[2] == "password: [redacted]"
-    assert project_rows.query({"query_text": "a " * 10_000 + "b"}, "core", NOW)[2] == "a " * 499 + "a…"
+    assert import_rows.query({"query_text": "a " * 10_000 + "b"}, "core", NOW)[2] == "a " * 499 + "a…"
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() ->
     ],
 )
 def test_tags_become_a_json_list(value: Any, expected: str | None) -> None:
-    assert project_rows.tags({"tags": value}) == expected
+    assert import_rows.tags({"tags": value}) == expected

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from handlers.brain import DIALECT
-from handlers.brain.ground import as_rows
+from handlers.brain.base import as_rows
 from handlers.brain.resources import domain
 from kernel.app import Kernel
 from tests.conftest import Clock, everything

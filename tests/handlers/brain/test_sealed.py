@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handlers.brain.sealed import sealed, unseal
+from handlers.brain.encrypted_file import sealed, unseal
 from kernel.errors import Fault
 from tests.handlers.brain.original import PASSWORD
 

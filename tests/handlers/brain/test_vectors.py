@@ -92,7 +92,7 @@ def test_what_another_model_embedded_is_embedded_again(opened: Kernel, caller: A
     call = caller(opened.dispatch)
     call("batch_embed", db="core")
     opened.store.write_sync(
-        lambda tx: tx.run("brain.vectors.mark_entities", db="core", ids=_ids(opened), model="another")
+        lambda tx: tx.run("brain.vectors.flag_entities", db="core", ids=_ids(opened), model="another")
     )
 
     assert read(call("batch_embed", db="core"))["entity"] == {"embedded": 1, "errors": 0}

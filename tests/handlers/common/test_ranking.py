@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from handlers.common.shapes import Recalled
+from handlers.common.schemas import Recalled
 from kernel.app import Kernel
 from kernel.search import index
 from kernel.store.context import Origin

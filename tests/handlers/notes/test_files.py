@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from handlers.notes import files, folders
+from handlers.notes import files, safe_fs
 from handlers.notes.files import File, create, move, read, read_all, remove, replace, taken
-from handlers.notes.folders import Stamp
+from handlers.notes.safe_fs import Stamp
 
 
 @pytest.fixture(params=["descriptors", "paths", "no hard links"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every way of reaching and naming a file: the later ones are for platforms and file systems without the first."""
     if request.param == "paths":
-        monkeypatch.setattr(folders, "_RELATIVE", False)
+        monkeypatch.setattr(safe_fs, "_RELATIVE", False)
     if request.param == "no hard links":
 
         def refuse(*_: Any, **__: Any) -> None:

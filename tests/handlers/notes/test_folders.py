@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from handlers.notes import folders
-from handlers.notes.folders import at, enter, look, step
+from handlers.notes import safe_fs
+from handlers.notes.safe_fs import at, enter, look, step
 
 
 @pytest.fixture(params=["descriptors", "paths"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of reaching a file: the second is for platforms without the first."""
     if request.param == "paths":
-        monkeypatch.setattr(folders, "_RELATIVE", False)
+        monkeypatch.setattr(safe_fs, "_RELATIVE", False)
     return request.param
 
 

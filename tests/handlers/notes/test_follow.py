@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from handlers.notes import follow
+from handlers.notes import sync
 from handlers.notes.files import File
-from handlers.notes.folders import Stamp
+from handlers.notes.safe_fs import Stamp
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
@@ -56,7 +56,7 @@ def test_a_new_file_an_edit_a_rename_and_a_deletion_are_seen_by_the_next_recall(
     kernel: Kernel, tell: Tell, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if trusted:
-        monkeypatch.setattr(follow, "_TICK", -(10**15))
+        monkeypatch.setattr(sync, "_TICK", -(10**15))
     file = put(folder, "learning/first.md", NOTE.format("the sea is salty"))
     assert contents(tell) == {"First": "the sea is salty"}
     assert titles(tell("memory_recall", query="ocean water")) == ["First"]
@@ -93,8 +93,8 @@ def test_what_happened_by_hand_stands_in_the_history(kernel: Kernel, tell: Tell,
 def test_a_folder_that_is_there_before_the_server_is_read_whole(
     tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "_BATCH", 10)
-    monkeypatch.setattr(follow, "_AT_ONCE", 4)
+    monkeypatch.setattr(sync, "_BATCH", 10)
+    monkeypatch.setattr(sync, "_AT_ONCE", 4)
     for number in range(35):
         put(folder, f"learning/n{number}.md", f"note {number}")
 
@@ -102,8 +102,8 @@ def test_a_folder_that_is_there_before_the_server_is_read_whole(
 
 
 def test_a_batch_ends_where_its_bytes_do(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "_BATCH_BYTES", 3)
-    monkeypatch.setattr(follow, "_AT_ONCE", 1)
+    monkeypatch.setattr(sync, "_BATCH_BYTES", 3)
+    monkeypatch.setattr(sync, "_AT_ONCE", 1)
     for number in range(5):
         put(folder, f"learning/n{number}.md", f"note {number}")
 
@@ -155,8 +155,8 @@ def same_stamp(file: Path, text: str) -> None:
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system whose stamps never tell when an entry changed, only a modification time anybody can set."""
-    look = follow.scan
-    read = follow.read_all
+    look = sync.scan
+    read = sync.read_all
 
     def blind(stamp: Stamp) -> Stamp:
         return stamp._replace(changed=stamp.modified)
@@ -169,8 +169,8 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
         for path, file in read(root, paths):
             yield path, file and File(file.data, blind(file.stamp))
 
-    monkeypatch.setattr(follow, "scan", scanned)
-    monkeypatch.setattr(follow, "read_all", files)
+    monkeypatch.setattr(sync, "scan", scanned)
+    monkeypatch.setattr(sync, "read_all", files)
 
 
 @pytest.mark.usefixtures("coarse")
@@ -215,10 +215,10 @@ def test_files_are_doubted_no_longer_once_there_are_many(
         put(folder, f"learning/n{number}.md", "x")
     assert len(contents(tell)) == 4
     assert doubtful() == 4
-    monkeypatch.setattr(follow, "_TICK", -(10**15))
+    monkeypatch.setattr(sync, "_TICK", -(10**15))
     contents(tell)
     assert doubtful() == 4
-    monkeypatch.setattr(follow, "_BEARABLE", 3)
+    monkeypatch.setattr(sync, "_BEARABLE", 3)
     contents(tell)
     assert doubtful() == 0
 
@@ -238,7 +238,7 @@ def test_the_sync_drops_what_belongs_to_no_project_any_more(
         call = caller(kernel.dispatch)
         call("memory_recall", isAll=True)
         call("memory_sync")
-        assert [source.key for source in kernel.store.read_sync(follow.sources) if source.space == space] == found
+        assert [source.key for source in kernel.store.read_sync(sync.sources) if source.space == space] == found
         assert agrees(kernel)
         kernel.store.close()
 
@@ -365,7 +365,7 @@ def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_n
     contents(tell)
     file.write_text("two!")
     (folder / "learning" / "b.md").unlink()
-    found = kernel.store.read_sync(lambda tx: follow.check(tx, None))
+    found = kernel.store.read_sync(lambda tx: sync.check(tx, None))
     assert found is not None
     file.write_text("three")
     put(folder, "learning/b.md", "back again")
@@ -373,7 +373,7 @@ def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_n
     before = everything(kernel)
 
     def late(tx: Tx) -> bool:
-        return follow.write(tx, None, found)
+        return sync.write(tx, None, found)
 
     assert kernel.store.write_sync(late) is True
     assert everything(kernel) == before
@@ -388,7 +388,7 @@ def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_n
     ],
 )
 def test_what_the_system_refuses_is_told_in_our_words(error: OSError, code: str, message: str) -> None:
-    fault = follow.refused(error, "/x")
+    fault = sync.refused(error, "/x")
     assert isinstance(fault, Fault)
     assert (fault.code, fault.message) == (code, message)
 

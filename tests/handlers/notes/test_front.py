@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.front import content, listed, parse, value, written
+from handlers.notes.front_matter import content, listed, parse, value, written
 from kernel.text import yaml_block, yaml_flow
 
 CONTRACT = """---

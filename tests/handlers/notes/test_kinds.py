@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.notes.kinds import BUILT_IN, Kind, chosen, known
+from handlers.notes.memory_types import BUILT_IN, Kind, chosen, known
 from kernel.errors import Fault
 from tests.handlers.notes.conftest import Tell, put
 

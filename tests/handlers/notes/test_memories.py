@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from handlers import notes
 from handlers.notes.memories import MAX_BYTES, remember_texts
-from handlers.notes.shapes import Remember
+from handlers.notes.schemas import Remember
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.pages import Said, changed, decoded, encoded, indexed, new, said, stored, title_line
+from handlers.notes.note_file import Said, changed, decoded, encoded, indexed, new, said, stored, title_line
 
 NOON = 1_771_237_800_000_000_000  # 2026-02-16T10:30:00Z
 TIME = "2026-02-16T10:30:00.000Z"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.ranking import FLOOR, by_meaning, by_words, score
+from handlers.notes.scoring import FLOOR, by_meaning, by_words, score
 
 UNIT = st.floats(0, 1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from handlers.notes import scan as module
-from handlers.notes.folders import Stamp
+from handlers.notes.safe_fs import Stamp
 from handlers.notes.scan import Scan, is_memory, scan, sweep
 from tests.handlers.notes.conftest import put
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from handlers.scopes import candidates
-from handlers.scopes.chain import chain
+from handlers.scopes.inheritance import chain
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.search import index
@@ -212,7 +212,7 @@ def lay(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None
             "INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at) "
             "VALUES (:mark, :kind, :id, 'tag_python', '')", given,
         )  # fmt: skip
-    tx.run("scopes.entries.share", id=entry_id, kind=row.kind, name=row.name)
+    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=row.kind, name=row.name)
     index.put(tx, f"scopes:{MANY[row.kind]}", entry_id, "x", scope=scope)
 
 

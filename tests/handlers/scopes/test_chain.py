@@ -2,7 +2,7 @@
 
 import pytest
 
-from handlers.scopes.chain import chain, key, scope_of
+from handlers.scopes.inheritance import chain, key, scope_of
 from kernel.app import Kernel
 from kernel.errors import Fault
 from tests.conftest import Call

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.scopes import asks, entries
+from handlers.scopes import entries, entry_requests
 from kernel.app import Kernel
 from kernel.search import index
 from kernel.store import history
@@ -216,12 +216,12 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, do:
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
-        (asks.AddTool("global", "a", description="b", constraints="c"), "a\nb\nc"),
-        (asks.AddGuideline("global", "a", "b", rationale="c"), "a\nb\nc"),
-        (asks.AddKnowledge("global", "a", "b", source="c"), "a\nb\nc"),
-        (asks.AddTool("global", "a", description=""), "a"),
-        (asks.UpdateTool("tool_1", description="b"), None),
-        (asks.Deactivate("tool_1"), None),
+        (entry_requests.AddTool("global", "a", description="b", constraints="c"), "a\nb\nc"),
+        (entry_requests.AddGuideline("global", "a", "b", rationale="c"), "a\nb\nc"),
+        (entry_requests.AddKnowledge("global", "a", "b", source="c"), "a\nb\nc"),
+        (entry_requests.AddTool("global", "a", description=""), "a"),
+        (entry_requests.UpdateTool("tool_1", description="b"), None),
+        (entry_requests.Deactivate("tool_1"), None),
     ],
 )
 def test_what_an_addition_will_embed_is_what_the_index_will_hold(request_: Any, text: str | None) -> None:

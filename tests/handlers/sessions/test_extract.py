@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.sessions.extract import LONGEST, MOST, Entity, entities, has_grammars
+from handlers.sessions.entity_extraction import LONGEST, MOST, Entity, entities, has_grammars
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handlers.sessions.imports import CODE_MEMORY
+from handlers.sessions.import_code_memory import CODE_MEMORY
 from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.store.sqlite.connection import Tx

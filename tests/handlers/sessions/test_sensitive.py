@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.sessions.sensitive import RULES, Rule, sensitive
+from handlers.sessions.secret_scan import RULES, Rule, sensitive
 from tests.catalogue import Catalogue
 from tests.handlers.sessions import samples
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from handlers.sessions import summary
-from handlers.sessions.options import SETTINGS
+from handlers.sessions.settings import SETTINGS
 from tests.handlers.sessions.talking import opened
 from tests.handlers.sessions.tiny_gguf import tiny_gguf
 

@@ -1,0 +1,94 @@
+"""How a memory is written and retired: row, index and history together."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import astuple, replace
+
+from handlers.brain.base import as_rows, embedding, missing, new_id
+from handlers.brain.index_text import memory_source, show
+from handlers.brain.schemas import Memory
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
+
+SOURCE = "claude_code"
+MEMORY_TYPE = "permanent"
+
+
+class Draft(NamedTuple):
+    """A memory about to be written: where, what its history says it came instead of, and why."""
+
+    db: str
+    row: Memory
+    before: str | None = None
+    reason: str | None = None
+
+
+class Successor(NamedTuple):
+    """What comes instead of a memory: the status the old one gets, the operation, and the new one's id."""
+
+    status: str
+    operation: str
+    by: str
+    reason: str
+
+
+def fresh(
+    tx: Tx, content: str, category: str, *,
+    subcategory: str | None = None, tags: str | None = None, project_id: str | None = None,
+    importance: int = 3, confidence: float = 1.0, metadata: str | None = None,
+) -> Memory:  # fmt: skip
+    """A new active memory with the contract's defaults; `tags` and `metadata` are JSON text."""
+    embedded, model = embedding(tx)
+    return Memory(
+        new_id(tx, "mem"), content, category, subcategory, tags, SOURCE, "active", None, project_id, importance,
+        MEMORY_TYPE, None, 0, None, None, 1.0, confidence, embedded, model, metadata, tx.now, tx.now,
+    )  # fmt: skip
+
+
+def add(tx: Tx, drafts: Sequence[Draft]) -> None:
+    """Writes new memories with one statement; each is indexed and begins its history."""
+    if not drafts:
+        return
+    tx.run("brain.repository.insert", rows=as_rows([(draft.db, *astuple(draft.row)) for draft in drafts]))
+    for db, row, before, reason in drafts:
+        space = f"brain:{db}"
+        history.append(tx, space, row.id, "created", before=before, after=row.content, reason=reason)
+        show(tx, memory_source(space, row))
+
+
+def get(tx: Tx, db: str, key: str) -> Memory:
+    """One memory, whatever its status; raises Fault where there is none."""
+    found = tx.one("brain.repository.get", Memory, db=db, id=key)
+    if found is None:
+        raise missing("Memory", key)
+    return found
+
+
+def some(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
+    """The memories of these ids, in that order."""
+    return tx.all("brain.repository.get_many", Memory, db=db, ids=as_rows(ids))
+
+
+def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
+    """Takes a memory out of use in favour of another; the row as it is afterwards."""
+    status, operation, by, reason = successor
+    space = f"brain:{db}"
+    tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
+    history.append(tx, space, row.id, operation, before=row.content, reason=reason)
+    retired = replace(row, status=status, superseded_by=by, updated_at=tx.now)
+    show(tx, memory_source(space, retired), found=False)
+    return retired
+
+
+def link(
+    tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
+) -> str:
+    """Links a memory to the one it replaces; the id of the link."""
+    key = new_id(tx, "lnk")
+    tx.run(
+        "brain.repository.link",
+        id=key, db=db, new=new, old=old, relationship=relationship, context=context, metadata=metadata, now=tx.now,
+    )  # fmt: skip
+    history.append(tx, f"brain:{db}", key, "created", after=f"{new} {relationship} {old}", reason=context)
+    return key

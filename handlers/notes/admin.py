@@ -1,0 +1,172 @@
+"""Two tools beside the contract: make the index follow the files at once, and find what to mend in them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from typing import Literal, NamedTuple
+
+from handlers.notes import files, memory_types, note_file, sync
+from handlers.notes import front_matter as front
+from handlers.notes.note_file import Said
+from handlers.notes.projects import Project, projects, space
+from handlers.notes.scan import TEMPORARY
+from handlers.notes.schemas import Issue, Lint, Linted, Summary, Sync, Synced
+from handlers.notes.slug import SUFFIX, slug
+from kernel.errors import Fault
+from kernel.lazy_regex import regex
+from kernel.settings import setting
+from kernel.store.sqlite.connection import Tx
+
+_STALE = 90 * 86_400_000
+_REQUIRED = ("memory_type", "created", "modified")
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+_CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_LINK = regex(r"\[\[([^\[\]|#\n]+)")
+
+
+class _Page(NamedTuple):
+    path: str
+    front: front.Page
+    said: Said
+    links: Set[str]
+
+
+def memory_sync(tx: Tx, request: Sync) -> Synced:
+    """Read every memory file again and make the index say what they say. Rarely needed: every recall notices files
+    that were changed, added, renamed or deleted by hand.
+    """
+    for project in projects(tx):  # one of several that cannot be looked at was passed over, which must not go untold
+        sync.look(project)
+    return Synced(True, "Index and embeddings updated successfully")
+
+
+def undone(tx: Tx, restored: Sequence[tuple[str, str, str]]) -> None:
+    """Writes the files that are memories again, given as (space, path, text)."""
+    known = {space(project.name): project for project in projects(tx)}
+    for where, path, text in restored:
+        project = known.get(where)
+        if project is None:
+            raise Fault("storage", f"The project of {path} is not configured.")
+        try:
+            stamp = files.create(project.root, path, text.encode(), tx.new_id(TEMPORARY))
+        except OSError as error:
+            raise sync.refused(error, path) from None
+        if stamp is None:
+            raise Fault("conflict", f"There is another file {path} by now.")
+
+
+def memory_lint(tx: Tx, request: Lint) -> Linted:
+    """Check every memory file: front matter, types, empty or stale content, equal titles, broken [[links]], and files
+    that cannot be read. Changes nothing.
+    """
+    known = projects(tx)
+    issues: list[Issue] = []
+    types = _types(tx, known, issues)
+    total = 0
+    for project in known:
+        here = _pages(tx, project)
+        total += len(here)
+        issues += _unreadables(project)
+        issues += _issues(here, types, sync.nanoseconds(tx.now) // 1_000_000)
+    issues.sort(key=lambda issue: (_ORDER[issue.severity], issue.file, issue.type))
+    sick = len({issue.file for issue in issues if issue.type != "unreadable"})
+    health = round(100 * (total - sick) / total) if total else 100
+    return Linted(not issues, Summary(total, len(issues), health), issues)
+
+
+def _types(tx: Tx, known: Sequence[Project], issues: list[Issue]) -> Set[str]:
+    """Every type there is; a project whose own cannot be read becomes an issue."""
+    types = set(memory_types.known(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
+    for project in known:
+        try:
+            types.update(kind.name for kind in memory_types.configured(project.root))
+        except Fault as fault:
+            issues.append(_unusable(project, fault))
+    return types
+
+
+def _unreadables(project: Project) -> list[Issue]:
+    """What stands in the folder of a project and is no memory, or the folder itself where that cannot be read."""
+    try:
+        seen = sync.look(project)
+    except Fault as fault:
+        return [_unusable(project, fault)]
+    return [_unreadable(*odd) for odd in seen.odd] if seen else []
+
+
+def _pages(tx: Tx, project: Project) -> list[_Page]:
+    def page(path: str, modified: int, content: str) -> _Page:
+        said = note_file.said(path, content, modified)
+        links = frozenset(found.strip() for found in _LINK.findall(_CODE.sub("", said.content)))
+        return _Page(path, front.parse(content), said, links)
+
+    return tx.all("notes.admin.pages", page, project=project.name)
+
+
+def _issues(found: Sequence[_Page], types: Set[str], now: int) -> Iterator[Issue]:
+    titles = Counter(page.said.title.casefold() for page in found)
+    targets = {name for page in found for name in _names(page)}
+    linked = {_name(link) for page in found for link in page.links}
+    linking = any(page.links or front.value(page.front, "related") for page in found)
+    for page in found:
+        yield from _of_front(page, types)
+        yield from _of_content(page, now)
+        for link in sorted(page.links):
+            if _name(link) not in targets:
+                yield _issue(page, "broken-wikilink", f"[[{link}]] is the name of no memory", "Correct or remove it")
+        if titles[page.said.title.casefold()] > 1:
+            yield _issue(page, "duplicate-title", "Another memory has this title", "Merge them, or rename one")
+        if linking and not page.links and not _names(page) & linked and not front.value(page.front, "related"):
+            yield _issue(page, "orphan", "Nothing links here, and this links to nothing", "Add related memories")
+
+
+def _of_front(page: _Page, types: Set[str]) -> Iterator[Issue]:
+    missing = [key for key in _REQUIRED if not front.value(page.front, key)]
+    if missing:
+        yield _issue(page, "missing-frontmatter", f"Front matter lacks {', '.join(missing)}", "Add it, or update it")
+    wrong = [key for key in ("created", "modified") if key not in missing and not note_file.time(page.front, key)]
+    if wrong:
+        message = f"What stands for {' and '.join(wrong)} is no time"
+        yield _issue(page, "invalid-time", message, "Write it as 2026-01-31T10:00:00Z")
+    if page.said.memory_type not in types:
+        message = f'"{page.said.memory_type}" is no type'
+        yield _issue(page, "invalid-type", message, "Use a type of memory_list_types, or configure this one")
+
+
+def _of_content(page: _Page, now: int) -> Iterator[Issue]:
+    if not page.said.content.strip():
+        yield _issue(page, "empty-content", "There is no content", "Write some, or delete the file")
+    if "\ufffd" in page.said.content:
+        yield _issue(page, "invalid-text", "Not all of the content is UTF-8", "Save the file as UTF-8")
+    if sync.nanoseconds(page.said.modified) // 1_000_000 < now - _STALE:
+        yield _issue(page, "stale", "Not changed for more than 90 days", "See whether it is still true")
+
+
+_SEVERITY: dict[str, Literal["error", "warning", "info"]] = {
+    "missing-frontmatter": "error",
+    "invalid-type": "error",
+    "orphan": "info",
+}
+
+
+def _issue(page: _Page, kind: str, message: str, suggestion: str) -> Issue:
+    return Issue(kind, _SEVERITY.get(kind, "warning"), page.path, message, suggestion)
+
+
+def _unreadable(path: str, why: str) -> Issue:
+    shown = path.encode("utf-8", "replace").decode()
+    return Issue("unreadable", "error", shown, f"Not taken for a memory: {why}", "Move or mend it")
+
+
+def _unusable(project: Project, fault: Fault) -> Issue:
+    return Issue("unreadable", "error", str(project.root), fault.message, "Mend it, or serve the project no more")
+
+
+def _names(page: _Page) -> Set[str]:
+    """What a link may call a memory, as `_name` has it."""
+    stem = page.path.removesuffix(SUFFIX)
+    return {_name(name) for name in (stem, stem.rpartition("/")[2], page.said.title)}
+
+
+def _name(link: str) -> str:
+    return "/".join(slug(part) for part in link.strip().removesuffix(SUFFIX).split("/"))

@@ -1,0 +1,166 @@
+"""The tools memory_health and memory_init (seed 000): how much there is, and how to begin anew."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kernel.search import index
+from kernel.store import history
+from kernel.store.premises import keep_copy, migrations
+from kernel.store.sqlite.connection import Tx
+
+RELEASE = "0.3.0"
+DIALECT = "scopes"
+UNCONFIRMED = "Reset requires confirmation. Set confirm=true to proceed. WARNING: This will delete all data!"
+Verbose = Annotated[bool | None, Meta(description="Taken for compatibility; there is no more to tell")]
+
+
+class Health(Struct, forbid_unknown_fields=True):
+    """Nothing to say."""
+
+
+class Database(Struct, rename="camel"):
+    """How the rows are kept."""
+
+    type: str
+    in_memory: bool
+    wal_enabled: bool
+
+
+class Cache(Struct):
+    """Answers are never kept back, so that none is stale."""
+
+    enabled: bool
+    size: int
+    hits: int
+    misses: int
+    ttl: int
+
+
+class Tables(Struct, rename="camel"):
+    """Rows: active entries, locks whose time is not over, conflicts nobody has resolved."""
+
+    organizations: int
+    projects: int
+    sessions: int
+    tools: int
+    guidelines: int
+    knowledge: int
+    tags: int
+    file_locks: int
+    conflicts: int
+
+
+class Healthy(Struct, rename="camel"):
+    """Answer of health; `server_version` is the release whose contract these tools keep."""
+
+    server_version: str
+    status: str
+    database: Database
+    cache: Cache
+    tables: Tables
+
+
+class Init(Struct, tag="init", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Brings the database up to date, which every start has done already."""
+
+    force: Annotated[bool | None, Meta(description="Taken for compatibility; there is never anything to force")] = False
+    verbose: Verbose = False
+
+
+class Status(Struct, tag="status", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Nothing more to say."""
+
+
+class Reset(Struct, tag="reset", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The wish to delete all data of these tools."""
+
+    confirm: Annotated[bool, Meta(description="Must be true to confirm reset")]
+    verbose: Verbose = False
+
+
+class Initialized(Struct, rename="camel"):
+    """Answer of init; `migrations_applied` are those that this call applied."""
+
+    success: bool
+    initialized: bool
+    already_initialized: bool
+    migrations_applied: list[str]
+    migration_count: int
+    total_migrations: int
+    pending_migrations: list[str]
+    message: str
+
+
+class Initialization(Struct, rename="camel"):
+    """Answer of status."""
+
+    initialized: bool
+    status: str
+    total_migrations: int
+    applied_migrations: list[str]
+    applied_count: int
+    pending_migrations: list[str]
+    pending_count: int
+
+
+class Renewed(Struct, rename="camel"):
+    """Answer of reset; `backup` is the name of the file in the data directory that holds what there was before."""
+
+    success: bool
+    message: str
+    backup: str
+    migrations_applied: list[str]
+    migration_count: int
+
+
+class Unconfirmed(Struct):
+    """Answer of reset without confirmation, which changes nothing."""
+
+    success: bool
+    error: str
+
+
+READS = (Init, Status)
+
+
+def memory_health(tx: Tx, request: Health) -> Healthy:
+    """Check server health and database status."""
+    tables = tx.one("scopes.admin.counts", Tables, now=tx.now) or Tables(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    return Healthy(RELEASE, "healthy", Database("SQLite", False, True), Cache(False, 0, 0, 0, 0), tables)
+
+
+def memory_init(tx: Tx, request: Init | Status | Reset) -> Initialized | Initialization | Renewed | Unconfirmed:
+    """Manage database initialization and migrations; reset deletes all data of these tools and keeps a backup."""
+    applied = migrations(tx, DIALECT)
+    count = len(applied)
+    if isinstance(request, Init):
+        return Initialized(True, True, True, [], 0, count, [], "Database already initialized, all migrations applied")
+    if isinstance(request, Status):
+        return Initialization(True, "ready", count, applied, count, [], 0)
+    if not request.confirm:
+        return Unconfirmed(False, UNCONFIRMED)
+    backup = keep_copy(tx, "before-reset")
+    _clear(tx)
+    return Renewed(True, "Database reset successfully", backup, applied, count)
+
+
+def _clear(tx: Tx) -> None:
+    """Deletes every row of the dialect with its history and its part of the index, and puts the first tags back.
+
+    The numbers of lock events go on from where they were, so that no fencing number is given twice.
+    """
+    tx.run("scopes.admin.clear_locks")
+    tx.run("scopes.admin.clear_lock_events")
+    tx.run("scopes.admin.clear_conflicts")
+    tx.run("scopes.admin.clear_relations")
+    tx.run("scopes.admin.clear_entry_tags")
+    tx.run("scopes.admin.clear_tags")
+    tx.run("scopes.admin.clear_versions")
+    tx.run("scopes.admin.clear_entries")
+    tx.run("scopes.admin.clear_sessions")
+    tx.run("scopes.admin.clear_projects")
+    tx.run("scopes.admin.clear_orgs")
+    tx.run("scopes.admin.seed_tags", now=tx.now)
+    history.clear(tx, DIALECT)
+    index.clear(tx, DIALECT)

@@ -1,0 +1,175 @@
+"""What the tools of tools, guidelines and knowledge take (seed 000): six actions each, alike but for their fields."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from handlers.scopes.field_types import AsOf, Id, Label, Limit, Name, Object, Offset, Said, ScopeId, Text, Time
+from handlers.scopes.inheritance import ScopeType
+
+ToolCategory = Literal["mcp", "cli", "function", "api"]
+KnowledgeCategory = Literal["decision", "fact", "context", "reference"]
+
+Creator = Annotated[Label | None, Meta(description="Creator identifier")]
+Updater = Annotated[Label | None, Meta(description="Who makes the change")]
+Reason = Annotated[Text | None, Meta(description="Why it is changed")]
+Expected = Annotated[
+    Annotated[int, Meta(ge=1, le=2**53)] | None,
+    Meta(description="versionNum the change is based on; if it is no longer the current one, the update is refused"),
+]
+Priority = Annotated[int, Meta(ge=0, le=100)]
+Confidence = Annotated[float, Meta(ge=0, le=1)]
+Description = Annotated[Text | None, Meta(description="What the tool is for")]
+Parameters = Annotated[Object | None, Meta(description="Parameter schema")]
+ToolExamples = Annotated[list[Any] | None, Meta(description="Usage examples")]
+Constraints = Annotated[Text | None, Meta(description="Usage guidelines")]
+Content = Annotated[Said, Meta(description="The text itself")]
+Rationale = Annotated[Text | None, Meta(description="Why this guideline exists")]
+Examples = Annotated[Object | None, Meta(description="{good: [...], bad: [...]}")]
+Source = Annotated[Text | None, Meta(description="Where this knowledge came from")]
+ValidUntil = Annotated[Time | None, Meta(description="Expiration timestamp (ISO 8601)")]
+Where = Annotated[ScopeType, Meta(description="Scope the entry belongs to")]
+ByName = Annotated[Name | None, Meta(description="Instead of id, with scopeType")]
+Inherit = Annotated[
+    bool | None, Meta(description="Parent scopes too, the nearest of a name first (get: default true, list: false)")
+]
+Inactive = Annotated[bool | None, Meta(description="Deactivated entries too")]
+
+
+class AddTool(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new tool."""
+
+    scope_type: Where
+    name: Annotated[Name, Meta(description="Name, unique within its scope")]
+    scope_id: ScopeId = None
+    category: ToolCategory | None = None
+    description: Description = None
+    parameters: Parameters = None
+    examples: ToolExamples = None
+    constraints: Constraints = None
+    created_by: Creator = None
+
+
+class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new guideline."""
+
+    scope_type: Where
+    name: Annotated[Name, Meta(description="Name, unique within its scope")]
+    content: Content
+    scope_id: ScopeId = None
+    category: Annotated[Label | None, Meta(description="code_style, behavior, security, etc.")] = None
+    priority: Annotated[Priority | None, Meta(description="0-100, higher is more important")] = 50
+    rationale: Rationale = None
+    examples: Examples = None
+    created_by: Creator = None
+
+
+class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new knowledge entry."""
+
+    scope_type: Where
+    title: Annotated[Name, Meta(description="Title, unique within its scope")]
+    content: Content
+    scope_id: ScopeId = None
+    category: KnowledgeCategory | None = None
+    source: Source = None
+    confidence: Annotated[Confidence | None, Meta(description="0-1, how certain")] = 1.0
+    valid_until: ValidUntil = None
+    created_by: Creator = None
+
+
+class UpdateTool(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new version of a tool; what is left out stays."""
+
+    id: Id
+    description: Description = None
+    parameters: Parameters = None
+    examples: ToolExamples = None
+    constraints: Constraints = None
+    change_reason: Reason = None
+    updated_by: Updater = None
+    expected_version: Expected = None
+
+
+class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new version of a guideline; what is left out stays."""
+
+    id: Id
+    category: Label | None = None
+    priority: Priority | None = None
+    content: Said | None = None
+    rationale: Rationale = None
+    examples: Examples = None
+    change_reason: Reason = None
+    updated_by: Updater = None
+    expected_version: Expected = None
+
+
+class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new version of a knowledge entry; what is left out stays."""
+
+    id: Id
+    category: KnowledgeCategory | None = None
+    content: Said | None = None
+    source: Source = None
+    confidence: Confidence | None = None
+    valid_until: ValidUntil = None
+    change_reason: Reason = None
+    updated_by: Updater = None
+    expected_version: Expected = None
+
+
+class Get(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """One entry by id, or by name as a scope sees it."""
+
+    id: Id | None = None
+    name: ByName = None
+    scope_type: ScopeType | None = None
+    scope_id: ScopeId = None
+    inherit: Inherit = True
+    as_of: AsOf = None
+
+
+class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """One knowledge entry by id, or by title as a scope sees it."""
+
+    id: Id | None = None
+    title: ByName = None
+    scope_type: ScopeType | None = None
+    scope_id: ScopeId = None
+    inherit: Inherit = True
+    as_of: AsOf = None
+
+
+class Listing(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Entries with their current versions."""
+
+    scope_type: ScopeType | None = None
+    scope_id: ScopeId = None
+    category: Label | None = None
+    include_inactive: Inactive = False
+    inherit: Inherit = False
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class History(Struct, tag="history", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Every version of an entry, newest first."""
+
+    id: Id
+    as_of: AsOf = None
+
+
+class Deactivate(Struct, tag="deactivate", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Takes an entry out of use; its versions stay."""
+
+    id: Id
+
+
+Add = AddTool | AddGuideline | AddKnowledge
+Update = UpdateTool | UpdateGuideline | UpdateKnowledge
+AnyGet = Get | GetKnowledge
+ToolRequest = AddTool | UpdateTool | Get | Listing | History | Deactivate
+GuidelineRequest = AddGuideline | UpdateGuideline | Get | Listing | History | Deactivate
+KnowledgeRequest = AddKnowledge | UpdateKnowledge | GetKnowledge | Listing | History | Deactivate
+READS = (Get, GetKnowledge, Listing, History)

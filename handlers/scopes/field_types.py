@@ -1,0 +1,86 @@
+"""The arguments that several tools of `scopes` take, with their bounds."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, cast
+
+from msgspec import Meta, Struct
+
+from handlers.scopes import errors
+from kernel.text import utc_time
+
+MAX_TEXT = 1_048_576
+CAP = 100
+DEEPEST = 32
+
+Id = Annotated[str, Meta(min_length=1, max_length=256)]
+Name = Annotated[str, Meta(min_length=1, max_length=1024)]
+Label = Annotated[str, Meta(max_length=1024)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]
+Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+Time = Annotated[str, Meta(max_length=64)]
+Object = dict[str, Any]
+Limit = Annotated[
+    Annotated[int, Meta(ge=0, le=2**31)] | None, Meta(description="Most rows to return; never more than 100")
+]
+Offset = Annotated[Annotated[int, Meta(ge=0, le=2**53)] | None, Meta(description="Rows to skip")]
+ScopeId = Annotated[
+    Id | None, Meta(description="Id of that org, project or session; needed unless scopeType is global")
+]
+AsOf = Annotated[Time | None, Meta(description="Read as it stood at this ISO 8601 time")]
+
+
+def clean(request: Struct) -> None:
+    """Refuses what no bound of a type can: NUL characters in any argument, names of nothing but blanks, and
+    objects and lists that are nested deeper than an export can carry.
+    """
+    config = request.__struct_config__
+    for field, wire in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True):
+        value = getattr(request, field)
+        if isinstance(value, str):
+            if "\0" in value:
+                raise errors.invalid(wire, "must not hold NUL characters")
+            if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not value.strip():
+                raise errors.required(wire)
+        elif isinstance(value, Struct):
+            _clean_part(wire, value)
+        elif nested(value, DEEPEST):
+            raise errors.invalid(wire, f"must not be nested deeper than {DEEPEST} levels")
+
+
+def _clean_part(path: str, part: Struct) -> None:
+    for field, wire in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+        value: str | list[str] | bool | None = getattr(part, field)
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if any("\0" in text for text in texts):
+            raise errors.invalid(f"{path}.{wire}", "must not hold NUL characters")
+
+
+def nested(value: Any, most: int) -> bool:
+    """Whether objects and lists stand in one another more than `most` levels deep."""
+    level = [value]
+    for _ in range(most):
+        level = [part for one in level for part in _parts(one) if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def moment(field: str, given: str | None) -> str | None:
+    """An ISO 8601 time in UTC with milliseconds, or None where none is given."""
+    if given is None:
+        return None
+    found = utc_time(given)
+    if found is None:
+        raise errors.invalid(field, "is not an ISO 8601 time", "write it as 2026-01-31T12:00:00Z")
+    return found
+
+
+def window(limit: int | None, offset: int | None, usual: int = 20) -> dict[str, int]:
+    """The page a statement is to return, `usual` rows where no limit is given and never more than `CAP`."""
+    return {"limit": min(usual if limit is None else limit, CAP), "offset": offset or 0}

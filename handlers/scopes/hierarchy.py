@@ -1,0 +1,273 @@
+"""Organizations, projects and sessions (seed 000): the scopes that entries live in."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from handlers.scopes import errors
+from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, clean, window
+from handlers.scopes.inheritance import check
+from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, rows_of
+from kernel.errors import Fault
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
+
+PROJECTS = "scopes:projects"
+Status = Literal["completed", "discarded"]
+OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
+ProjectId = Annotated[Id | None, Meta(description="Parent project ID")]
+Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
+Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
+_org = rows_of(Organization, "metadata", loads)
+_project = rows_of(Project, "metadata", loads)
+_session = rows_of(Session, "metadata", loads)
+
+
+class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new organization."""
+
+    name: Annotated[Name, Meta(description="Organization name")]
+    metadata: Metadata = None
+
+
+class ListOrgs(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Organizations in the order they came."""
+
+    limit: Limit = 50
+    offset: Offset = 0
+
+
+class CreateProject(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new project, within an organization or on its own."""
+
+    name: Annotated[Name, Meta(description="Project name, unique within its organization in any case")]
+    org_id: OrgId = None
+    description: Annotated[Text | None, Meta(description="Project description")] = None
+    root_path: Annotated[Label | None, Meta(description="Filesystem path")] = None
+    metadata: Goals = None
+
+
+class ListProjects(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Projects in the order they came."""
+
+    org_id: OrgId = None
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """One project by id, or by name in any case."""
+
+    id: Id | None = None
+    name: Name | None = None
+    org_id: OrgId = None
+
+
+class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """What to change of a project; what is left out stays."""
+
+    id: Id
+    name: Name | None = None
+    description: Text | None = None
+    root_path: Label | None = None
+    metadata: Goals = None
+
+
+class StartSession(Struct, tag="start", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """A new working session, within a project or on its own."""
+
+    project_id: ProjectId = None
+    name: Annotated[Label | None, Meta(description="Session label")] = None
+    purpose: Annotated[Text | None, Meta(description="What this session is for")] = None
+    agent_id: Annotated[Label | None, Meta(description="Which agent/IDE created it")] = None
+    metadata: Annotated[Object | None, Meta(description="Scratch notes, temp decisions")] = None
+
+
+class EndSession(Struct, tag="end", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The session to end."""
+
+    id: Annotated[Id, Meta(description="Session ID")]
+    status: Annotated[Status | None, Meta(description="end: final status, completed if left out; list: filter")] = None
+
+
+class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """Sessions in the order they came."""
+
+    project_id: ProjectId = None
+    status: Literal["active", "completed", "discarded"] | None = None
+    limit: Limit = 20
+    offset: Offset = 0
+
+
+class OrgCreated(Struct):
+    """Answer of create."""
+
+    success: bool
+    organization: Organization
+
+
+class OrgList(Struct):
+    """Answer of list."""
+
+    organizations: list[Organization]
+    meta: Count
+
+
+class ProjectSaved(Struct):
+    """Answer of create and update."""
+
+    success: bool
+    project: Project
+
+
+class ProjectFound(Struct):
+    """Answer of get."""
+
+    project: Project
+
+
+class ProjectList(Struct):
+    """Answer of list."""
+
+    projects: list[Project]
+    meta: Count
+
+
+class SessionSaved(Struct):
+    """Answer of start and end."""
+
+    success: bool
+    session: Session
+
+
+class SessionList(Struct):
+    """Answer of list."""
+
+    sessions: list[Session]
+    meta: Count
+
+
+ORG_READS = (ListOrgs,)
+PROJECT_READS = (ListProjects, GetProject)
+SESSION_READS = (ListSessions,)
+
+
+def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
+    """Manage organizations (top-level grouping)."""
+    clean(request)
+    if isinstance(request, CreateOrg):
+        org = Organization(tx.new_id("org"), request.name, tx.now, request.metadata)
+        tx.run("scopes.hierarchy.add_org", id=org.id, name=org.name, now=tx.now, metadata=dumps(org.metadata))
+        return OrgCreated(True, org)
+    orgs = tx.all("scopes.hierarchy.orgs", _org, **window(request.limit, request.offset, 50))
+    return OrgList(orgs, Count(len(orgs)))
+
+
+def memory_project(
+    tx: Tx, request: CreateProject | ListProjects | GetProject | UpdateProject
+) -> ProjectSaved | ProjectFound | ProjectList:
+    """Manage projects within organizations."""
+    clean(request)
+    if isinstance(request, CreateProject):
+        return ProjectSaved(True, _create(tx, request))
+    if isinstance(request, UpdateProject):
+        return ProjectSaved(True, _update(tx, request))
+    if isinstance(request, GetProject):
+        return ProjectFound(_get(tx, request))
+    shown = window(request.limit, request.offset)
+    if request.org_id is None:
+        projects = tx.all("scopes.hierarchy.projects", _project, **shown)
+    else:
+        projects = tx.all("scopes.hierarchy.projects_of", _project, org_id=request.org_id, **shown)
+    return ProjectList(projects, Count(len(projects)))
+
+
+def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> SessionSaved | SessionList:
+    """Manage working sessions within projects."""
+    clean(request)
+    if isinstance(request, StartSession):
+        return SessionSaved(True, _start(tx, request))
+    if isinstance(request, EndSession):
+        ended = tx.one(
+            "scopes.hierarchy.end_session", _session, id=request.id, status=request.status or "completed", now=tx.now
+        )
+        if ended is None:
+            raise errors.not_found("Session", request.id)
+        return SessionSaved(True, ended)
+    shown: dict[str, Any] = {"status": request.status, **window(request.limit, request.offset)}
+    if request.project_id is None:
+        sessions = tx.all("scopes.hierarchy.sessions", _session, **shown)
+    else:
+        sessions = tx.all("scopes.hierarchy.sessions_of", _session, project_id=request.project_id, **shown)
+    return SessionList(sessions, Count(len(sessions)))
+
+
+def _create(tx: Tx, request: CreateProject) -> Project:
+    if request.org_id is not None:
+        check(tx, "org", request.org_id, "orgId")
+    made = tx.one(
+        "scopes.hierarchy.add_project", _project,
+        id=tx.new_id("proj"), org_id=request.org_id, name=request.name, fold=request.name.casefold(),
+        description=request.description, root_path=request.root_path, now=tx.now, metadata=dumps(request.metadata),
+    )  # fmt: skip
+    if made is None:
+        raise _taken(tx, request.name, request.org_id)
+    return made
+
+
+def _update(tx: Tx, request: UpdateProject) -> Project:
+    before = _by_id(tx, request.id)
+    after = tx.one(
+        "scopes.hierarchy.update_project", _project,
+        id=request.id, name=request.name, fold=request.name and request.name.casefold(),
+        description=request.description, root_path=request.root_path, now=tx.now, metadata=dumps(request.metadata),
+    )  # fmt: skip
+    if after is None:
+        raise _taken(tx, request.name or "", before.org_id)
+    told = [msgspec.json.encode(project).decode() for project in (before, after)]
+    history.append(tx, PROJECTS, request.id, "updated", before=told[0], after=told[1])
+    return after
+
+
+def _get(tx: Tx, request: GetProject) -> Project:
+    if request.id is not None:
+        return _by_id(tx, request.id)
+    if request.name is None:
+        raise errors.invalid("id", "either id or name is required")
+    found = tx.all("scopes.hierarchy.named", _project, fold=request.name.casefold())
+    alone = [project for project in found if project.org_id == request.org_id]
+    if not alone and request.org_id is None:
+        if len(found) > 1:
+            raise errors.invalid("orgId", f"is needed: {len(found)} organizations have a project {request.name}")
+        alone = found
+    if not alone:
+        raise errors.not_found("Project", request.name, "name")
+    return alone[0]
+
+
+def _start(tx: Tx, request: StartSession) -> Session:
+    if request.project_id is not None:
+        check(tx, "project", request.project_id, "projectId")
+    session = Session(
+        tx.new_id("sess"), request.project_id, request.name, request.purpose, request.agent_id, "active", tx.now, None,
+        request.metadata,
+    )  # fmt: skip
+    tx.run(
+        "scopes.hierarchy.add_session", id=session.id, project_id=session.project_id, name=session.name,
+        purpose=session.purpose, agent_id=session.agent_id, now=tx.now, metadata=dumps(session.metadata),
+    )  # fmt: skip
+    return session
+
+
+def _by_id(tx: Tx, project_id: str) -> Project:
+    found = tx.one("scopes.hierarchy.project", _project, id=project_id)
+    if found is None:
+        raise errors.not_found("Project", project_id)
+    return found
+
+
+def _taken(tx: Tx, name: str, org_id: str | None) -> Fault:
+    namesakes = tx.all("scopes.hierarchy.named", _project, fold=name.casefold())
+    holder = next((project.id for project in namesakes if project.org_id == org_id), None)
+    return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)

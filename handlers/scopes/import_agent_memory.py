@@ -1,0 +1,206 @@
+"""Brings in the database of the program this dialect comes from: agent-memory 0.2 to 0.9, by its column names."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handlers.scopes import entries
+from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.export import as_json
+from handlers.scopes.import_agent_memory_tags import conflicts, locks, marks
+from handlers.scopes.import_coercion import Row, json, moment, real, text, time, whole
+from handlers.scopes.import_entries import COLUMNS, USUAL_PRIORITY
+from handlers.scopes.inheritance import GLOBAL, key
+from handlers.scopes.results import VersionRow
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store import history
+from kernel.store.external import Foreign, foreign
+from kernel.store.progress import expect, steps
+from kernel.store.sqlite.connection import Tx
+from kernel.tools import Import, Imported
+
+_MOST_NAMED = 10
+KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
+_JSON = {"parameters", "examples"}
+_READ = {
+    "organizations", "projects", "sessions", "tools", "tool_versions", "guidelines", "guideline_versions", "knowledge",
+    "knowledge_versions", "tags", "entry_tags", "entry_relations", "conflict_log", "file_locks",
+}  # fmt: skip
+# What can be made anew from the rest, or says nothing a user wrote.
+_DERIVED = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
+
+
+class _Known(NamedTuple):
+    id: str
+    current_version_id: str
+
+
+def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
+    """Everything in the file that is not here yet, under its own ids; what is here stays as it is.
+
+    An entry that has not been changed here since it was brought in takes on the versions it has got there, and is put
+    away if it was there. Raises
+    Fault("invalid") for a file that is none of that program's.
+    """
+    remarks: list[str] = []
+    with foreign(path) as source:
+        there = source.tables()
+        if not {kind.many for kind in KINDS} <= set(there):
+            raise Fault("invalid", f"{path.name} is no database of agent-memory: its tables are not there.")
+        expect(tx, sum(len(source.rows(kind.many)) for kind in KINDS))
+        counts = {
+            "organizations": sum(_org(tx, row) for row in source.rows("organizations")),
+            "projects": sum(_project(tx, row) for row in source.rows("projects")),
+            "sessions": sum(_session(tx, row) for row in source.rows("sessions")),
+            **{kind.many: _entries(tx, kind, source, remarks) for kind in KINDS},
+            **marks(tx, source, remarks),
+            "conflicts": conflicts(tx, source),
+            "locks": locks(tx, source, remarks),
+        }
+        remarks += _ghosts(tx, source)
+        left = sorted(name for name in there if _unread(name) and source.rows(name))
+    if left:
+        remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
+    return Imported(counts, remarks)
+
+
+def _ghosts(tx: Tx, source: Foreign) -> list[str]:
+    """What there is to say of entries whose scopes are not here."""
+    stand = [
+        (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.many)
+    ]
+    gone = [
+        key(name, number)
+        for name, number in stand
+        if name != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=name, id=number)
+    ]
+    scopes = ", ".join(sorted(set(gone))[:_MOST_NAMED])
+    few = f"{len(gone)} entries stand in scopes that are not in the file ({scopes})"
+    return [f"{few}: they are kept, and an import of their export leaves them out."] if gone else []
+
+
+def _unread(table: str) -> bool:
+    return table not in _READ and table not in _DERIVED and "_fts" not in table
+
+
+def _org(tx: Tx, row: Row) -> int:
+    return tx.run(
+        "scopes.import_scopes.add_org",
+        id=text(row, "id"), name=text(row, "name") or "", now=time(tx, row, "created_at"),
+        metadata=json(row, "metadata"),
+    )  # fmt: skip
+
+
+def _project(tx: Tx, row: Row) -> int:
+    name, created = text(row, "name") or "", time(tx, row, "created_at")
+    return tx.run(
+        "scopes.import_scopes.add_project",
+        id=text(row, "id"), org_id=text(row, "org_id"), name=name, fold=name.casefold(),
+        description=text(row, "description"), root_path=text(row, "root_path"), now=created,
+        updated_at=time(tx, row, "updated_at", created), metadata=json(row, "metadata"),
+    )  # fmt: skip
+
+
+def _session(tx: Tx, row: Row) -> int:
+    return tx.run(
+        "scopes.import_scopes.add_session",
+        id=text(row, "id"), project_id=text(row, "project_id"), name=text(row, "name"), purpose=text(row, "purpose"),
+        agent_id=text(row, "agent_id"), status=text(row, "status") or "active", now=time(tx, row, "started_at"),
+        ended_at=moment(row, "ended_at"), metadata=json(row, "metadata"),
+    )  # fmt: skip
+
+
+def _entries(tx: Tx, kind: Kind, source: Foreign, remarks: list[str]) -> int:
+    """Adds the entries of a kind with their versions; how many entries are new."""
+    rows = source.rows(kind.many)
+    known = tx.all("scopes.import_agent_memory.known", _Known, ids=as_json(text(row, "id") for row in rows))
+    here = {row.id: row.current_version_id for row in known}
+    versions: dict[str | None, list[Row]] = {}
+    for row in source.rows(f"{kind.name}_versions"):
+        versions.setdefault(text(row, f"{kind.name}_id"), []).append(row)
+    new = 0
+    for row in steps(tx, rows):
+        number = text(row, "id") or ""
+        found = sorted(versions.get(number, ()), key=lambda one: whole(one, "version_num", 0))
+        if number not in here:
+            _add(tx, kind, row, found)
+            new += 1
+        elif not _forward(tx, kind, row, found, here[number]):
+            remarks.append(f"{kind.label} {text(row, kind.heading)} ({number}) was changed here, and is left so.")
+    return new
+
+
+def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
+    number, born = text(row, "id") or "", time(tx, row, "created_at")
+    name = text(row, kind.heading) or ""
+    creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
+    kept = versions or [{"id": tx.new_id(kind.version_prefix), "version_num": 1, "created_by": creator}]
+    for version in kept:
+        _version(tx, kind, number, version, born)
+    tx.run(
+        "scopes.import_entries.add",
+        id=number, kind=kind.name, scope_type=scope_type,
+        scope_id=None if scope_type == "global" else text(row, "scope_id"), name=name,
+        category=text(row, "category"), version_id=_current(row, kept), now=born, created_by=creator,
+        priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
+        # When it was put away is not told; at the earliest when it last changed.
+        gone=None if whole(row, "is_active", 1) else time(tx, kept[-1], "created_at", born),
+    )  # fmt: skip
+    tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
+    _remember(tx, kind, number)
+
+
+def _forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
+    """Takes on what an entry has got there, and whether it was put away; false where it was changed here instead."""
+    number = text(row, "id") or ""
+    here = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
+    there = {text(version, "id") for version in versions}
+    later = [version for version in versions if text(version, "id") not in here]
+    gone = not whole(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
+    # One that had no version there was given one here.
+    if here - there if there else len(here) > 1:
+        return not later and not gone
+    for version in later:
+        _version(tx, kind, number, version, tx.now)
+    moved = _current(row, versions) if later else current
+    if moved != current:
+        tx.run(
+            "scopes.entries.set_current_version", id=number, version_id=moved, category=text(row, "category"),
+            priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
+        )  # fmt: skip
+        _remember(tx, kind, number)
+    if gone:
+        entries.deactivate(tx, kind, number)
+    return True
+
+
+def _current(row: Row, versions: Sequence[Row]) -> str | None:
+    named = text(row, "current_version_id")
+    return named if any(text(one, "id") == named for one in versions) else text(versions[-1], "id")
+
+
+def _version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
+    said: dict[str, Any] = {field: json(row, field) if field in _JSON else text(row, field) for field in kind.fields}
+    if kind is KNOWLEDGE:
+        said |= {"confidence": real(row, "confidence", 1.0), "valid_until": moment(row, "valid_until")}
+    if kind is not TOOL:
+        said["content"] = said["content"] or ""
+    columns: dict[str, Any] = {**dict.fromkeys(COLUMNS), **said}
+    tx.run(
+        "scopes.entries.add_version",
+        id=text(row, "id"), entry_id=number, version_num=whole(row, "version_num", 1),
+        now=time(tx, row, "created_at", born), created_by=text(row, "created_by"),
+        change_reason=text(row, "change_reason"), conflict_flag=int(whole(row, "conflict_flag", 0) != 0), **columns,
+    )  # fmt: skip
+
+
+def _remember(tx: Tx, kind: Kind, number: str) -> None:
+    row, current = entries.get(tx, kind, number)
+    said = entries.text_of(row, current)
+    history.append(tx, kind.space, number, "imported", after=said)
+    if row.is_active:
+        index.put(tx, kind.space, number, said, scope=entries.scope_key(row))
+
+
+IMPORT = Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", bring)

@@ -1,0 +1,125 @@
+"""Brings in what agent-memory keeps beside its entries: tags, relations, conflicts and file locks."""
+
+from typing import NamedTuple
+
+from handlers.scopes.export import as_json
+from handlers.scopes.import_coercion import Row, json, moment, text, time, whole
+from handlers.scopes.locks import takes
+from kernel.store.external import Foreign
+from kernel.store.sqlite.connection import Tx
+
+IMPORTED = "imported"
+
+
+class _Tag(NamedTuple):
+    name: str
+    id: str
+
+
+def marks(tx: Tx, source: Foreign, remarks: list[str]) -> dict[str, int]:
+    """Adds tags, what they mark, and relations; how many of each are new.
+
+    A tag whose name is here already is that tag, since names are unique.
+    """
+    rows = source.rows("tags")
+    names = as_json(text(row, "name") for row in rows)
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=names)}
+    ids: dict[str | None, str] = {}
+    tags = 0
+    for row in rows:
+        name = text(row, "name") or ""
+        if name not in known:
+            known[name] = _tag(tx, row, name)
+            tags += 1
+        ids[text(row, "id")] = known[name]
+    marked = source.rows("entry_tags")
+    lost = [row for row in marked if text(row, "tag_id") not in ids]
+    if lost:
+        remarks.append(f"{len(lost)} marks were left out: their tags are not in the file.")
+    return {
+        "tags": tags,
+        "marks": sum(_mark(tx, row, ids[text(row, "tag_id")]) for row in marked if text(row, "tag_id") in ids),
+        "relations": sum(_relation(tx, row) for row in source.rows("entry_relations")),
+    }
+
+
+def _tag(tx: Tx, row: Row, name: str) -> str:
+    columns = {
+        "name": name, "fold": name.casefold(), "category": text(row, "category") or "custom",
+        "predefined": int(whole(row, "is_predefined", 0) != 0), "description": text(row, "description"),
+        "now": time(tx, row, "created_at"),
+    }  # fmt: skip
+    number, fresh = text(row, "id"), tx.new_id("tag")
+    kept = number and tx.one("scopes.import_tags.define", str, id=number, **columns)
+    return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
+
+
+def _mark(tx: Tx, row: Row, tag_id: str) -> int:
+    return tx.run(
+        "scopes.import_agent_memory_tags.add_tag",
+        id=text(row, "id"), type=text(row, "entry_type"), entry_id=text(row, "entry_id"), tag_id=tag_id,
+        now=time(tx, row, "created_at"),
+    )  # fmt: skip
+
+
+def _relation(tx: Tx, row: Row) -> int:
+    return tx.run(
+        "scopes.import_agent_memory_tags.add_relation",
+        id=text(row, "id"), source_type=text(row, "source_type"), source_id=text(row, "source_id"),
+        target_type=text(row, "target_type"), target_id=text(row, "target_id"),
+        relation_type=text(row, "relation_type"), now=time(tx, row, "created_at"), created_by=text(row, "created_by"),
+    )  # fmt: skip
+
+
+def conflicts(tx: Tx, source: Foreign) -> int:
+    """Adds the log of conflicts; how many are new."""
+    return sum(
+        tx.run(
+            "scopes.import_agent_memory_tags.add_conflict",
+            id=text(row, "id"), entry_type=text(row, "entry_type"), entry_id=text(row, "entry_id"),
+            version_a_id=text(row, "version_a_id"), version_b_id=text(row, "version_b_id"),
+            now=time(tx, row, "detected_at"), resolved=int(whole(row, "resolved", 0) != 0),
+            resolution=text(row, "resolution"), resolved_at=moment(row, "resolved_at"),
+            resolved_by=text(row, "resolved_by"),
+        )
+        for row in source.rows("conflict_log")
+    )  # fmt: skip
+
+
+def locks(tx: Tx, source: Foreign, remarks: list[str]) -> int:
+    """Takes over the locks whose time is not over, unless another holds the file here; how many are new.
+
+    A lock that was taken over once is not taken over again, lest a second import lock what was released since.
+    """
+    tx.run("scopes.locks.add_expiry_events", now=tx.now)
+    tx.run("scopes.locks.delete_expired", now=tx.now)
+    new = expired = odd = 0
+    for row in source.rows("file_locks"):
+        end = moment(row, "expires_at")
+        holder, path, since = text(row, "checked_out_by"), text(row, "file_path"), time(tx, row, "checked_out_at")
+        if end is not None and end <= tx.now:
+            expired += 1
+            continue
+        if not takes(path or "", holder or ""):
+            odd += 1
+            continue
+        event = tx.one(
+            "scopes.import_agent_memory_tags.add_checkout_event",
+            int,
+            path=path,
+            holder=holder,
+            now=since,
+            reason=IMPORTED,
+        )
+        if event is not None:
+            new += tx.run(
+                "scopes.import_agent_memory_tags.add_lock",
+                id=text(row, "id"), path=path, holder=holder, session_id=text(row, "session_id"),
+                project_id=text(row, "project_id"), now=since, expires_at=end, metadata=json(row, "metadata"),
+                fence=event,
+            )  # fmt: skip
+    if odd:
+        remarks.append(f"{odd} file locks were left out: nobody could release them by their path and holder.")
+    if expired:
+        remarks.append(f"{expired} file locks were left out: their time is over.")
+    return new

@@ -1,0 +1,58 @@
+"""Values of another program's rows, whatever they turn out to be, as our columns want them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from handlers.scopes.field_types import DEEPEST, nested
+from handlers.scopes.results import dumps
+from kernel.store.sqlite.connection import Tx
+from kernel.text import utc_time
+
+Row = Mapping[str, Any]
+_LARGEST = 2**63 - 1
+
+
+def text(row: Row, column: str) -> str | None:
+    """A column as text; None where it is NULL or is not there."""
+    value = row.get(column)
+    return value.decode(errors="replace") if isinstance(value, bytes) else None if value is None else str(value)
+
+
+def whole(row: Row, column: str, usual: int) -> int:
+    """A column as a whole number of 64 bits; `usual` where it is none."""
+    found = real(row, column, usual)
+    return int(found) if -_LARGEST <= found <= _LARGEST else usual
+
+
+def real(row: Row, column: str, usual: float) -> float:
+    """A column as a number; `usual` where it is none."""
+    value = row.get(column)
+    return value if isinstance(value, int | float) and math.isfinite(value) else usual
+
+
+def json(row: Row, column: str) -> str | None:
+    """A JSON column as our columns have it; text that is no JSON, or nested too deep to be exported, becomes a JSON
+    string, so that nothing is lost.
+    """
+    value = text(row, column)
+    if value is None:
+        return None
+    try:
+        found = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        return dumps(value)
+    return dumps(value if nested(found, DEEPEST) else found)
+
+
+def moment(row: Row, column: str) -> str | None:
+    """A time in either form that program writes, as ours are written; what is no time stays as it is."""
+    value = text(row, column)
+    return value and (utc_time(value) or value)
+
+
+def time(tx: Tx, row: Row, column: str, usual: str | None = None) -> str:
+    """A time that has to be one: `usual`, or else now, where it is none."""
+    return utc_time(text(row, column) or "") or usual or tx.now

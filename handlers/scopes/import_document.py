@@ -1,0 +1,245 @@
+"""What an import reads: a document as scopes, tags and entries, each checked before anything is written."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from handlers.scopes.entry_kinds import KNOWLEDGE, TOOL, Kind
+from handlers.scopes.field_types import Id, Label, Name, Text, nested
+from kernel.text import utc_time
+
+# What a field may hold, and with it an entry that has it in one of its versions.
+_DEEPEST_FIELD = 64
+_DEEPEST = 80
+_FAR = 2**53
+_Number = Annotated[int, Meta(ge=1, le=_FAR)]
+
+
+class Link(Struct, rename="camel"):
+    """A relation that goes out from an entry; its type may be one that cannot be made here."""
+
+    target_type: Label
+    target_id: Id
+    relation_type: Label
+    id: Id | None = None
+    created_at: str | None = None
+    created_by: Label | None = None
+
+
+class Said(Struct, rename="camel"):
+    """What a version says; of no kind are all of these fields."""
+
+    id: Id | None = None
+    version_num: _Number | None = None
+    description: Text | None = None
+    parameters: Any = None
+    examples: Any = None
+    constraints: Text | None = None
+    content: Text | None = None
+    rationale: Text | None = None
+    source: Text | None = None
+    confidence: Annotated[float, Meta(ge=-_FAR, le=_FAR)] | None = None
+    valid_until: str | None = None
+    created_at: str | None = None
+    created_by: Label | None = None
+    change_reason: Text | None = None
+    conflict_flag: bool = False
+
+
+class Item(Said, rename="camel"):
+    """An entry; one without a version inside says by itself what its version says."""
+
+    scope_type: Label = "global"
+    scope_id: Id | None = None
+    name: Name | None = None
+    title: Name | None = None
+    category: Label | None = None
+    priority: Annotated[int, Meta(ge=-(2**31), le=2**31)] | None = None
+    is_active: bool | None = None
+    deactivated_at: str | None = None
+    current_version_id: str | None = None
+    current_version: Said | None = None
+    versions: list[Said] | None = None
+    tags: list[Name] | UnsetType | None = UNSET
+    relations: list[Link] | UnsetType | None = UNSET
+
+
+class Entry(NamedTuple):
+    """An entry ready to be written: `versions` oldest first, `current` one of them; times as the store has them."""
+
+    kind: Kind
+    item: Item
+    name: str
+    scope_type: str
+    scope_id: str | None
+    versions: Sequence[Said]
+    current: Said
+    created_at: str | None
+    deactivated_at: str | None
+
+
+class Definition(Struct, rename="camel"):
+    """A tag as it was made."""
+
+    name: Name
+    id: Id | None = None
+    category: Label = "custom"
+    is_predefined: bool = False
+    description: Text | None = None
+    created_at: str | None = None
+
+
+class Org(Struct, rename="camel"):
+    """An organization."""
+
+    id: Id
+    name: Name
+    created_at: str | None = None
+    metadata: Any = None
+
+
+class Project(Struct, rename="camel"):
+    """A project, with its own tags and relations."""
+
+    id: Id
+    name: Name
+    org_id: Id | None = None
+    description: Text | None = None
+    root_path: Text | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    metadata: Any = None
+    tags: list[Name] | None = None
+    relations: list[Link] | None = None
+
+
+class Session(Struct, rename="camel"):
+    """A session."""
+
+    id: Id
+    project_id: Id | None = None
+    name: Label | None = None
+    purpose: Text | None = None
+    agent_id: Label | None = None
+    status: Label = "active"
+    started_at: str | None = None
+    ended_at: str | None = None
+    metadata: Any = None
+
+
+def entry(kind: Kind, raw: Any, to: Mapping[str, tuple[str, str | None]]) -> Entry:
+    """One entry of a document in the scope it is to stand in; raises ValueError with what is wrong in it.
+
+    `to` maps `type:id` of a scope, as the document has it, to type and id.
+    """
+    item = converted(raw, Item)
+    name = item.title if kind is KNOWLEDGE else item.name
+    if name is None or not name.strip():
+        raise ValueError(f"{kind.label} {kind.heading} is required")
+    scope_type, scope_id = item.scope_type, None if item.scope_type == "global" else item.scope_id
+    scope_type, scope_id = to.get(f"{scope_type}:{scope_id or ''}", (scope_type, scope_id))
+    current, versions = _versions(kind, item)
+    if kind is not TOOL and not current.content:
+        raise ValueError(f"{kind.label} content is required")
+    gone = moment("deactivatedAt", item.deactivated_at) if item.is_active is False else None
+    born = moment("createdAt", item.created_at)
+    return Entry(kind, item, name, scope_type, scope_id, versions, current, born, gone)
+
+
+def label(kind: Kind, raw: Any, number: int) -> str:
+    """What to call an entry that may not be one: its name, or else its place in the document."""
+    name = mapping(raw).get(kind.heading)
+    return name if isinstance(name, str) and name.strip() else f"{kind.many}[{number}]"
+
+
+def converted(raw: Any, shape: Any) -> Any:
+    """Data as a shape; raises ValueError naming the field that does not fit."""
+    if nested(raw, _DEEPEST):
+        raise ValueError(f"nested deeper than {_DEEPEST} levels")
+    try:
+        found = msgspec.convert(raw, shape)
+    except msgspec.ValidationError as error:
+        said, _, place = str(error).replace("`", "").partition(" - at $")
+        field = place.removeprefix(".")
+        raise ValueError(f"Validation error: {field or 'entry'} - {said[:1].lower()}{said[1:]}") from None
+    for field, wire in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
+        if any("\0" in text for text in _texts(getattr(found, field))):
+            raise ValueError(f"Validation error: {wire} - must not hold NUL characters")
+    return found
+
+
+def mapping(raw: Any) -> dict[str, Any]:
+    """An object of a document; empty for what is none."""
+    return cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
+
+
+def listed(raw: Any) -> list[Any]:
+    """A list of a document; empty for what is none."""
+    return cast("list[Any]", raw) if isinstance(raw, list) else []
+
+
+def moment(field: str, given: str | None) -> str | None:
+    """A time as the store has it, or None; raises ValueError for text that is none."""
+    found = None if given is None else utc_time(given)
+    if given is not None and found is None:
+        raise ValueError(f"Validation error: {field} - is not an ISO 8601 time")
+    return found
+
+
+def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
+    """The current version, and all of them oldest first, each with a number and its times as the store has them."""
+    given = [*(item.versions or ())]
+    current = item.current_version or _named(given, item.current_version_id) or (given[-1] if given else _flat(item))
+    place = next((at for at, one in enumerate(given) if _same(one, current)), len(given))
+    if place == len(given):
+        given.append(current)
+    for field in ("parameters", "examples"):
+        if any(nested(getattr(one, field), _DEEPEST_FIELD) for one in given):
+            raise ValueError(f"Validation error: {field} - must not be nested deeper than {_DEEPEST_FIELD} levels")
+    known = [one.version_num for one in given if one.version_num is not None]
+    if len(set(known)) < len(known):
+        raise ValueError("Validation error: versions - two have the same versionNum")
+    later = itertools.count(max(known, default=0) + 1)
+    whole = [
+        msgspec.structs.replace(
+            one,
+            version_num=next(later) if one.version_num is None else one.version_num,
+            valid_until=one.valid_until and (utc_time(one.valid_until) or one.valid_until),
+            created_at=moment("createdAt", one.created_at),
+            content=one.content if kind is TOOL else one.content or "",
+        )
+        for one in given
+    ]
+    return whole[place], sorted(whole, key=lambda one: one.version_num or 0)
+
+
+def _named(given: Sequence[Said], version_id: str | None) -> Said | None:
+    return next((one for one in given if version_id is not None and one.id == version_id), None)
+
+
+def _same(one: Said, other: Said) -> bool:
+    """Whether two versions of one entry are the same one."""
+    if one.id is not None and other.id is not None:
+        return one.id == other.id
+    return one is other or (one.version_num is not None and one.version_num == other.version_num)
+
+
+def _flat(item: Item) -> Said:
+    said: dict[str, Any] = {field: getattr(item, field) for field in Said.__struct_fields__}
+    said |= {"id": None, "version_num": 1}
+    return Said(**said)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text of an item but for those within its JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Struct):
+        for field in value.__struct_fields__:
+            yield from _texts(getattr(value, field))
+    else:
+        for one in listed(value):
+            yield from _texts(one)

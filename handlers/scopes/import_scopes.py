@@ -1,0 +1,104 @@
+"""Puts back the organizations, projects and sessions that the entries of an import stand in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from handlers.scopes.import_document import Org, Project, Session, converted, listed, mapping, moment
+from handlers.scopes.results import dumps
+from kernel.store.sqlite.connection import Tx
+
+_SHAPES: Mapping[str, Any] = {"organizations": Org, "projects": Project, "sessions": Session}
+
+
+class Problem(NamedTuple):
+    """What was left out of an import, and why."""
+
+    entry: str
+    error: str
+
+
+class Scopes(NamedTuple):
+    """The scopes of a document; `problems` are those that are none."""
+
+    orgs: list[Org]
+    projects: list[Project]
+    sessions: list[Session]
+    problems: list[Problem]
+
+
+def read(raw: Any) -> Scopes:
+    """The scopes that a document brings along; none where it has none."""
+    found = Scopes([], [], [], [])
+    for at, (many, shape) in enumerate(_SHAPES.items()):
+        for number, item in enumerate(listed(mapping(raw).get(many))):
+            try:
+                found[at].append(_timed(converted(item, shape)))
+            except ValueError as error:
+                found.problems.append(Problem(f"{many}[{number}]", str(error)))
+    return found
+
+
+def put_back(tx: Tx, scopes: Scopes, wanted: set[str] | None) -> list[Problem]:
+    """Makes the scopes that are not there yet, those in `wanted` (`project:id`) and above them, all for None.
+
+    What is there stays as it is.
+    """
+    chosen = scopes if wanted is None else _above(scopes, wanted)
+    for org in chosen.orgs:
+        tx.run(
+            "scopes.import_scopes.add_org",
+            id=org.id, name=org.name, now=org.created_at or tx.now, metadata=dumps(org.metadata),
+        )  # fmt: skip
+    problems = [*scopes.problems]
+    known = [project.id for project in scopes.projects]
+    problems += [problem for project in chosen.projects if (problem := _add_project(tx, project, known))]
+    return problems + [problem for session in chosen.sessions if (problem := _add_session(tx, session))]
+
+
+def _timed(item: Any) -> Any:
+    for field, wire in zip(item.__struct_fields__, item.__struct_encode_fields__, strict=True):
+        if field.endswith("_at"):
+            setattr(item, field, moment(wire, getattr(item, field)))
+    return item
+
+
+def _above(scopes: Scopes, wanted: set[str]) -> Scopes:
+    sessions = [one for one in scopes.sessions if f"session:{one.id}" in wanted]
+    parents = {one.project_id for one in sessions}
+    projects = [one for one in scopes.projects if f"project:{one.id}" in wanted or one.id in parents]
+    owners = {one.org_id for one in projects}
+    orgs = [one for one in scopes.orgs if f"org:{one.id}" in wanted or one.id in owners]
+    return Scopes(orgs, projects, sessions, [])
+
+
+def _add_project(tx: Tx, project: Project, known: Sequence[str]) -> Problem | None:
+    label = f"project {project.name}"
+    if tx.one("scopes.inheritance.exists", int, type="project", id=project.id):
+        return None
+    if project.org_id is not None and not tx.one("scopes.inheritance.exists", int, type="org", id=project.org_id):
+        return Problem(label, f"Organization not found: {project.org_id}")
+    place = {"fold": project.name.casefold(), "org_id": project.org_id}
+    strangers = [one for one in tx.all("scopes.import_scopes.same_name", str, **place) if one not in known]
+    if strangers:
+        hint = f'map "project:{project.id}" to project {strangers[0]} with scopeMapping'
+        return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
+    created = project.created_at or tx.now
+    tx.run(
+        "scopes.import_scopes.add_project",
+        id=project.id, name=project.name, description=project.description, root_path=project.root_path, now=created,
+        updated_at=project.updated_at or created, metadata=dumps(project.metadata), **place,
+    )  # fmt: skip
+    return None
+
+
+def _add_session(tx: Tx, session: Session) -> Problem | None:
+    project = session.project_id
+    if project is not None and not tx.one("scopes.inheritance.exists", int, type="project", id=project):
+        return Problem(f"session {session.name or session.id}", f"Project not found: {project}")
+    tx.run(
+        "scopes.import_scopes.add_session",
+        id=session.id, project_id=project, name=session.name, purpose=session.purpose, agent_id=session.agent_id,
+        status=session.status, now=session.started_at or tx.now, ended_at=session.ended_at,
+        metadata=dumps(session.metadata),
+    )  # fmt: skip
+    return None

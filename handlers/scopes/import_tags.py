@@ -1,0 +1,125 @@
+"""Puts back the tags and the relations of what was imported, once all of it is there."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from handlers.scopes.export import as_json
+from handlers.scopes.import_document import Definition, Link, converted, listed, moment
+from handlers.scopes.import_scopes import Problem
+from handlers.scopes.relations import RELATIONS
+from handlers.scopes.results import EntryTag, Relation
+from handlers.scopes.tags import TAGS
+from handlers.scopes.targets import LABELS
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
+
+
+class Marked(NamedTuple):
+    """An entry or a project with the tags and relations it is to have; None leaves those it has.
+
+    With `exact` it keeps no others.
+    """
+
+    kind: str
+    id: str
+    label: str
+    tags: Sequence[str] | None
+    relations: Sequence[Link] | None
+    exact: bool
+
+
+class _Tag(NamedTuple):
+    name: str
+    id: str
+
+
+def mark(tx: Tx, definitions: Any, marked: Sequence[Marked], ids: Mapping[tuple[str, str], str]) -> list[Problem]:
+    """Attaches tags, made as the document defines them where there are none, and relations.
+
+    `ids` maps type and id of an entry in the document to its id here. A relation to what is not here is a problem.
+    """
+    names = dict.fromkeys(name for one in marked for name in one.tags or ())
+    known, problems = _tags(tx, definitions, list(names))
+    taken = {link.id for one in marked for link in one.relations or () if link.id is not None}
+    used = set(tx.all("scopes.import_tags.used", str, ids=as_json(taken)))
+    for one in marked:
+        if one.tags is not None:
+            _attach(tx, one, [known[name] for name in one.tags])
+        if one.relations is not None:
+            problems += _relate(tx, one, ids, used)
+    return problems
+
+
+def _tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
+    """The id of each tag, and what is wrong in the definitions; a definition of a tag nobody bears is made too."""
+    defined: dict[str, Definition] = {}
+    problems: list[Problem] = []
+    for number, raw in enumerate(listed(definitions)):
+        try:
+            found = converted(raw, Definition)
+            found.created_at = moment("createdAt", found.created_at)
+            defined[found.name] = found
+        except ValueError as error:
+            problems.append(Problem(f"tags[{number}]", str(error)))
+    wanted = dict.fromkeys([*defined, *names])
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=as_json(wanted))}
+    for name in wanted:
+        if name not in known:
+            known[name] = _define(tx, defined.get(name) or Definition(name))
+    return known, problems
+
+
+def _define(tx: Tx, tag: Definition) -> str:
+    columns = {
+        "name": tag.name, "fold": tag.name.casefold(), "category": tag.category, "predefined": tag.is_predefined,
+        "description": tag.description, "now": tag.created_at or tx.now,
+    }  # fmt: skip
+    fresh = tx.new_id("tag")
+    kept = tag.id and tx.one("scopes.import_tags.define", str, id=tag.id, **columns)
+    return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
+
+
+def _attach(tx: Tx, one: Marked, tags: Sequence[str]) -> None:
+    for tag in tags:
+        tx.run("scopes.tags.attach", id=tx.new_id("et"), type=one.kind, entry_id=one.id, tag_id=tag, now=tx.now)
+    if one.exact:
+        gone = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=as_json(tags))
+        for row in gone:
+            history.append(tx, TAGS, row.id, "detached", before=msgspec.json.encode(row).decode())
+
+
+def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[str]) -> list[Problem]:
+    problems: list[Problem] = []
+    kept: list[str] = []
+    for link in one.relations or ():
+        if link.target_type not in LABELS:
+            unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(LABELS)}"
+            problems.append(Problem(one.label, f"Relation {link.relation_type} left out: {unknown}"))
+            continue
+        target = ids.get((link.target_type, link.target_id), link.target_id)
+        try:
+            created = moment("relations.createdAt", link.created_at) or tx.now
+        except ValueError as error:
+            problems.append(Problem(one.label, str(error)))
+            continue
+        if not tx.one("scopes.targets.exists", int, kind=link.target_type, id=target):
+            missing = f"{LABELS[link.target_type]} not found: {link.target_id}"
+            problems.append(Problem(one.label, f"Relation {link.relation_type} left out: {missing}"))
+            continue
+        ends = {
+            "source_type": one.kind, "source_id": one.id, "target_type": link.target_type, "target_id": target,
+            "relation_type": link.relation_type,
+        }  # fmt: skip
+        free = link.id is not None and link.id not in used
+        number = link.id if free and link.id is not None else tx.new_id("rel")
+        made = tx.one("scopes.relations.add", Relation, id=number, now=created, created_by=link.created_by, **ends)
+        found = made or tx.one("scopes.relations.get", Relation, **ends)
+        used.add(number)
+        kept += [found.id] if found else []
+    if one.exact:
+        gone = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=as_json(kept))
+        for row in gone:
+            history.append(tx, RELATIONS, row.id, "deleted", before=msgspec.json.encode(row).decode())
+    return problems

@@ -1,0 +1,57 @@
+"""Scopes and the chain a scope inherits from: session, project, org, global, nearest first."""
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+from handlers.scopes import errors
+from kernel.store.sqlite.connection import Tx
+
+ScopeType = Literal["global", "org", "project", "session"]
+GLOBAL = "global"
+LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "session": "Session"}
+
+
+class _Above(NamedTuple):
+    """The scopes over one; None where there is none."""
+
+    project_id: str | None
+    org_id: str | None
+
+
+def key(scope_type: str, scope_id: str | None) -> str:
+    """The scope as the index and the entries have it: `global`, `project:<id>`."""
+    return scope_type if scope_type == GLOBAL or scope_id is None else f"{scope_type}:{scope_id}"
+
+
+def chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
+    """The keys of a scope and of those it inherits from, nearest first; an id nobody knows inherits from global."""
+    own = key(scope_type, scope_id)
+    if not inherit or own == GLOBAL:
+        return [own]
+    above = _above(tx, scope_type, scope_id)
+    pairs = (("project", above.project_id), ("org", above.org_id))
+    return [own, *(f"{name}:{found}" for name, found in pairs if found is not None), GLOBAL]
+
+
+def _above(tx: Tx, scope_type: str, scope_id: str | None) -> _Above:
+    found = None
+    if scope_type == "session":
+        found = tx.one("scopes.inheritance.above_session", _Above, id=scope_id)
+    elif scope_type == "project":
+        found = tx.one("scopes.inheritance.above_project", _Above, id=scope_id)
+    return found or _Above(None, None)
+
+
+def scope_of(scope_type: ScopeType, scope_id: str | None) -> str | None:
+    """The id a scope needs: None for global, whatever was given; refused where one is missing."""
+    if scope_type == GLOBAL:
+        return None
+    if not scope_id:
+        raise errors.required("scopeId", "for non-global scope")
+    return scope_id
+
+
+def check(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
+    """Refuses a scope that does not exist; `field` is the argument that named it."""
+    if scope_type != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id):
+        raise errors.not_found(LABELS[scope_type], scope_id or "", field)

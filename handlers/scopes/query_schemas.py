@@ -1,0 +1,150 @@
+"""What memory_query takes and gives (seed 000)."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from handlers.scopes.field_types import AsOf, Id, Label, Text
+from handlers.scopes.inheritance import ScopeType
+from handlers.scopes.relations import RelationType
+from handlers.scopes.results import AnyVersion, Guideline, Knowledge, Tag, Tool
+from handlers.scopes.targets import EndType
+
+USUAL = 20
+THRESHOLD = 0.7
+Many = Literal["tools", "guidelines", "knowledge"]
+Names = Annotated[list[Label], Meta(max_length=100)]
+Limit = Annotated[int, Meta(ge=1, le=10_000)]
+Compact = Annotated[bool | None, Meta(description="Entries without versions and without most fields")]
+Shadowed = Annotated[bool | None, Meta(description="Also entries that a nearer scope has one of the same name for")]
+
+
+class Scope(Struct, forbid_unknown_fields=True):
+    """A scope to search in."""
+
+    type: ScopeType | None = None
+    id: Annotated[Id | None, Meta(description="Scope ID (required for non-global)")] = None
+    inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
+
+
+class Tags(Struct, forbid_unknown_fields=True):
+    """Names of tags, in any case."""
+
+    include: Annotated[Names | None, Meta(description="Entries should have ANY of these")] = None
+    require: Annotated[Names | None, Meta(description="Entries must have ALL of these")] = None
+    exclude: Annotated[Names | None, Meta(description="Entries must NOT have these")] = None
+
+
+class RelatedTo(Struct, forbid_unknown_fields=True):
+    """One end of the relations to follow, in either direction."""
+
+    type: Annotated[EndType | None, Meta(description="Related entry type")] = None
+    id: Annotated[Id | None, Meta(description="Related entry ID")] = None
+    relation: Annotated[RelationType | None, Meta(description="Relation type")] = None
+
+
+class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """What to look for; every filter given has to fit."""
+
+    types: Annotated[list[Many] | None, Meta(description="Types of entries; all of them for none")] = None
+    scope: Annotated[Scope | None, Meta(description="Where to look; global for none")] = None
+    tags: Tags | None = None
+    search: Annotated[Text | None, Meta(description="Free-text search")] = None
+    related_to: Annotated[RelatedTo | None, Meta(description="Only what has a relation with this")] = None
+    limit: Annotated[Limit | None, Meta(description="Max results")] = USUAL
+    include_versions: Annotated[bool | None, Meta(description="Include version history")] = False
+    include_inactive: Annotated[bool | None, Meta(description="Include deactivated entries")] = False
+    include_shadowed: Shadowed = False
+    compact: Compact = False
+    semantic_search: Annotated[bool | None, Meta(description="Find by meaning besides words")] = True
+    semantic_threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None, Meta(description="Minimum similarity of what is found by meaning")
+    ] = THRESHOLD
+    as_of: AsOf = None
+
+
+class Context(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+    """The scope whose entries to give, the best of each type."""
+
+    scope_type: ScopeType
+    scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
+    inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
+    compact: Compact = False
+    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {USUAL})")] = None
+    include_shadowed: Shadowed = False
+    as_of: AsOf = None
+
+
+class CompactTool(Struct):
+    """A tool in few words."""
+
+    id: str
+    name: str
+    category: str | None
+
+
+class CompactGuideline(Struct):
+    """A guideline in few words."""
+
+    id: str
+    name: str
+    category: str | None
+    priority: int
+
+
+class CompactKnowledge(Struct):
+    """Knowledge in few words."""
+
+    id: str
+    title: str
+    category: str | None
+
+
+class Result(Struct, rename="camel", kw_only=True):
+    """One entry, under the name of its type, with its current version beside it; `expired` stands there if it is."""
+
+    type: str
+    id: str
+    scope_type: str
+    scope_id: str | None
+    score: float
+    expired: bool | UnsetType = UNSET
+    tags: list[Tag]
+    tool: Tool | CompactTool | UnsetType = UNSET
+    guideline: Guideline | CompactGuideline | UnsetType = UNSET
+    knowledge: Knowledge | CompactKnowledge | UnsetType = UNSET
+    version: AnyVersion | UnsetType = UNSET
+    versions: list[AnyVersion] | UnsetType = UNSET
+
+
+class Totals(Struct, rename="camel"):
+    """How much there is and how much came; `truncated` says that more is near in meaning than was counted."""
+
+    total_count: int
+    returned_count: int
+    truncated: bool
+    has_more: bool
+
+
+class Found(Struct):
+    """Answer of search, best first."""
+
+    results: list[Result]
+    meta: Totals
+
+
+class InScope(Struct):
+    """The scope a context is of."""
+
+    type: str
+    id: str | None
+
+
+class Whole(Struct):
+    """Answer of context, each type best first."""
+
+    scope: InScope
+    tools: list[Result]
+    guidelines: list[Result]
+    knowledge: list[Result]
+    meta: Totals

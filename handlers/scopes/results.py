@@ -1,0 +1,297 @@
+"""What the tools of `scopes` give (seed 000): rows in camelCase, every key there, null where a row has nothing."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from handlers.scopes.entry_kinds import EntryType
+
+S = TypeVar("S", bound=Struct)
+
+
+class Organization(Struct, rename="camel"):
+    """The outermost scope but for global."""
+
+    id: str
+    name: str
+    created_at: str
+    metadata: dict[str, Any] | None
+
+
+class Project(Struct, rename="camel"):
+    """A scope within an organization, or on its own."""
+
+    id: str
+    org_id: str | None
+    name: str
+    description: str | None
+    root_path: str | None
+    created_at: str
+    updated_at: str
+    metadata: dict[str, Any] | None
+
+
+class Session(Struct, rename="camel"):
+    """A scope within a project, or on its own; `status` is active, completed or discarded."""
+
+    id: str
+    project_id: str | None
+    name: str | None
+    purpose: str | None
+    agent_id: str | None
+    status: str
+    started_at: str
+    ended_at: str | None
+    metadata: dict[str, Any] | None
+
+
+class ToolVersion(Struct, rename="camel"):
+    """What a tool said at one time."""
+
+    id: str
+    tool_id: str
+    version_num: int
+    description: str | None
+    parameters: dict[str, Any] | None
+    examples: list[Any] | None
+    constraints: str | None
+    created_at: str
+    created_by: str | None
+    change_reason: str | None
+    conflict_flag: bool
+
+
+class GuidelineVersion(Struct, rename="camel"):
+    """What a guideline said at one time."""
+
+    id: str
+    guideline_id: str
+    version_num: int
+    content: str
+    rationale: str | None
+    examples: dict[str, Any] | None
+    created_at: str
+    created_by: str | None
+    change_reason: str | None
+    conflict_flag: bool
+
+
+class KnowledgeVersion(Struct, rename="camel"):
+    """What a knowledge entry said at one time; `confidence` in [0, 1]."""
+
+    id: str
+    knowledge_id: str
+    version_num: int
+    content: str
+    source: str | None
+    confidence: float
+    valid_until: str | None
+    created_at: str
+    created_by: str | None
+    change_reason: str | None
+    conflict_flag: bool
+
+
+AnyVersion = ToolVersion | GuidelineVersion | KnowledgeVersion
+
+
+class Tool(Struct, rename="camel"):
+    """A tool; without its version where that stands beside it."""
+
+    id: str
+    scope_type: str
+    scope_id: str | None
+    name: str
+    category: str | None
+    current_version_id: str
+    is_active: bool
+    created_at: str
+    created_by: str | None
+    current_version: ToolVersion | UnsetType = UNSET
+
+
+class Guideline(Struct, rename="camel"):
+    """A guideline; `priority` from 0 to 100, higher is more important."""
+
+    id: str
+    scope_type: str
+    scope_id: str | None
+    name: str
+    category: str | None
+    priority: int
+    current_version_id: str
+    is_active: bool
+    created_at: str
+    created_by: str | None
+    current_version: GuidelineVersion | UnsetType = UNSET
+
+
+class Knowledge(Struct, rename="camel"):
+    """A fact, a decision or a piece of context."""
+
+    id: str
+    scope_type: str
+    scope_id: str | None
+    title: str
+    category: str | None
+    current_version_id: str
+    is_active: bool
+    created_at: str
+    created_by: str | None
+    current_version: KnowledgeVersion | UnsetType = UNSET
+
+
+AnyEntry = Tool | Guideline | Knowledge
+
+
+class Tag(Struct, rename="camel"):
+    """A word that entries can be marked with."""
+
+    id: str
+    name: str
+    category: str
+    is_predefined: bool
+    description: str | None
+    created_at: str
+
+
+class EntryTag(Struct, rename="camel"):
+    """One entry marked with one tag."""
+
+    id: str
+    entry_type: str
+    entry_id: str
+    tag_id: str
+    created_at: str
+
+
+class Relation(Struct, rename="camel"):
+    """A link from one entry to another."""
+
+    id: str
+    source_type: str
+    source_id: str
+    target_type: str
+    target_id: str
+    relation_type: str
+    created_at: str
+    created_by: str | None
+
+
+class Conflict(Struct, rename="camel"):
+    """Two versions of one entry that were written within five seconds."""
+
+    id: str
+    entry_type: str
+    entry_id: str
+    version_a_id: str
+    version_b_id: str
+    detected_at: str
+    resolved: bool
+    resolution: str | None
+    resolved_at: str | None
+    resolved_by: str | None
+
+
+class Count(Struct, rename="camel"):
+    """How many rows a list returns."""
+
+    returned_count: int
+
+
+class Done(Struct):
+    """Whether it was done; false where there was nothing to do it to."""
+
+    success: bool
+
+
+class EntryRow(NamedTuple):
+    """A row of `scopes_entry` as every statement of entries selects it."""
+
+    id: str
+    kind: EntryType
+    scope_type: str
+    scope_id: str | None
+    name: str
+    category: str | None
+    priority: int | None
+    current_version_id: str
+    is_active: int
+    created_at: str
+    created_by: str | None
+
+
+class VersionRow(NamedTuple):
+    """A row of `scopes_version` as every statement of versions selects it; parameters and examples are JSON."""
+
+    id: str
+    entry_id: str
+    version_num: int
+    description: str | None
+    parameters: str | None
+    examples: str | None
+    constraints: str | None
+    content: str | None
+    rationale: str | None
+    source: str | None
+    confidence: float | None
+    valid_until: str | None
+    created_at: str
+    created_by: str | None
+    change_reason: str | None
+    conflict_flag: int
+
+
+ENTRY_COLUMNS = len(EntryRow._fields)
+
+
+def loads(text: str | None) -> Any:
+    """A JSON column as data; None where it is NULL."""
+    return None if text is None else msgspec.json.decode(text)
+
+
+def dumps(value: Any) -> str | None:
+    """Data as a JSON column; NULL for None."""
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def rows_of(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
+    """Makes rows of a shape whose column `field` the database keeps in another form."""
+    at = shape.__struct_fields__.index(field)
+    make: Callable[..., S] = shape
+
+    def row(*columns: Any) -> S:
+        return make(*columns[:at], convert(columns[at]), *columns[at + 1 :])
+
+    return row
+
+
+def version(kind: str, row: VersionRow) -> AnyVersion:
+    """A version as its users see it."""
+    head = (row.id, row.entry_id, row.version_num)
+    tail = (row.created_at, row.created_by, row.change_reason, bool(row.conflict_flag))
+    if kind == "tool":
+        return ToolVersion(*head, row.description, loads(row.parameters), loads(row.examples), row.constraints, *tail)
+    if kind == "guideline":
+        return GuidelineVersion(*head, row.content or "", row.rationale, loads(row.examples), *tail)
+    confidence = 1.0 if row.confidence is None else row.confidence
+    return KnowledgeVersion(*head, row.content or "", row.source, confidence, row.valid_until, *tail)
+
+
+def entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
+    """An entry as its users see it, with its version inside where one is given."""
+    head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
+    tail = (row.current_version_id, bool(row.is_active), row.created_at, row.created_by)
+    inside: Any = UNSET if current is None else version(row.kind, current)
+    if row.kind == "tool":
+        return Tool(*head, *tail, inside)
+    if row.kind == "guideline":
+        return Guideline(*head, 50 if row.priority is None else row.priority, *tail, inside)
+    return Knowledge(*head, *tail, inside)
+
+
+def entry_and_version(*columns: Any) -> tuple[EntryRow, VersionRow]:
+    """The columns of an entry followed by those of a version, as a statement that joins them gives both."""
+    return EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:])

@@ -1,0 +1,24 @@
+-- name: memory_signals
+-- What the score of a memory needs beside the search.
+SELECT m.id, m.decay_score, coalesce(m.last_accessed_at, m.created_at), m.importance
+FROM json_each(:ids) AS i
+CROSS JOIN brain_memory AS m ON m.db = :db AND m.id = i.value;
+
+-- name: entity_signals
+-- An entity that is never mentioned has no importance.
+SELECT e.id, 1.0, e.updated_at, nullif(e.mention_count, 0)
+FROM json_each(:ids) AS i
+CROSS JOIN brain_entity AS e ON e.db = :db AND e.id = i.value;
+
+-- name: note_signals
+SELECT n.id, 1.0, n.updated_at, NULL
+FROM json_each(:ids) AS i
+CROSS JOIN brain_note AS n ON n.db = :db AND n.id = i.value;
+
+-- name: notes
+SELECT
+    n.id, n.db, n.title, n.content, n.note_type, n.summary, n.key_points, n.tags, n.category, n.parent_note_id,
+    n.version, n.previous_version_id, n.project_id, n.entity_id, n.word_count, n.has_embedding, n.embedding_model,
+    n.created_at, n.updated_at
+FROM json_each(:ids) AS i
+CROSS JOIN brain_note AS n ON n.db = :db AND n.id = i.value;
