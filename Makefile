@@ -71,10 +71,10 @@ quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loa
 	@$(VENV)/python -m loadtests.quality $(ARGS)
 
 load: .venv/.ok ## a mixed load from 1 to 512 callers, and locust with 512 users (ARGS=--plots=FOLDER draws it)
-	@$(VENV)/python -m loadtests.under_load $(ARGS)
+	@$(VENV)/python -m loadtests.scenarios.mixed_load $(ARGS)
 
 peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, which are installed for it
-	@$(NODE) $(VENV)/python -m loadtests.side_by_side $(ARGS)
+	@$(NODE) $(VENV)/python -m loadtests.scenarios.peer_comparison $(ARGS)
 
 clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against a server
 	@$(NODE) $(VENV)/python -m tests.clients.matrix $(ARGS)
@@ -102,7 +102,7 @@ container-test: .venv/.ok container ## build the images and run them: alone, in 
 
 ship: wheel binary sbom container ## build all that is shipped, test it and measure it
 	@$(VENV)/python -m pytest -rs -m ship tests/ship
-	@$(VENV)/python -m loadtests.bench_ship $(ARGS)
+	@$(VENV)/python -m loadtests.benchmarks.packaging $(ARGS)
 
 mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, and count those the tests find (half an hour)
 	@$(VENV)/python -m tests.mutation $(ARGS)

@@ -11,12 +11,16 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from locust import FastHttpUser, TaskSet, between, tag, task
 
-from loadtests import corpus, wire
+from loadtests.lib import corpus, http_requests
 
 _BUSY = "is busy"
 _SPREAD = 1_000_000
 _JSON = {"content-type": "application/json"}
-_INITIALIZE = {"protocolVersion": wire.VERSIONS["legacy"], "capabilities": {}, "clientInfo": wire.CLIENT}
+_INITIALIZE = {
+    "protocolVersion": http_requests.VERSIONS["legacy"],
+    "capabilities": {},
+    "clientInfo": http_requests.CLIENT,
+}
 
 
 class Outcome(NamedTuple):
@@ -195,11 +199,11 @@ class ModernAgent(Agent):
     tasks = _PROFILES
     weight = 4
     wire_name = "modern"
-    era: wire.Era = "modern"
+    era: http_requests.Era = "modern"
 
     def post(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        body = msgspec.json.encode(wire.message(self.era, tool, arguments))
-        return {"url": "/mcp", "data": body, "headers": {**_JSON, **wire.headers(self.era, tool)}}
+        body = msgspec.json.encode(http_requests.message(self.era, tool, arguments))
+        return {"url": "/mcp", "data": body, "headers": {**_JSON, **http_requests.headers(self.era, tool)}}
 
     def judge(self, status: int, body: bytes) -> Outcome:
         if status != 200:
@@ -215,7 +219,7 @@ class LegacyAgent(ModernAgent):
 
     weight = 3
     wire_name = "legacy"
-    era: wire.Era = "legacy"
+    era: http_requests.Era = "legacy"
 
     def greet(self) -> None:
         """The handshake."""

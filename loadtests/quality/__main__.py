@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from loadtests.harness import machine, served, table
-from loadtests.quality import plain, shelves, transformer
-from loadtests.quality.caller import Caller
-from loadtests.quality.collection import Collection, read
-from loadtests.quality.measures import Scores, interval, judge, macro
-from loadtests.quality.ranking import fused
-from loadtests.quality.shelves import Filled, Judged, Mode, Shelf
+from loadtests.lib.servers import machine, served, table
+from loadtests.quality import fts5_baseline, minilm_baseline, tool_adapters
+from loadtests.quality.dataset import Collection, read
+from loadtests.quality.engine_adapter import fused
+from loadtests.quality.mcp_client import Caller
+from loadtests.quality.metrics import Scores, interval, judge, macro
+from loadtests.quality.tool_adapters import Filled, Judged, Mode, Shelf
 
 _WARM = 20
 _NDCG, _TEN = 0, 2
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
               f"{len(collection.scopes)} scopes")  # fmt: skip
         runs = _opponents(collection, chosen.transformer, chosen.share)
         _show("in this process", collection, runs)
-        for shelf in shelves.shelves(chosen.tools):
+        for shelf in tool_adapters.shelves(chosen.tools):
             lost += _judge(shelf, collection, chosen.model)
     return 1 if lost else 0
 
@@ -63,11 +63,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _opponents(collection: Collection, folder: Path | None, share: float) -> list[Run]:
-    words = plain.Words(collection)
+    words = fts5_baseline.Words(collection)
     by_words = [words.find(query.text, query.scope) for query in collection.queries]
-    sides = {f"plain FTS5, {shelves.LEXICAL}": by_words}
+    sides = {f"plain FTS5, {tool_adapters.LEXICAL}": by_words}
     if folder is not None:
-        teacher = transformer.Teacher(folder, collection)
+        teacher = minilm_baseline.Teacher(folder, collection)
         by_meaning = [teacher.find(query.text, query.scope) for query in collection.queries]
         sides["transformer only"] = by_meaning
         sides["plain FTS5 + transformer"] = [

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-from loadtests import corpus
+from loadtests.lib import corpus
 from tests.catalogue import Catalogue
 from tests.faults.serving import Client, Server, disagreements, serving
 

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from kernel.config import MODEL
 from kernel.embed.model import Embedder, Vectors
-from loadtests.quality import fit, passages, texts
-from loadtests.quality.collection import read
-from loadtests.quality.texts import Text
+from loadtests.quality import debian_dataset, train_model, training_texts
+from loadtests.quality.dataset import read
+from loadtests.quality.training_texts import Text
 
 TOKENS, WIDTH = 7, 4
 Lists = list[list[int]]
 lists = st.lists(st.lists(st.integers(0, TOKENS - 1), min_size=1, max_size=6), min_size=1, max_size=6)
 
 
-def bags(rows: Lists) -> fit.Bags:
+def bags(rows: Lists) -> train_model.Bags:
     lengths = np.array([len(row) for row in rows])
-    return fit.Bags(np.concatenate([np.array(row, np.int64) for row in rows]), np.cumsum(lengths) - lengths)
+    return train_model.Bags(np.concatenate([np.array(row, np.int64) for row in rows]), np.cumsum(lengths) - lengths)
 
 
 def counts(rows: Lists) -> NDArray[np.float32]:
@@ -62,39 +62,44 @@ def test_the_slope_is_that_of_the_cosines() -> None:
     for token, at in ((1, 0), (3, 2), (0, 3), (4, 1)):
         move = np.zeros_like(vectors)
         move[token, at] = step
-        rise = fit.slope(some, targets, vectors + move)[1] - fit.slope(some, targets, vectors - move)[1]
-        assert fit.slope(some, targets, vectors)[0][token, at] == pytest.approx(-3 * rise / (2 * step), abs=1e-3)
+        rise = train_model.slope(some, targets, vectors + move)[1] - train_model.slope(some, targets, vectors - move)[1]
+        assert train_model.slope(some, targets, vectors)[0][token, at] == pytest.approx(
+            -3 * rise / (2 * step), abs=1e-3
+        )
 
 
 def test_fitting_finds_vectors_that_sum_up_to_the_teachers(capsys: pytest.CaptureFixture[str]) -> None:
     lot = np.random.default_rng(1)
-    some, hidden = bags(lot.integers(0, 40, (3 * fit.BATCH, 6)).tolist()), drawn(40, 8)
+    some, hidden = bags(lot.integers(0, 40, (3 * train_model.BATCH, 6)).tolist()), drawn(40, 8)
     targets = some.sums(hidden)
     targets /= np.linalg.norm(targets, axis=1, keepdims=True)
     start: NDArray[np.float32] = np.abs(drawn(40, 8))
-    before = fit.slope(some, targets, start)[1]
-    after = fit.slope(some, targets, fit.fitted(some, targets, start * np.float32(0.1)))[1]
+    before = train_model.slope(some, targets, start)[1]
+    after = train_model.slope(some, targets, train_model.fitted(some, targets, start * np.float32(0.1)))[1]
     assert before < 0.2 < 0.6 < after
     assert "step 9 of 9" in capsys.readouterr().out
 
 
 def test_frequent_tokens_weigh_less() -> None:
-    weights = fit.frequency(bags([[0, 0, 0, 1], [0, 1, 2]]), TOKENS)
+    weights = train_model.frequency(bags([[0, 0, 0, 1], [0, 1, 2]]), TOKENS)
     assert weights[0] < weights[1] < weights[2] < weights[3] == weights[6]
 
 
 def test_directions_keep_some_of_the_tokens_own_and_lengths_stay() -> None:
     vectors, alone = np.split(drawn(2 * TOKENS, 30), 2)
     lengths = drawn(TOKENS) ** 2
-    made = fit.directed(vectors, alone, lengths)
+    made = train_model.directed(vectors, alone, lengths)
     np.testing.assert_allclose(np.linalg.norm(made, axis=1), lengths, atol=1e-5)
-    np.testing.assert_allclose(made, fit.directed(vectors * 3, alone + 7, lengths), atol=1e-4)
-    cosines = [(fit.unit(made) * fit.unit(one)).sum(axis=1).mean() for one in (vectors, alone - alone.mean(axis=0))]
+    np.testing.assert_allclose(made, train_model.directed(vectors * 3, alone + 7, lengths), atol=1e-4)
+    cosines = [
+        (train_model.unit(made) * train_model.unit(one)).sum(axis=1).mean()
+        for one in (vectors, alone - alone.mean(axis=0))
+    ]
     assert cosines[0] > cosines[1] > 0
 
 
 def test_the_lengths_of_the_shipped_model_are_those_of_its_rows() -> None:
-    lengths = fit.lengths_of(Vectors(MODEL))
+    lengths = train_model.lengths_of(Vectors(MODEL))
     raw = (MODEL / "model.safetensors").read_bytes()
     rows = np.frombuffer(raw[-29_525 * 256 :], np.int8).reshape(29_525, 256).astype(np.float32)
     np.testing.assert_allclose(lengths, np.linalg.norm(rows, axis=1), rtol=1e-5)
@@ -104,9 +109,9 @@ def test_no_token_becomes_nothing_in_whole_numbers() -> None:
     vectors = drawn(2000, WIDTH)
     vectors[7] = [1e-6, -2e-6, 0, 3e-7]
     vectors[9] *= 1e3
-    made = fit.whole(vectors)
+    made = train_model.whole(vectors)
     assert (made[7].tolist(), int(np.abs(made[9]).max())) == ([0, -1, 0, 0], 127)
-    step = np.quantile(np.abs(vectors).max(axis=1), fit.CUT) / 127
+    step = np.quantile(np.abs(vectors).max(axis=1), train_model.CUT) / 127
     rest = np.abs(vectors).max(axis=1) < 127 * step
     rest[7] = False
     assert rest.sum() >= 0.99 * len(vectors)
@@ -114,8 +119,8 @@ def test_no_token_becomes_nothing_in_whole_numbers() -> None:
 
 
 def test_a_fitted_folder_is_a_model_of_the_same_word_pieces(tmp_path: Path) -> None:
-    matrix = fit.whole(drawn(29_525, 16))
-    fit.save(MODEL, tmp_path, matrix)
+    matrix = train_model.whole(drawn(29_525, 16))
+    train_model.save(MODEL, tmp_path, matrix)
     model = Embedder(tmp_path)
     (made,) = model.embed(["plain words"])
     tokens = np.frombuffer(made.tokens, "<u2")
@@ -126,17 +131,17 @@ def test_a_fitted_folder_is_a_model_of_the_same_word_pieces(tmp_path: Path) -> N
 
 
 def test_each_text_is_kept_once_cut_and_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(texts.CAPS, "gloss", 2)
+    monkeypatch.setitem(training_texts.CAPS, "gloss", 2)
     given_texts = [
         *(Text("gloss", f"the meaning of word {at}") for at in range(5)),
         Text("quote", "Come here, my friend!"), Text("quote", "come  here my friend"), Text("quote", "too short"),
         Text("page", "on and on " * 200),
     ]  # fmt: skip
-    made = texts.mixed(given_texts)
-    assert [len(one.text.split()) for one in made if one.kind == "page"] == [texts.MOST]
+    made = training_texts.mixed(given_texts)
+    assert [len(one.text.split()) for one in made if one.kind == "page"] == [training_texts.MOST]
     assert sum(one.kind == "gloss" for one in made) == 2
     assert [one.text for one in made if one.kind == "quote"] == ["Come here, my friend!"]
-    assert texts.mixed([one for one in reversed(given_texts) if one.text != "come  here my friend"]) == made
+    assert training_texts.mixed([one for one in reversed(given_texts) if one.text != "come  here my friend"]) == made
 
 
 def test_every_kind_of_file_yields_its_texts(tmp_path: Path) -> None:
@@ -154,7 +159,7 @@ def test_every_kind_of_file_yields_its_texts(tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert texts.main(["--folder", str(tmp_path), "--into", str(tmp_path / "out")]) == 0
+    assert training_texts.main(["--folder", str(tmp_path), "--into", str(tmp_path / "out")]) == 0
     made = {msgspec.json.decode(line) for line in (tmp_path / "out").read_bytes().splitlines()}
     assert made == {
         "a shell for people", "It reads commands.", "abhor is find repugnant", "I loathe that man",
@@ -180,9 +185,9 @@ def test_what_judges_a_model_is_kept_from_what_it_is_fitted_to(
     }  # fmt: skip
     (tmp_path / "x_Translation-en").write_text(listing(lines), encoding="utf-8")
 
-    passages.main(["--listing", str(tmp_path / "x_Translation-en"), "--into", str(tmp_path / "judged")])
+    debian_dataset.main(["--listing", str(tmp_path / "x_Translation-en"), "--into", str(tmp_path / "judged")])
     made = read(tmp_path / "judged")
-    fitted = [text for _, text in texts.descriptions(listing(lines))]
+    fitted = [text for _, text in training_texts.descriptions(listing(lines))]
 
     assert {query.text: query.relevant for query in made.queries} == {
         line: [name] for name, line in lines.items() if name != "bash"
@@ -198,13 +203,13 @@ def test_what_judges_a_model_is_kept_from_what_it_is_fitted_to(
 def test_a_passage_is_long_enough_and_said_of_one_package_only() -> None:
     long = "word " * 50
     packages = [
-        texts.Package("one", "a line of its own", [long]),
-        texts.Package("short", "another line", ["few words"]),
-        texts.Package("none", "no paragraph", []),
-        texts.Package("huge", "a huge one", ["word " * 400]),
-        texts.Package("twin", "the same line", [f"first {long}"]),
-        texts.Package("other", "the same line", [f"second {long}"]),
-        texts.Package("copy", "a line for a copy", [f"third {long}"]),
-        texts.Package("copied", "a line of a copy", [f"third {long}"]),
+        training_texts.Package("one", "a line of its own", [long]),
+        training_texts.Package("short", "another line", ["few words"]),
+        training_texts.Package("none", "no paragraph", []),
+        training_texts.Package("huge", "a huge one", ["word " * 400]),
+        training_texts.Package("twin", "the same line", [f"first {long}"]),
+        training_texts.Package("other", "the same line", [f"second {long}"]),
+        training_texts.Package("copy", "a line for a copy", [f"third {long}"]),
+        training_texts.Package("copied", "a line of a copy", [f"third {long}"]),
     ]
-    assert [one.name for one in passages.distinct(packages)] == ["one"]
+    assert [one.name for one in debian_dataset.distinct(packages)] == ["one"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from handlers.brain.smart import overlap
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
-from loadtests.quality import duplicates, facts
+from loadtests.quality import duplicate_threshold, paraphrases
 from tests.conftest import Clock, everything
 from tests.handlers.brain.conftest import Told, read
 from tests.handlers.brain.test_memories import LATER, NOW, by_words, events, row
@@ -173,7 +173,7 @@ def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
     """The held-out families of facts: half the people are stored; what arrives is known in other words or with a newer
     value, or is the same kind of fact about somebody else.
     """
-    one = duplicates.built("held out", facts.HELD_OUT)
+    one = duplicate_threshold.built("held out", paraphrases.HELD_OUT)
     for start in range(0, len(one.stored), 100):
         items = [{"content": text, "category": "fact"} for text in one.stored[start : start + 100]]
         told("bulk_save_memories", db="core", memories=items)

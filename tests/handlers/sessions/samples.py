@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from loadtests import corpus
+from loadtests.lib import corpus
 
 LOWER = string.ascii_lowercase
 UPPER = string.ascii_uppercase

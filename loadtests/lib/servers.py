@@ -1,0 +1,205 @@
+"""What every bench needs: servers as subprocesses, their processor time and memory, rounds in turn, and tables."""
+
+import argparse
+import http.client
+import importlib.metadata
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import psutil
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[2]
+_PATIENCE = 60.0
+_PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "apsw", "sqlite-vec", "numpy", "mcp")
+
+
+class Server:
+    """One server process on a free loopback port."""
+
+    def __init__(
+        self, arguments: Sequence[str], environ: Mapping[str, str] | None, log: IO[bytes],
+        program: Sequence[str] | None = None,
+    ) -> None:  # fmt: skip
+        self.port = free_port()
+        command = [*(program or (sys.executable, "-m")), *arguments, "--port", str(self.port)]
+        self.started = time.perf_counter()
+        self._log = log
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env={**clean_environ(), **(environ or {})},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+        self._seen = psutil.Process(self._process.pid)
+
+    def wait(self, path: str = "/healthz", piece: bytes = b"", *, status: int = 200) -> float:
+        """Waits until GET `path` answers with this status (0: any) and `piece` in it; the seconds since the start."""
+        while time.perf_counter() - self.started < _PATIENCE:
+            if self._answers(path, piece, status):
+                return time.perf_counter() - self.started
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.002)
+        self._log.seek(0)
+        raise RuntimeError(f"the server did not start: {self._log.read()[-2000:].decode(errors='replace')}")
+
+    def cpu(self) -> float:
+        """Seconds of processor time used so far, by the nanosecond where the system counts so."""
+        try:
+            tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
+            return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        except (OSError, IndexError):
+            times = self._seen.cpu_times()
+            return times.user + times.system
+
+    def rss(self) -> float:
+        """Resident memory in MB of 10**6 bytes."""
+        return self._seen.memory_info().rss / 1e6
+
+    def anonymous(self) -> float:
+        """Resident memory that no file stands behind, in MB of 10**6 bytes; all of it where nobody tells."""
+        try:
+            lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8").splitlines()
+            return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:"))
+        except (OSError, StopIteration):
+            return self.rss()
+
+    def stop(self) -> None:
+        """Ends the process, by force if it does not go."""
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(15)
+
+    def _answers(self, path: str, piece: bytes, status: int) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 0.2):
+                pass
+        except OSError:
+            return False
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            return reply.status == (status or reply.status) and piece in reply.read()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+@contextmanager
+def served(
+    *arguments: str, environ: Mapping[str, str] | None = None, program: Sequence[str] | None = None
+) -> Generator[Server]:
+    """`python -m *arguments --port N`, or that of another program, not yet awaited; ended with the block."""
+    with tempfile.TemporaryFile() as log:
+        server = Server(arguments, environ, log, program)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def quipu(data: Path, **settings: str) -> Generator[Server]:
+    """Quipu over a data directory, with its model read; settings are QUIPU_... variables in lower case."""
+    environ = {f"QUIPU_{name.upper()}": value for name, value in settings.items()}
+    with served("kernel", "serve", "--data", str(data), environ=environ) as server:
+        server.wait("/readyz", b'"model":"ready"')
+        yield server
+
+
+def clean_environ() -> dict[str, str]:
+    """Our environment without settings of ours, so that what a bench measures depends on the bench alone.
+
+    Bytecode may be kept, as it is where people install programs.
+    """
+    ours = ("HOST", "PORT", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_") and name not in ours}
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def rounds(count: int, contenders: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
+    """Runs the contenders in turn, `count` times, every second round backwards: what disturbs one disturbs all."""
+    found: dict[str, list[T]] = {name: [] for name in contenders}
+    for number in range(count):
+        for name in list(contenders)[:: -1 if number % 2 else 1]:
+            found[name].append(contenders[name]())
+    return found
+
+
+def paired(one: Sequence[float], other: Sequence[float]) -> float:
+    """The median over the rounds of one over the other."""
+    return statistics.median(a / b for a, b in zip(one, other, strict=True) if b) if any(other) else 0.0
+
+
+def options(about: str | None, arguments: Sequence[str] | None, **more: dict[str, Any]) -> argparse.Namespace:
+    """The options of a bench: `--quick`, `--rounds`, and its own."""
+    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it works")
+    parser.add_argument("--rounds", type=int, default=0, help="how often each side runs")
+    for name, settings in more.items():
+        parser.add_argument(f"--{name}", **settings)
+    return parser.parse_args(arguments)
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Prints a table: the first column to the left, numbers to the right."""
+    cells = [list(header)] + [[shown(value) for value in row] for row in rows]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(header))]
+    print(f"\n{title}")
+    for row in cells:
+        rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+        print("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+
+
+def shown(value: Any) -> str:
+    """A number with three significant digits or so; anything else as it is."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def budget(what: str, value: float, bound: float, *, least: bool = False) -> tuple[str, str, str, str]:
+    """A row of the table of budgets."""
+    met = value >= bound if least else value <= bound
+    return what, f"{value:.2f}", f"{'>=' if least else '<='} {bound:g}", "met" if met else "MISSED"
+
+
+def budgets(rows: Sequence[tuple[str, str, str, str]]) -> None:
+    """Prints what was promised beside what was measured."""
+    table("budgets", ("ratio", "measured", "budget", ""), rows)
+
+
+def machine() -> None:
+    """Prints what the figures depend on, without naming the machine."""
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}"
+    print(f"{system}, {platform.python_implementation()} {platform.python_version()}\n{versions}")
+
+
+def finish(complaints: Sequence[str]) -> int:
+    """The exit status: 1 if any answer was wrong, whatever the figures are."""
+    for complaint in complaints:
+        print(f"WRONG: {complaint}")
+    print("\nanswers: " + ("WRONG" if complaints else "all checked, all right"))
+    return 1 if complaints else 0

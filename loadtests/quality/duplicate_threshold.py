@@ -1,0 +1,155 @@
+"""Where the threshold of smart_save_memory comes from: precision and recall of `is this known already?` by distance.
+
+A store holds texts; half of what arrives says what is stored, in other words or something newer of the same thing, the
+other half is new though like what is stored. Whatever is nearer than the threshold to anything stored is flagged.
+The texts are facts about people (`facts.py`) and the notes of `loadtests/lib/corpus.py`.
+
+`--docs FILE` adds texts of people, as JSON lines with `scope` and `text`: of each scope one half is stored, the other
+half and small edits of the first arrive. Half of the families and of the scopes are fitted, the rest is held out.
+"""
+
+import random
+from collections.abc import Sequence
+from itertools import groupby, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kernel.config import MODEL
+from kernel.embed.model import Embedder
+from loadtests.lib import corpus
+from loadtests.lib.servers import options, table
+from loadtests.quality import paraphrases
+
+STEPS = tuple(round(0.2 + 0.05 * step, 2) for step in range(15))
+WANTED = 0.95
+_SHORTEST = 6
+_NOTES = 2000
+_OPENINGS = ("Note: {}", "Remember that {}", "{} (as of today)", "As far as I know, {}")
+
+
+class Set(NamedTuple):
+    """What is stored, what arrives though it is known, and what arrives and is new."""
+
+    name: str
+    stored: list[str]
+    known: list[str]
+    new: list[str]
+
+
+class Curve(NamedTuple):
+    """Distances to the nearest stored text, of what is known and of what is new."""
+
+    name: str
+    known: list[float]
+    new: list[float]
+
+
+class Text(msgspec.Struct):
+    """One text of people."""
+
+    scope: str
+    text: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the curves, and the highest threshold that keeps the wanted precision on every fitted set."""
+    chosen = options(__doc__, arguments, docs={"type": Path, "nargs": "*", "default": [], "help": "texts of people"})
+    notes = [
+        [memory.text for memory in islice(corpus.memories(2 * _NOTES), start, _NOTES + start)] for start in (0, _NOTES)
+    ]
+    fitted = [built("facts, fitted", paraphrases.FITTED), edited("notes, fitted", notes[:1])]
+    held_out = [built("facts, held out", paraphrases.HELD_OUT), edited("notes, held out", notes[1:])]
+    for file in chosen.docs:
+        scopes = by_scope(file)
+        half = (len(scopes) + 1) // 2
+        fitted.append(edited(f"{file.parent.name}, fitted", scopes[:half]))
+        held_out.append(edited(f"{file.parent.name}, held out", scopes[half:]))
+    embedder = Embedder(MODEL)
+    fit, rest = [curve(embedder, one) for one in fitted], [curve(embedder, one) for one in held_out]
+    for one in (*fit, *rest):
+        rows = [(f"{step:.2f}", *measured(one, step)) for step in STEPS]
+        table(f"{one.name}: {len(one.known)} known, {len(one.new)} new", ("distance <", "precision", "recall"), rows)
+    picked = max((step for step in STEPS if all(measured(one, step)[0] >= WANTED for one in fit)), default=0.0)
+    print(f"\nthe highest threshold with a precision of {WANTED} on every fitted set: {picked:.2f}")
+    table("held out, at that threshold", ("set", "precision", "recall"), [(c.name, *measured(c, picked)) for c in rest])
+    return 0
+
+
+def built(name: str, families: str) -> Set:
+    """Half of the people are stored. Known: their facts in other words, under another opening, or with a newer value;
+    new: the same facts about the other half, in every wording.
+    """
+    every = paraphrases.facts(families)
+    people = set(paraphrases.PEOPLE[::2])
+    stored = [fact for fact in every if fact.who in people]
+    known: list[str] = []
+    for at, fact in enumerate(stored):
+        opened = _OPENINGS[at % len(_OPENINGS)].format(fact.wordings[0])
+        known.append(
+            (fact.wordings[1], fact.wordings[2], opened, paraphrases.newer(families, fact).wordings[0])[at % 4]
+        )
+    others = [fact for fact in every if fact.who not in people]
+    new = [fact.wordings[at % 3] for at, fact in enumerate(others)]
+    return Set(name, [fact.wordings[0] for fact in stored], known, new)
+
+
+def edited(name: str, scopes: list[list[str]]) -> Set:
+    """Texts of people: every second one of a scope is stored; known is each with words left out, or an opening."""
+    chance = random.Random(7)
+    stored = [text for scope in scopes for text in scope[::2]]
+    return Set(
+        name, stored, [edit(text, chance) for text in stored], [text for scope in scopes for text in scope[1::2]]
+    )
+
+
+def edit(text: str, chance: random.Random) -> str:
+    """The same said otherwise: one word in eight left out, sentences turned round, and sometimes an opening."""
+    sentences = [part.strip() for part in text.replace("!", ".").replace("?", ".").split(".") if part.strip()]
+    words = ". ".join(reversed(sentences)).split()
+    gone = set(chance.sample(range(len(words)), len(words) // 8))
+    kept = " ".join(word for at, word in enumerate(words) if at not in gone)
+    return chance.choice(_OPENINGS).format(kept) if chance.random() < 0.5 else kept
+
+
+def by_scope(file: Path) -> list[list[str]]:
+    """The texts of each scope, once each and of a few words at least; one big scope is cut in ten."""
+    decoded = [msgspec.json.decode(line, type=Text) for line in file.read_bytes().splitlines()]
+    scopes = [
+        [text for text in dict.fromkeys(row.text for row in group) if len(text.split()) >= _SHORTEST]
+        for _, group in groupby(decoded, key=lambda row: row.scope)
+    ]
+    if len(scopes) > 1:
+        return scopes
+    size = len(scopes[0]) // 10
+    return [scopes[0][at * size : (at + 1) * size] for at in range(10)]
+
+
+def curve(embedder: Embedder, one: Set) -> Curve:
+    """The distance of everything that arrives to the nearest stored text."""
+    stored = _unit(embedder, one.stored)
+    return Curve(one.name, _nearest(stored, embedder, one.known), _nearest(stored, embedder, one.new))
+
+
+def measured(one: Curve, threshold: float) -> tuple[float, float]:
+    """Precision of what is flagged, and recall of what is known, were there as many new texts as known ones."""
+    hit = sum(distance < threshold for distance in one.known) / len(one.known)
+    wrong = sum(distance < threshold for distance in one.new) / len(one.new)
+    return (hit / (hit + wrong) if hit + wrong else 1.0), hit
+
+
+def _nearest(stored: np.ndarray, embedder: Embedder, texts: list[str]) -> list[float]:
+    similarity = (_unit(embedder, texts) @ stored.T).max(axis=1)
+    return np.sqrt(np.maximum(0.0, 2.0 - 2.0 * similarity)).tolist()
+
+
+def _unit(embedder: Embedder, texts: list[str]) -> np.ndarray:
+    rows = [np.frombuffer(one.vector, np.int8).astype(np.float32) for one in embedder.embed(texts)]
+    matrix = np.array(rows)
+    return matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,204 @@
+"""The tools that are judged: how texts get into each, how it is asked, and by which signals."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loadtests.quality.dataset import Collection, Query, scope_names
+from loadtests.quality.mcp_client import Caller
+from loadtests.quality.metrics import CUT
+
+LEXICAL, STATIC, FUSED, LATE = "words only", "static only", "fused", "fused + late"
+USUAL = "as it is"
+_BATCH = 100
+_ROOM = 20_000
+
+
+class Filled(NamedTuple):
+    """What was stored: the document of each id of the server, and what it calls each scope."""
+
+    docs: dict[str, str]
+    scopes: dict[str, str]
+
+
+class Mode(NamedTuple):
+    """One way to ask a tool: the signals, the arguments and the settings of the server that choose them."""
+
+    name: str
+    arguments: Mapping[str, Any] = {}
+    settings: Mapping[str, str] = {}
+
+
+class Judged(NamedTuple):
+    """A tool: `asked(query, scope)` gives its arguments, `found(answer)` the ids in it."""
+
+    tool: str
+    modes: Sequence[Mode]
+    asked: Callable[[Query, str], dict[str, Any]]
+    found: Callable[[Any], list[str]]
+
+
+class Shelf(NamedTuple):
+    """A dialect: `fill` stores a collection; `settings` are those it needs."""
+
+    name: str
+    settings: Callable[[Collection, Path], Mapping[str, str]]
+    fill: Callable[[Caller, Collection], Filled]
+    tools: Sequence[Judged]
+
+
+def shelves(names: Sequence[str]) -> list[Shelf]:
+    """The dialects with the tools of these names, all of them for none."""
+    wanted = [shelf._replace(tools=[tool for tool in shelf.tools if not names or tool.tool in names]) for shelf in _ALL]
+    return [shelf for shelf in wanted if shelf.tools]
+
+
+def _sessions(caller: Caller, collection: Collection) -> Filled:
+    docs: dict[str, str] = {}
+    for doc in collection.docs:
+        answer = caller.call("remember", content=doc.text, session_id=_session(doc.scope))
+        if "id" in answer:
+            docs[str(answer["id"])] = doc.id
+    return Filled(docs, {scope: _session(scope) for scope in collection.scopes})
+
+
+def _session(scope: str) -> str:
+    return scope or "all"
+
+
+def _brain(caller: Caller, collection: Collection) -> Filled:
+    docs: dict[str, str] = {}
+    names = scope_names([*collection.scopes])
+    for scope, held in collection.scopes.items():
+        for at in range(0, len(held), _BATCH):
+            batch = held[at : at + _BATCH]
+            memories = [{"content": doc.text, "category": "fact"} for doc in batch]
+            answer = caller.call("bulk_save_memories", db=names[scope], memories=memories)
+            docs.update(zip(answer["ids"], (doc.id for doc in batch), strict=True))
+    return Filled(docs, names)
+
+
+def _scopes(caller: Caller, collection: Collection) -> Filled:
+    filled = Filled({}, {})
+    for scope, held in collection.scopes.items():
+        project = caller.call("memory_project", action="create", name=_session(scope))["project"]["id"]
+        filled.scopes[scope] = project
+        here = {"action": "add", "scopeType": "project", "scopeId": project}
+        for number, doc in enumerate(held):
+            answer = caller.call("memory_knowledge", **here, title=_letters(number), content=doc.text)
+            filled.docs[answer["knowledge"]["id"]] = doc.id
+    return filled
+
+
+def _notes(caller: Caller, collection: Collection) -> Filled:
+    docs: dict[str, str] = {}
+    names = scope_names([*collection.scopes])
+    for scope, held in collection.scopes.items():
+        here = {"memoryType": "context", "project": names[scope]}
+        for number, doc in enumerate(held):
+            answer = caller.call("memory_remember", **here, title=_letters(number), content=doc.text)
+            docs[answer["filePath"]] = doc.id
+    return Filled(docs, names)
+
+
+def _letters(number: int) -> str:
+    """A title that no question holds a word of."""
+    text = ""
+    for _ in range(4):
+        number, digit = divmod(number, 20)
+        text += "bcdfghjklmnpqrstvwxz"[digit]
+    return f"qz{text}"
+
+
+def _nothing(_collection: Collection, _data: Path) -> Mapping[str, str]:
+    return {}
+
+
+def _databases(collection: Collection, _data: Path) -> Mapping[str, str]:
+    return {"QUIPU_BRAIN_DATABASES": ",".join(scope_names([*collection.scopes]).values())}
+
+
+def _roots(collection: Collection, data: Path) -> Mapping[str, str]:
+    folders = {name: data / "projects" / name for name in scope_names([*collection.scopes]).values()}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    return {"QUIPU_NOTES_ROOTS": os.pathsep.join(f"{name}={folder}" for name, folder in folders.items())}
+
+
+def _ids(part: str, name: str = "id") -> Callable[[Any], list[str]]:
+    return lambda answer: [str(row[name]) for row in answer[part]]
+
+
+_ALL: tuple[Shelf, ...] = (
+    Shelf(
+        "sessions", _nothing, _sessions,
+        (
+            Judged(
+                "recall",
+                (
+                    Mode(LEXICAL, {"weights": {"meaning": 0}}),
+                    Mode(STATIC, {"weights": {"words": 0}}),
+                    Mode(FUSED, {"weights": {"late": 0, "neighbours": 0}}),
+                    Mode(LATE, {"weights": {"neighbours": 0}}),
+                    Mode(USUAL),
+                ),
+                lambda query, session: {
+                    "query": query.text, "spaces": ["sessions"], "scope": session, "limit": CUT, "max_tokens": _ROOM,
+                },
+                _ids("memories", "key"),
+            ),
+            Judged(
+                "search_memory",
+                (
+                    Mode(LEXICAL, settings={"CODE_MEMORY_ENABLE_VEC": "0"}),
+                    Mode(STATIC, settings={"CODE_MEMORY_ENABLE_FTS": "0"}),
+                    Mode(FUSED),
+                ),
+                lambda query, session: {"query": query.text, "session_id": session, "limit": CUT},
+                _ids("result"),
+            ),
+        ),
+    ),
+    Shelf(
+        "brain", _databases, _brain,
+        (
+            Judged(
+                "hybrid_search",
+                (
+                    Mode(LEXICAL, {"weights": {"fts": 1, "vector": 0, "recency": 0, "importance": 0}}),
+                    Mode(STATIC, {"weights": {"fts": 0, "vector": 1, "recency": 0, "importance": 0}}),
+                    Mode(FUSED, {"weights": {"recency": 0, "importance": 0}}),
+                    Mode(USUAL),
+                ),
+                lambda query, name: {"query": query.text, "db": name, "limit": CUT},
+                _ids("results"),
+            ),
+        ),
+    ),
+    Shelf(
+        "scopes", _nothing, _scopes,
+        (
+            Judged(
+                "memory_query",
+                (Mode(LEXICAL, {"semanticSearch": False}), Mode(FUSED)),
+                lambda query, project: {
+                    "action": "search", "search": query.text, "limit": CUT, "compact": True,
+                    "scope": {"type": "project", "id": project, "inherit": False},
+                },
+                _ids("results"),
+            ),
+        ),
+    ),
+    Shelf(
+        "notes", _roots, _notes,
+        (
+            Judged(
+                "memory_recall",
+                (Mode(LEXICAL, {"type": "search"}), Mode(STATIC, {"type": "vsearch"}), Mode(FUSED, {"type": "query"})),
+                lambda query, name: {"query": query.text, "project": name, "limit": CUT},
+                _ids("memories", "path"),
+            ),
+        ),
+    ),
+)  # fmt: skip

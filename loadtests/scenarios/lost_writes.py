@@ -1,0 +1,80 @@
+"""Which answered writes are gone after a restart: of several writers on one store, and of one that was killed."""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from loadtests.lib import corpus
+from loadtests.lib.corpus import Memory
+from loadtests.lib.stdio_client import Talk
+from loadtests.scenarios.peer_runner import UNDER_WAY, Side
+from loadtests.scenarios.peer_servers import CONTENDERS
+
+WRITERS = 4
+_EACH = 100
+_TOGETHER, _KILLED = 2_000_000, 3_000_000  # the memories of these stores, by number
+_KILL_AFTER = 200
+
+
+class Lost(NamedTuple):
+    """Writes that were answered, that were refused, and that were answered but are not there after a restart."""
+
+    answered: int
+    refused: int
+    lost: int
+
+    def __str__(self) -> str:
+        return f"{self.lost} of {self.answered}" + (f", {self.refused} refused" if self.refused else "")
+
+
+def together(side: Side) -> Lost:
+    """Four processes, as four clients start them, each writing memories of its own one after the other."""
+    data = side.folder / f"{side.name}-together"
+    side.talk(data).close()  # the store is there before they race for it
+    talks = [side.talk(data) for _ in range(WRITERS)]
+    answered: list[Memory] = []
+    threads = [
+        threading.Thread(target=_write, args=(side, talk, _TOGETHER + number * _EACH, _EACH, 1, answered.append))
+        for number, talk in enumerate(talks)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for talk in talks:
+        talk.close()
+    return Lost(len(answered), WRITERS * _EACH - len(answered), _missing(side, data, answered))
+
+
+def killed(side: Side) -> Lost:
+    """One process with many writes under way, killed (-9) in their midst."""
+    data = side.folder / f"{side.name}-killed"
+    talk = side.talk(data)
+    answered: list[Memory] = []
+
+    def heard(memory: Memory) -> None:
+        answered.append(memory)
+        if len(answered) == _KILL_AFTER:
+            talk.kill()
+
+    with suppress(ConnectionError):
+        _write(side, talk, _KILLED, 10 * _KILL_AFTER, UNDER_WAY, heard)
+    return Lost(len(answered), 0, _missing(side, data, answered))
+
+
+def _write(side: Side, talk: Talk, first: int, count: int, under_way: int, heard: Callable[[Memory], None]) -> None:
+    memories = list(corpus.memories(count, first))
+    calls = [CONTENDERS[side.name].store(memory) for memory in memories]
+    whose = {id(call): memory for call, memory in zip(calls, memories, strict=True)}
+    talk.drive(calls, under_way=under_way, heard=lambda call: heard(whose[id(call)]))
+
+
+def _missing(side: Side, data: Path, answered: Sequence[Memory]) -> int:
+    """How many of these a fresh process does not show."""
+    talk = side.talk(data)
+    show = CONTENDERS[side.name].show
+    lost = sum([bool(talk.call(show(memory))) for memory in answered])
+    talk.close()
+    return lost

@@ -1,0 +1,146 @@
+"""Quipu under a mixed load: from 1 to 512 callers, below its capacity and past it, and locust's crowd of agents."""
+
+import csv
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from loadtests.lib import store_fixtures
+from loadtests.lib.open_loop import Pressed, press
+from loadtests.lib.servers import ROOT, Server, budget, budgets, clean_environ, finish, machine, options, quipu, table
+from loadtests.lib.svg import Axis, chart
+from loadtests.scenarios.workload import SHARES, mixture
+
+CALLERS = (1, 8, 32, 128, 512)
+_CROWD = 512
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+_READY = 4000
+_WINDOWS = 5
+_BELOW, _PAST = 0.7, 1.5
+_HARDLY = 0.01
+
+
+class Locust(NamedTuple):
+    """What locust reports of one crowd: calls, failures, refusals, calls a second, and latencies in milliseconds."""
+
+    calls: int
+    failures: int
+    busy: int
+    rate: float
+    latencies: dict[str, float]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs it all; 1 if an answer was wrong."""
+    chosen = options(
+        __doc__, arguments, size={"type": int, "default": 20_000, "help": "memories in the store"},
+        seconds={"type": float, "default": 8.0, "help": "length of one run"},
+        crowd={"type": float, "default": 60.0, "help": "seconds of locust's crowd"},
+        plots={"type": Path, "default": None, "help": "folder for the plots"},
+    )  # fmt: skip
+    size = 500 if chosen.quick else chosen.size
+    seconds = 1.0 if chosen.quick else chosen.seconds
+    machine()
+    print("of 100 calls: " + ", ".join(f"{share} {name}" for name, share in SHARES.items()))
+    with tempfile.TemporaryDirectory() as folder:
+        store_fixtures.filled(Path(folder), size)
+        with quipu(Path(folder) / f"filled-{size}") as server:
+            steps = _steps(server, size, seconds)
+            capacity = _capacity(steps)
+            below, past = (
+                press(
+                    server.port, mixture(size, _READY, seed), callers=_CROWD, seconds=seconds * 2, pace=share * capacity
+                )
+                for seed, share in ((20, _BELOW), (21, _PAST))
+            )
+            crowd = _crowd(server.port, Path(folder), 5.0 if chosen.quick else chosen.crowd)
+    _show(steps, {f"{_BELOW:.0%} of capacity": below, f"{_PAST:.0%} of capacity": past}, crowd)
+    if chosen.plots:
+        _plot(steps, chosen.plots)
+    runs = [*steps.values(), below, past]
+    failed = [f"locust saw {crowd.failures} failures"] if crowd.failures else []
+    return finish([run.complaint for run in runs if run.wrong] + failed)
+
+
+def _steps(server: Server, size: int, seconds: float) -> dict[int, Pressed]:
+    press(server.port, mixture(size, 100), callers=8, seconds=min(1.0, seconds))
+    return {
+        callers: press(server.port, mixture(size, _READY, seed), callers=callers, seconds=seconds)
+        for seed, callers in enumerate(CALLERS, 2)
+    }
+
+
+def _capacity(steps: Mapping[int, Pressed]) -> float:
+    """Calls a second where next to none is refused; past that the dear ones are, and it is another mixture."""
+    return max(run.rate for run in steps.values() if run.busy < _HARDLY)
+
+
+def _crowd(port: int, folder: Path, seconds: float) -> Locust:
+    """Locust with 512 users, every profile on every wire."""
+    prefix = folder / "locust"
+    command = [
+        sys.executable, "-m", "locust", "-f", "loadtests/locustfile.py", "--headless", "--only-summary",
+        "-u", str(_CROWD), "-r", "128", "-t", f"{seconds:.0f}s",
+        "--host", f"http://127.0.0.1:{port}", "--csv", str(prefix),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, env=clean_environ(), capture_output=True, text=True)
+    with Path(f"{prefix}_stats.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    total = rows[-1]
+    failures = int(total["Failure Count"])
+    if failures or done.returncode not in (0, 1):
+        print(done.stderr[-3000:], file=sys.stderr)
+    return Locust(
+        int(total["Request Count"]), failures,
+        sum(int(row["Request Count"]) for row in rows if row["Name"].endswith("(busy)")),
+        float(total["Requests/s"]),
+        {"p50": float(total["50%"]), "p95": float(total["95%"]), "p99": float(total["99%"])},
+    )  # fmt: skip
+
+
+def _show(steps: Mapping[int, Pressed], paced: Mapping[str, Pressed], crowd: Locust) -> None:
+    header = ("callers", "calls/s", *(f"{name} ms" for name in _PERCENTILES), "busy", "busy p50 ms", "p99 ms", "wrong")
+    closed = [_row(str(count), run) for count, run in steps.items()]
+    table("as many callers, each of which asks again at once", header, closed)
+    table("at a given pace, from when each call was due", header, [_row(name, run) for name, run in paced.items()])
+    rows = [(f"{_CROWD} users", crowd.rate, *crowd.latencies.values(), crowd.busy, "-", "-", crowd.failures)]
+    table(f"locust, {crowd.calls} calls of readers, writers and mixed agents", header, rows)
+    below, past = paced.values()
+    tails = below.windows(_WINDOWS, 0.99)
+    print(f"p99 below capacity, fifth by fifth: {', '.join(f'{tail:.0f}' for tail in tails)} ms")
+    done = past.rate / _capacity(steps)
+    tail = past.percentile(0.99) / steps[_CROWD].percentile(0.99)
+    budgets(
+        [
+            budget("p99 below capacity, the worst fifth over the best", max(tails) / min(tails), 3),
+            budget("past capacity, calls done over capacity", done, 0.7, least=True),
+            budget(f"past capacity, p99 of what is done over that of {_CROWD} callers", tail, 1.5),
+        ]
+    )
+
+
+def _row(name: str, run: Pressed) -> tuple[object, ...]:
+    tails = [run.percentile(share) for share in _PERCENTILES.values()]
+    refused = [run.percentile(share, busy=True) if run.busy else "-" for share in (0.5, 0.99)]
+    return name, run.rate, *tails, f"{run.busy:.1%}", *refused, run.wrong
+
+
+def _plot(steps: Mapping[int, Pressed], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    callers = Axis("callers")
+    latencies = {
+        name: [(float(count), run.percentile(share)) for count, run in steps.items()]
+        for name, share in _PERCENTILES.items()
+    }
+    drawn = chart("Latency of a mixed load", callers, Axis("milliseconds"), latencies)
+    (folder / "latency.svg").write_text(drawn, encoding="utf-8")
+    rates = {"done": [(float(count), run.rate) for count, run in steps.items()]}
+    drawn = chart("Throughput of a mixed load", callers, Axis("calls a second", log=False), rates)
+    (folder / "throughput.svg").write_text(drawn, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
