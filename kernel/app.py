@@ -133,11 +133,17 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 def _started(config: Config, shared: World) -> tuple[Store, bytes, int]:
     seal_key, schema = prepare(config, shared)
     store = Store(
-        config.file, shared, guard,
-        readers=config.readers, write_limit=config.write_queue, read_limit=config.read_queue,
-        read_patience=config.read_wait / 1000, durable=config.durable, group_limit=config.group,
+        config.file,
+        shared,
+        guard,
+        readers=config.readers,
+        write_limit=config.write_queue,
+        read_limit=config.read_queue,
+        read_patience=config.read_wait / 1000,
+        durable=config.durable,
+        group_limit=config.group,
         undo_hours=config.undo_hours,
-    )  # fmt: skip
+    )
     store.start()
     return store, seal_key, schema
 

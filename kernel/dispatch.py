@@ -169,9 +169,15 @@ class Dispatch:
         texts = tool.texts(request) if tool.texts else ()
         merge = Merge(bound.many, request) if bound.many else None
         return self.store.begin_write(
-            work, who, deliver, texts=texts, merge=merge,
-            alone=tool.mode == "exclusive", noted=True, undoable=bool(tool.hints.destructive),
-        )  # fmt: skip
+            work,
+            who,
+            deliver,
+            texts=texts,
+            merge=merge,
+            alone=tool.mode == "exclusive",
+            noted=True,
+            undoable=bool(tool.hints.destructive),
+        )
 
     async def _stepwise(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None) -> Reply | Ask:
         tool = bound.tool

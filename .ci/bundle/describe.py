@@ -76,12 +76,22 @@ def manifest() -> dict[str, Any]:
 def environment(wheel: str) -> str:
     """The pyproject.toml inside the bundle: the wheel beside it, and nothing else of ours."""
     told = project()
-    return "\n".join((
-        "[project]", 'name = "quipu-bundle"', f'version = "{told["version"]}"',
-        f'requires-python = "{told["requires-python"]}"', f'dependencies = ["{told["name"]}"]', "",
-        "[tool.uv]", "package = false", "",
-        "[tool.uv.sources]", f'{told["name"]} = {{ path = "{wheel}" }}', "",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            "[project]",
+            'name = "quipu-bundle"',
+            f'version = "{told["version"]}"',
+            f'requires-python = "{told["requires-python"]}"',
+            f'dependencies = ["{told["name"]}"]',
+            "",
+            "[tool.uv]",
+            "package = false",
+            "",
+            "[tool.uv.sources]",
+            f'{told["name"]} = {{ path = "{wheel}" }}',
+            "",
+        )
+    )
 
 
 def bundle(wheel: Path, folder: Path) -> None:

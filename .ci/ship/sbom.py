@@ -70,29 +70,39 @@ def engine(apsw: Component) -> Component:
     """SQLite, which is compiled into a package of nearly the same version."""
     version = (apsw.version or "").rpartition(".")[0]
     return Component(
-        name="sqlite", version=version, bom_ref="sqlite", purl=PackageURL("generic", name="sqlite", version=version),
-        licenses=[LicenseFactory().make_from_string("blessing")], description="Compiled into apsw",
-    )  # fmt: skip
+        name="sqlite",
+        version=version,
+        bom_ref="sqlite",
+        purl=PackageURL("generic", name="sqlite", version=version),
+        licenses=[LicenseFactory().make_from_string("blessing")],
+        description="Compiled into apsw",
+    )
 
 
 def model() -> Component:
     """The embedding model that lies in the package."""
     weights = hashlib.sha256((MODEL / "model.safetensors").read_bytes()).hexdigest()
     return Component(
-        name=MODEL.name, type=ComponentType.MACHINE_LEARNING_MODEL, bom_ref=MODEL.name,
+        name=MODEL.name,
+        type=ComponentType.MACHINE_LEARNING_MODEL,
+        bom_ref=MODEL.name,
         licenses=[LicenseFactory().make_from_string("Apache-2.0")],
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=weights)],
         description="Static embeddings derived from all-MiniLM-L6-v2; kernel/model/README.md says how",
-    )  # fmt: skip
+    )
 
 
 def main() -> int:
     """Prints it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     server = Component(
-        name=project["name"], version=project["version"], type=ComponentType.APPLICATION, bom_ref=project["name"],
-        licenses=[LicenseFactory().make_from_string(project["license"])], description=project["description"],
-    )  # fmt: skip
+        name=project["name"],
+        version=project["version"],
+        type=ComponentType.APPLICATION,
+        bom_ref=project["name"],
+        licenses=[LicenseFactory().make_from_string(project["license"])],
+        description=project["description"],
+    )
     locked = packages()
     locked["sqlite"], locked[MODEL.name] = [engine(locked["apsw"][0])], [model()]
     asked = {name: needs(name) for name in locked}

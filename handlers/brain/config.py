@@ -40,9 +40,13 @@ def get_config(tx: Tx, request: GetConfig) -> ConfigRow | list[ConfigRow]:
 def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
     """Set a configuration value for every database, such as a default weight of hybrid_search."""
     row = tx.one(
-        "brain.config.set", ConfigRow,
-        key=request.key, value=request.value, description=request.description, now=tx.now,
-    )  # fmt: skip
+        "brain.config.set",
+        ConfigRow,
+        key=request.key,
+        value=request.value,
+        description=request.description,
+        now=tx.now,
+    )
     return row or ConfigRow(request.key, request.value, request.description, tx.now)
 
 

@@ -98,10 +98,23 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
     here = space(tx, request.db)
     embedded, model = embedding(tx)
     row = Entity(
-        new_id(tx, "ent"), request.name, request.type, request.subtype, request.description,
-        column(request.tags), None, ACTIVE, 0, None, None, embedded, model,
-        column(request.metadata), tx.now, tx.now,
-    )  # fmt: skip
+        new_id(tx, "ent"),
+        request.name,
+        request.type,
+        request.subtype,
+        request.description,
+        column(request.tags),
+        None,
+        ACTIVE,
+        0,
+        None,
+        None,
+        embedded,
+        model,
+        column(request.metadata),
+        tx.now,
+        tx.now,
+    )
     tx.run("brain.entities.insert", rows=as_rows([(request.db, *astuple(row))]))
     history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
     show(tx, entity_source(here, row))
@@ -112,10 +125,15 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     """Get entities by type, tags or status, the most recently updated first."""
     space(tx, request.db)
     return tx.all(
-        "brain.entities.page", Entity,
-        db=request.db, type=request.type, status=request.status or ACTIVE,
-        tags=as_rows(request.tags) if request.tags else None, limit=request.limit, offset=request.offset,
-    )  # fmt: skip
+        "brain.entities.page",
+        Entity,
+        db=request.db,
+        type=request.type,
+        status=request.status or ACTIVE,
+        tags=as_rows(request.tags) if request.tags else None,
+        limit=request.limit,
+        offset=request.offset,
+    )
 
 
 def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
@@ -123,9 +141,12 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     here = space(tx, request.db)
     before = _get(tx, request.db, request.id)
     changes = {
-        "name": request.name, "description": request.description, "tags": column(request.tags),
-        "status": request.status, "metadata": column(request.metadata),
-    }  # fmt: skip
+        "name": request.name,
+        "description": request.description,
+        "tags": column(request.tags),
+        "status": request.status,
+        "metadata": column(request.metadata),
+    }
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()

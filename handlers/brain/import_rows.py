@@ -36,13 +36,29 @@ def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
     created = when(row, "created_at") or now
     has, model = embedded if word(row, "status", "active") == "active" else (0, None)
     return Memory(
-        word(row, "id"), word(row, "content"), word(row, "category", "fact"), text(row, "subcategory"),
-        tags(row), word(row, "source", "claude_code"), word(row, "status", "active"),
-        text(row, "superseded_by"), text(row, "project_id"), whole(row, "importance", 3, 1, 5),
-        word(row, "memory_type", "permanent"), when(row, "last_accessed_at"), whole(row, "access_count", 0),
-        when(row, "valid_from"), when(row, "valid_until"), share(row, "decay_score"), share(row, "confidence"),
-        has, model, text(row, "metadata"), created, when(row, "updated_at") or created,
-    )  # fmt: skip
+        word(row, "id"),
+        word(row, "content"),
+        word(row, "category", "fact"),
+        text(row, "subcategory"),
+        tags(row),
+        word(row, "source", "claude_code"),
+        word(row, "status", "active"),
+        text(row, "superseded_by"),
+        text(row, "project_id"),
+        whole(row, "importance", 3, 1, 5),
+        word(row, "memory_type", "permanent"),
+        when(row, "last_accessed_at"),
+        whole(row, "access_count", 0),
+        when(row, "valid_from"),
+        when(row, "valid_until"),
+        share(row, "decay_score"),
+        share(row, "confidence"),
+        has,
+        model,
+        text(row, "metadata"),
+        created,
+        when(row, "updated_at") or created,
+    )
 
 
 def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
@@ -50,31 +66,65 @@ def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
     created = when(row, "created_at") or now
     has, model = embedded if word(row, "status", "active") == "active" else (0, None)
     return Entity(
-        word(row, "id"), word(row, "name"), word(row, "type", "concept"), text(row, "subtype"),
-        text(row, "description"), tags(row), text(row, "aliases"), word(row, "status", "active"),
-        whole(row, "mention_count", 0), when(row, "first_mentioned"), when(row, "last_mentioned"), has, model,
-        text(row, "metadata"), created, when(row, "updated_at") or created,
-    )  # fmt: skip
+        word(row, "id"),
+        word(row, "name"),
+        word(row, "type", "concept"),
+        text(row, "subtype"),
+        text(row, "description"),
+        tags(row),
+        text(row, "aliases"),
+        word(row, "status", "active"),
+        whole(row, "mention_count", 0),
+        when(row, "first_mentioned"),
+        when(row, "last_mentioned"),
+        has,
+        model,
+        text(row, "metadata"),
+        created,
+        when(row, "updated_at") or created,
+    )
 
 
 def link(row: Row, now: str) -> Link:
     """A link, whatever its ends are."""
     return Link(
-        word(row, "id"), word(row, "source_type"), word(row, "source_id"), word(row, "target_type"),
-        word(row, "target_id"), word(row, "relationship"), share(row, "strength"), text(row, "context"),
-        whole(row, "bidirectional", 0, 0, 1), text(row, "metadata"), when(row, "created_at") or now,
-    )  # fmt: skip
+        word(row, "id"),
+        word(row, "source_type"),
+        word(row, "source_id"),
+        word(row, "target_type"),
+        word(row, "target_id"),
+        word(row, "relationship"),
+        share(row, "strength"),
+        text(row, "context"),
+        whole(row, "bidirectional", 0, 0, 1),
+        text(row, "metadata"),
+        when(row, "created_at") or now,
+    )
 
 
 def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
     """A note, embedded anew."""
     created, content = when(row, "created_at") or now, word(row, "content")
     return Note(
-        word(row, "id"), db, word(row, "title"), content, word(row, "note_type", "note"), text(row, "summary"),
-        text(row, "key_points"), tags(row), text(row, "category"), text(row, "parent_note_id"),
-        whole(row, "version", 1, 1), text(row, "previous_version_id"), text(row, "project_id"), text(row, "entity_id"),
-        whole(row, "word_count", len(content.split())), *embedded, created, when(row, "updated_at") or created,
-    )  # fmt: skip
+        word(row, "id"),
+        db,
+        word(row, "title"),
+        content,
+        word(row, "note_type", "note"),
+        text(row, "summary"),
+        text(row, "key_points"),
+        tags(row),
+        text(row, "category"),
+        text(row, "parent_note_id"),
+        whole(row, "version", 1, 1),
+        text(row, "previous_version_id"),
+        text(row, "project_id"),
+        text(row, "entity_id"),
+        whole(row, "word_count", len(content.split())),
+        *embedded,
+        created,
+        when(row, "updated_at") or created,
+    )
 
 
 def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Resource:
@@ -82,13 +132,27 @@ def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> R
     has, model = (0, None) if word(row, "status", "captured") == "archived" else embedded
     rating = row.get("quality_rating")
     return Resource(
-        word(row, "id"), db, word(row, "title"), text(row, "url"), text(row, "resource_type"),
-        text(row, "description"), text(row, "notes"), text(row, "key_takeaways"), tags(row),
-        text(row, "category"), word(row, "status", "captured"),
-        None if rating is None else whole(row, "quality_rating", 0), text(row, "project_id"),
-        text(row, "source_memory_id"), text(row, "domain"), when(row, "created_at") or now, when(row, "accessed_at"),
-        whole(row, "access_count", 0), has, model,
-    )  # fmt: skip
+        word(row, "id"),
+        db,
+        word(row, "title"),
+        text(row, "url"),
+        text(row, "resource_type"),
+        text(row, "description"),
+        text(row, "notes"),
+        text(row, "key_takeaways"),
+        tags(row),
+        text(row, "category"),
+        word(row, "status", "captured"),
+        None if rating is None else whole(row, "quality_rating", 0),
+        text(row, "project_id"),
+        text(row, "source_memory_id"),
+        text(row, "domain"),
+        when(row, "created_at") or now,
+        when(row, "accessed_at"),
+        whole(row, "access_count", 0),
+        has,
+        model,
+    )
 
 
 def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
@@ -96,18 +160,28 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
     source = word(row, "query_source", "fts")
     took = row.get("execution_time_ms")
     return (
-        word(row, "id"), db, redacted(word(row, "query_text")[:LONGEST_QUERY]), _SOURCES.get(source, source),
-        whole(row, "result_count", 0), text(row, "result_ids"), float(took) if isinstance(took, int | float) else 0.0,
-        text(row, "session_id"), when(row, "created_at") or now,
-    )  # fmt: skip
+        word(row, "id"),
+        db,
+        redacted(word(row, "query_text")[:LONGEST_QUERY]),
+        _SOURCES.get(source, source),
+        whole(row, "result_count", 0),
+        text(row, "result_ids"),
+        float(took) if isinstance(took, int | float) else 0.0,
+        text(row, "session_id"),
+        when(row, "created_at") or now,
+    )
 
 
 def event(row: Row, now: str) -> Event:
     """One thing that happened to a memory."""
     return Event(
-        word(row, "memory_id"), word(row, "operation"), text(row, "content_before"), text(row, "content_after"),
-        text(row, "reason"), when(row, "changed_at") or now,
-    )  # fmt: skip
+        word(row, "memory_id"),
+        word(row, "operation"),
+        text(row, "content_before"),
+        text(row, "content_after"),
+        text(row, "reason"),
+        when(row, "changed_at") or now,
+    )
 
 
 def whole_history(row: Memory, events: Sequence[Event]) -> list[Event]:

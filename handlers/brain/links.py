@@ -55,15 +55,32 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
     for end in tx.all("brain.links.missing_ends", _End, ends=as_rows(ends), databases=as_rows(databases(tx))):
         raise missing(end.kind.capitalize(), end.id)
     row = Link(
-        new_id(tx, "lnk"), request.source_type, request.source_id, request.target_type, request.target_id,
-        request.relationship, request.strength, None, 0, column(request.metadata), tx.now,
-    )  # fmt: skip
+        new_id(tx, "lnk"),
+        request.source_type,
+        request.source_id,
+        request.target_type,
+        request.target_id,
+        request.relationship,
+        request.strength,
+        None,
+        0,
+        column(request.metadata),
+        tx.now,
+    )
     made = tx.one(
-        "brain.links.insert", str,
-        db=request.db, id=row.id, source_type=row.source_type, source_id=row.source_id, target_type=row.target_type,
-        target_id=row.target_id, relationship=row.relationship, strength=row.strength, metadata=row.metadata,
+        "brain.links.insert",
+        str,
+        db=request.db,
+        id=row.id,
+        source_type=row.source_type,
+        source_id=row.source_id,
+        target_type=row.target_type,
+        target_id=row.target_id,
+        relationship=row.relationship,
+        strength=row.strength,
+        metadata=row.metadata,
         now=tx.now,
-    )  # fmt: skip
+    )
     if made is None:
         raise Fault("conflict", "This exact link already exists", BARE)
     history.append(tx, here, row.id, "created", after=_said(row))

@@ -148,13 +148,19 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     """
     space(tx, request.db)
     return tx.all(
-        "brain.memories.page", Memory,
-        db=request.db, status=request.status or ACTIVE, category=request.category, project_id=request.project_id,
+        "brain.memories.page",
+        Memory,
+        db=request.db,
+        status=request.status or ACTIVE,
+        category=request.category,
+        project_id=request.project_id,
         tags=as_rows(request.tags) if request.tags else None,
         created_after=moment("created_after", request.created_after),
         created_before=moment("created_before", request.created_before),
-        min_importance=request.min_importance, limit=request.limit, offset=request.offset,
-    )  # fmt: skip
+        min_importance=request.min_importance,
+        limit=request.limit,
+        offset=request.offset,
+    )
 
 
 def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
@@ -165,10 +171,14 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     before = repository.get(tx, request.db, request.id)
     protect(before, "modify")
     changes = {
-        "content": request.content, "category": request.category, "subcategory": request.subcategory,
-        "tags": column(request.tags), "status": request.status, "importance": request.importance,
+        "content": request.content,
+        "category": request.category,
+        "subcategory": request.subcategory,
+        "tags": column(request.tags),
+        "status": request.status,
+        "importance": request.importance,
         "metadata": column(request.metadata),
-    }  # fmt: skip
+    }
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()
@@ -194,9 +204,15 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
     unreplaced(old)
     reason = request.reason or None
     new = repository.fresh(
-        tx, request.new_content, old.category, subcategory=old.subcategory, tags=old.tags, project_id=old.project_id,
-        importance=old.importance, metadata=column({"supersede_reason": reason}) if reason else old.metadata,
-    )  # fmt: skip
+        tx,
+        request.new_content,
+        old.category,
+        subcategory=old.subcategory,
+        tags=old.tags,
+        project_id=old.project_id,
+        importance=old.importance,
+        metadata=column({"supersede_reason": reason}) if reason else old.metadata,
+    )
     repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
     retired = repository.retire(tx, request.db, old, successor)
@@ -219,9 +235,15 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
 def _draft(tx: Tx, db: str, item: Item) -> Draft:
     space(tx, db)
     row = repository.fresh(
-        tx, item.content, item.category, subcategory=item.subcategory, tags=column(item.tags),
-        project_id=item.project_id, importance=item.importance, metadata=column(item.metadata),
-    )  # fmt: skip
+        tx,
+        item.content,
+        item.category,
+        subcategory=item.subcategory,
+        tags=column(item.tags),
+        project_id=item.project_id,
+        importance=item.importance,
+        metadata=column(item.metadata),
+    )
     return Draft(db, row)
 
 

@@ -65,11 +65,26 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
     here = space(tx, request.db)
     embedded, model = embedding(tx)
     row = Note(
-        new_id(tx, "note"), request.db, request.title, request.content, request.note_type, request.summary,
-        column(request.key_points), column(request.tags), request.category,
-        request.parent_note_id, 1, None, request.project_id, request.entity_id, len(request.content.split()),
-        embedded, model, tx.now, tx.now,
-    )  # fmt: skip
+        new_id(tx, "note"),
+        request.db,
+        request.title,
+        request.content,
+        request.note_type,
+        request.summary,
+        column(request.key_points),
+        column(request.tags),
+        request.category,
+        request.parent_note_id,
+        1,
+        None,
+        request.project_id,
+        request.entity_id,
+        len(request.content.split()),
+        embedded,
+        model,
+        tx.now,
+        tx.now,
+    )
     tx.run("brain.notes.insert", rows=as_rows([astuple(row)]))
     history.append(tx, here, row.id, "created", after=row.content)
     show(tx, note_source(here, row))
@@ -80,11 +95,17 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
     space(tx, request.db)
     return tx.all(
-        "brain.notes.page", Note,
-        db=request.db, note_type=request.note_type, category=request.category, project_id=request.project_id,
-        entity_id=request.entity_id, tags=as_rows(request.tags) if request.tags else None,
-        limit=request.limit, offset=request.offset,
-    )  # fmt: skip
+        "brain.notes.page",
+        Note,
+        db=request.db,
+        note_type=request.note_type,
+        category=request.category,
+        project_id=request.project_id,
+        entity_id=request.entity_id,
+        tags=as_rows(request.tags) if request.tags else None,
+        limit=request.limit,
+        offset=request.offset,
+    )
 
 
 def update_note(tx: Tx, request: UpdateNote) -> Note:
@@ -94,11 +115,16 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     if before is None:
         raise missing("Note", request.id)
     changes = {
-        "title": request.title, "content": request.content, "note_type": request.note_type,
-        "summary": request.summary, "key_points": column(request.key_points),
-        "tags": column(request.tags), "category": request.category, "project_id": request.project_id,
+        "title": request.title,
+        "content": request.content,
+        "note_type": request.note_type,
+        "summary": request.summary,
+        "key_points": column(request.key_points),
+        "tags": column(request.tags),
+        "category": request.category,
+        "project_id": request.project_id,
         "entity_id": request.entity_id,
-    }  # fmt: skip
+    }
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()

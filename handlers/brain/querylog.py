@@ -160,9 +160,16 @@ def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
 def log(tx: Tx, query: Query) -> None:
     """Notes a search that was answered."""
     row = (
-        new_id(tx, "qlog"), query.db, redacted(query.text), query.source, len(query.ids), as_rows(query.ids),
-        query.milliseconds, None, tx.now,
-    )  # fmt: skip
+        new_id(tx, "qlog"),
+        query.db,
+        redacted(query.text),
+        query.source,
+        len(query.ids),
+        as_rows(query.ids),
+        query.milliseconds,
+        None,
+        tx.now,
+    )
     tx.run("brain.querylog.insert", rows=as_rows([row]))
 
 

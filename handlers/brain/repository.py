@@ -34,16 +34,43 @@ class Successor(NamedTuple):
 
 
 def fresh(
-    tx: Tx, content: str, category: str, *,
-    subcategory: str | None = None, tags: str | None = None, project_id: str | None = None,
-    importance: int = 3, confidence: float = 1.0, metadata: str | None = None,
-) -> Memory:  # fmt: skip
+    tx: Tx,
+    content: str,
+    category: str,
+    *,
+    subcategory: str | None = None,
+    tags: str | None = None,
+    project_id: str | None = None,
+    importance: int = 3,
+    confidence: float = 1.0,
+    metadata: str | None = None,
+) -> Memory:
     """A new active memory with the contract's defaults; `tags` and `metadata` are JSON text."""
     embedded, model = embedding(tx)
     return Memory(
-        new_id(tx, "mem"), content, category, subcategory, tags, SOURCE, "active", None, project_id, importance,
-        MEMORY_TYPE, None, 0, None, None, 1.0, confidence, embedded, model, metadata, tx.now, tx.now,
-    )  # fmt: skip
+        new_id(tx, "mem"),
+        content,
+        category,
+        subcategory,
+        tags,
+        SOURCE,
+        "active",
+        None,
+        project_id,
+        importance,
+        MEMORY_TYPE,
+        None,
+        0,
+        None,
+        None,
+        1.0,
+        confidence,
+        embedded,
+        model,
+        metadata,
+        tx.now,
+        tx.now,
+    )
 
 
 def add(tx: Tx, drafts: Sequence[Draft]) -> None:
@@ -88,7 +115,14 @@ def link(
     key = new_id(tx, "lnk")
     tx.run(
         "brain.repository.link",
-        id=key, db=db, new=new, old=old, relationship=relationship, context=context, metadata=metadata, now=tx.now,
-    )  # fmt: skip
+        id=key,
+        db=db,
+        new=new,
+        old=old,
+        relationship=relationship,
+        context=context,
+        metadata=metadata,
+        now=tx.now,
+    )
     history.append(tx, f"brain:{db}", key, "created", after=f"{new} {relationship} {old}", reason=context)
     return key

@@ -52,11 +52,27 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
     here = space(tx, request.db)
     embedded, model = embedding(tx)
     row = Resource(
-        new_id(tx, "res"), request.db, request.title, request.url, request.resource_type, request.description,
-        request.notes, column(request.key_takeaways), column(request.tags),
-        request.category, "captured", None, request.project_id, request.source_memory_id, domain(request.url),
-        tx.now, None, 0, embedded, model,
-    )  # fmt: skip
+        new_id(tx, "res"),
+        request.db,
+        request.title,
+        request.url,
+        request.resource_type,
+        request.description,
+        request.notes,
+        column(request.key_takeaways),
+        column(request.tags),
+        request.category,
+        "captured",
+        None,
+        request.project_id,
+        request.source_memory_id,
+        domain(request.url),
+        tx.now,
+        None,
+        0,
+        embedded,
+        model,
+    )
     tx.run("brain.resources.insert", rows=as_rows([astuple(row)]))
     source = resource_source(here, row)
     history.append(tx, here, row.id, "created", after=source.text)
@@ -68,11 +84,18 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
     """Get resources by type, category, tags, status, project or host, the newest first."""
     space(tx, request.db)
     return tx.all(
-        "brain.resources.page", Resource,
-        db=request.db, resource_type=request.resource_type, category=request.category, status=request.status,
-        project_id=request.project_id, domain=request.domain, tags=as_rows(request.tags) if request.tags else None,
-        limit=request.limit, offset=request.offset,
-    )  # fmt: skip
+        "brain.resources.page",
+        Resource,
+        db=request.db,
+        resource_type=request.resource_type,
+        category=request.category,
+        status=request.status,
+        project_id=request.project_id,
+        domain=request.domain,
+        tags=as_rows(request.tags) if request.tags else None,
+        limit=request.limit,
+        offset=request.offset,
+    )
 
 
 def domain(url: str | None) -> str | None:

@@ -9,9 +9,19 @@ MAX_TEXT = 1_000_000
 MAX_ROWS = 1000
 
 Category = Literal[
-    "fact", "decision", "learning", "preference", "blocker", "observation", "personality", "value", "hard_constraint",
-    "pattern", "action", "correction",
-]  # fmt: skip
+    "fact",
+    "decision",
+    "learning",
+    "preference",
+    "blocker",
+    "observation",
+    "personality",
+    "value",
+    "hard_constraint",
+    "pattern",
+    "action",
+    "correction",
+]
 EntityType = Literal["project", "person", "organization", "system", "module", "concept", "ai_agent", "client"]
 Kind = Literal["memory", "entity"]
 

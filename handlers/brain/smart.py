@@ -128,10 +128,15 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
         return NeedsDecision(similar, _CHOICES, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
     row = repository.fresh(
-        tx, request.content, request.category, subcategory=request.subcategory, tags=column(request.tags),
-        project_id=request.project_id, importance=5 if correction else request.importance,
+        tx,
+        request.content,
+        request.category,
+        subcategory=request.subcategory,
+        tags=column(request.tags),
+        project_id=request.project_id,
+        importance=5 if correction else request.importance,
         confidence=1.0 if request.confidence is None else request.confidence,
-    )  # fmt: skip
+    )
     reason = "User correction" if request.is_correction else "Proactive save"
     repository.add(tx, [Draft(request.db, row, reason=reason)])
     return Added(row)
@@ -148,9 +153,13 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
         protect(wrong, "correct")
     tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = repository.fresh(
-        tx, request.correct_content, request.category or "correction", importance=5, tags=tags,
+        tx,
+        request.correct_content,
+        request.category or "correction",
+        importance=5,
+        tags=tags,
         subcategory=wrong.subcategory if wrong else None,
-    )  # fmt: skip
+    )
     repository.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
     if wrong is not None:
         reason = f"Corrected to: {request.correct_content}"

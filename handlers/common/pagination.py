@@ -73,10 +73,18 @@ def _found(item: Item, text: str, request: Recall) -> Found:
     signals = Signals(*(_rounded(value) for value in (hit.text_rank, hit.similarity, hit.late))) if hit else _NONE
     origin = Provenance(document.dialect, document.tool, document.actor, document.created_at, document.updated_at)
     return Found(
-        f"{document.space}/{document.key}", document.space, document.key, document.scope,
-        round(item.score, _DIGITS), signals, origin, text, text == document.text,
-        document.flag or UNSET, _explained(item) if request.explain and hit else UNSET,
-    )  # fmt: skip
+        f"{document.space}/{document.key}",
+        document.space,
+        document.key,
+        document.scope,
+        round(item.score, _DIGITS),
+        signals,
+        origin,
+        text,
+        text == document.text,
+        document.flag or UNSET,
+        _explained(item) if request.explain and hit else UNSET,
+    )
 
 
 _NONE = Signals(None, None, None)

@@ -74,9 +74,14 @@ def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
     width = max(_FILTERED_CANDIDATES if _narrow(asked) and among is None else _CANDIDATES, before + wanted)
     while True:
         hits = index.search(
-            tx, asked.request.query, within=asked.within, limit=width, among=among,
-            lexical=asked.weights.words > 0, semantic=asked.weights.meaning > 0,
-        )  # fmt: skip
+            tx,
+            asked.request.query,
+            within=asked.within,
+            limit=width,
+            among=among,
+            lexical=asked.weights.words > 0,
+            semantic=asked.weights.meaning > 0,
+        )
         items, varied = _ranked(tx, asked, hits, before + wanted)
         enough = len(items) >= wanted and varied >= min(wanted, _VARIETY)
         if enough or len(hits) < width or width >= _WIDEST:

@@ -23,10 +23,10 @@ class Weights(Struct, forbid_unknown_fields=True, frozen=True):
     meaning: Annotated[Weight, Meta(description="Nearness of the whole text in meaning")] = _USUAL.meaning
     late: Annotated[
         Weight | None, Meta(description="Nearness in meaning, word by word; nothing where words or meaning are 0")
-    ] = None  # fmt: skip
+    ] = None
     neighbours: Annotated[
         Weight | None, Meta(description="What was written just before and after it in its scope; the same holds")
-    ] = None  # fmt: skip
+    ] = None
     recency: Annotated[Weight, Meta(description="How lately it was written; not looked at as a rule")] = 0.0
 
 
@@ -51,16 +51,16 @@ class Recall(Struct, forbid_unknown_fields=True):
         Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
     ] = "line"
     weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
-    half_life_days: Annotated[
-        float, Meta(description="Days after which recency counts half", ge=0.001, le=100_000)
-    ] = HALF_LIFE_DAYS  # fmt: skip
+    half_life_days: Annotated[float, Meta(description="Days after which recency counts half", ge=0.001, le=100_000)] = (
+        HALF_LIFE_DAYS
+    )
     alike: Annotated[
         int,
         Meta(description="So many that say nearly the same count in full, others ever less; 0: all", ge=0, le=100),
-    ] = ALIKE  # fmt: skip
+    ] = ALIKE
     per_source: Annotated[
         int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)
-    ] = 0  # fmt: skip
+    ] = 0
     explain: Annotated[bool, Meta(description="Tell what each signal adds to a score")] = False
     quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10

@@ -53,9 +53,7 @@ def memory_remember(tx: Tx, request: Remember) -> Remembered:
     if request.filePath:
         spot = _spot(known, request.filePath)
         return _update(tx, spot, request.content, _kind(tx, known, request.memoryType), tags)
-    memory = Said(
-        _title(request.title), _kind(tx, known, request.memoryType), tags, tx.now, tx.now, request.content
-    )  # fmt: skip
+    memory = Said(_title(request.title), _kind(tx, known, request.memoryType), tags, tx.now, tx.now, request.content)
     return _create(tx, known[0], memory)
 
 

@@ -52,10 +52,14 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     way: SearchType = request.type if index.has_model(tx) else "search"
     limit = request.limit or _SEARCH_LIMIT
     hits = index.search(
-        tx, request.query,
-        within=[(space(name), kind) for name in names], limit=max(limit, _CANDIDATES),
-        lexical=way != "vsearch", semantic=way != "search", comparable=True,
-    )  # fmt: skip
+        tx,
+        request.query,
+        within=[(space(name), kind) for name in names],
+        limit=max(limit, _CANDIDATES),
+        lexical=way != "vsearch",
+        semantic=way != "search",
+        comparable=True,
+    )
     words = _words(tx, request.query, hits)
     scored = [(scoring.score(way, words.get(hit.doc, 0.0), scoring.by_meaning(hit.similarity)), hit) for hit in hits]
     best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].space, pair[1].id))
@@ -75,9 +79,15 @@ def _words(tx: Tx, query: str, hits: Sequence[index.Hit]) -> dict[int, float]:
 def _memory(project: Project, row: _Row, score: float) -> Memory:
     said = note_file.said(row.path, row.content, row.modified)
     return Memory(
-        absolute(project, row.path), round(score, 2), said.title, said.memory_type, list(said.tags),
-        said.created, said.modified, said.content,
-    )  # fmt: skip
+        absolute(project, row.path),
+        round(score, 2),
+        said.title,
+        said.memory_type,
+        list(said.tags),
+        said.created,
+        said.modified,
+        said.content,
+    )
 
 
 def _json(value: Sequence[object]) -> str:

@@ -182,9 +182,7 @@ def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | 
             continue
         missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unseen)]
         found.gone.extend(_gone(project.name, path, *held[path]) for path in missing)
-        doubted = [
-            path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp
-        ]  # fmt: skip
+        doubted = [path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp]
         if not _compare(tx, project, doubted, held, found, settled):
             found = found._replace(more=True)
             break
@@ -216,7 +214,7 @@ def _gone(project: str, path: str, size: int, modified: int, changed: int) -> tu
 
 def _compare(
     tx: Tx, project: Project, paths: Sequence[str], held: Container[str], found: Found, settled: list[Change]
-) -> bool:  # fmt: skip
+) -> bool:
     """Reads files and notes those that are not as their rows say; False where there is enough for one transaction."""
     for start in range(0, len(paths), _AT_ONCE):
         part = paths[start : start + _AT_ONCE]

@@ -52,15 +52,21 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     clean(request)
     if isinstance(request, ListConflicts):
         found = tx.all(
-            "scopes.conflicts.list", _conflict,
-            resolved=bool(request.resolved), entry_type=request.entry_type,
+            "scopes.conflicts.list",
+            _conflict,
+            resolved=bool(request.resolved),
+            entry_type=request.entry_type,
             **window(request.limit, request.offset),
-        )  # fmt: skip
+        )
         return ConflictList(found, Count(len(found)))
     resolved = tx.one(
-        "scopes.conflicts.resolve", _conflict,
-        id=request.id, resolution=request.resolution, resolved_by=request.resolved_by, now=tx.now,
-    )  # fmt: skip
+        "scopes.conflicts.resolve",
+        _conflict,
+        id=request.id,
+        resolution=request.resolution,
+        resolved_by=request.resolved_by,
+        now=tx.now,
+    )
     if resolved is None:
         raise errors.not_found("Conflict", request.id)
     return ConflictResolved(True, resolved)

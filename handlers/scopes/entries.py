@@ -20,10 +20,17 @@ from kernel.tools import Source
 CLASH = timedelta(seconds=5)
 _BLANK: Mapping[str, Any] = dict.fromkeys(
     (
-        "description", "parameters", "examples", "constraints", "content", "rationale", "source", "confidence",
+        "description",
+        "parameters",
+        "examples",
+        "constraints",
+        "content",
+        "rationale",
+        "source",
+        "confidence",
         "valid_until",
     )
-)  # fmt: skip
+)
 _JSON = {"parameters", "examples"}
 _USUAL: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
 _KIND_OF: Mapping[type, Kind] = {
@@ -48,18 +55,33 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> Pair:
     name, said = _name(request), _said(kind, request)
     entry_id, version_id = tx.new_id(kind.prefix), tx.new_id(kind.version_prefix)
     added = tx.one(
-        "scopes.entries.add", str,
-        id=entry_id, kind=kind.name, scope_type=request.scope_type, scope_id=scope_id, name=name,
-        category=request.category, priority=_first(request, "priority"), version_id=version_id, now=tx.now,
+        "scopes.entries.add",
+        str,
+        id=entry_id,
+        kind=kind.name,
+        scope_type=request.scope_type,
+        scope_id=scope_id,
+        name=name,
+        category=request.category,
+        priority=_first(request, "priority"),
+        version_id=version_id,
+        now=tx.now,
         created_by=request.created_by,
-    )  # fmt: skip
+    )
     if added is None:
         raise _taken(tx, kind, name, key(request.scope_type, scope_id))
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
     tx.run(
-        "scopes.entries.add_version", id=version_id, entry_id=entry_id, version_num=1, now=tx.now, conflict_flag=0,
-        created_by=request.created_by, change_reason="Initial version", **said,
-    )  # fmt: skip
+        "scopes.entries.add_version",
+        id=version_id,
+        entry_id=entry_id,
+        version_num=1,
+        now=tx.now,
+        conflict_flag=0,
+        created_by=request.created_by,
+        change_reason="Initial version",
+        **said,
+    )
     after = get(tx, kind, entry_id)
     _remember(tx, kind, "added", None, after)
     return after
@@ -73,19 +95,33 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> Pair:
     clash = request.expected_version is None and soon(latest.created_at, tx.now)
     version_id = tx.new_id(kind.version_prefix)
     tx.run(
-        "scopes.entries.add_version", id=version_id, entry_id=request.id, version_num=latest.version_num + 1,
-        now=tx.now, conflict_flag=clash, created_by=request.updated_by, change_reason=request.change_reason,
+        "scopes.entries.add_version",
+        id=version_id,
+        entry_id=request.id,
+        version_num=latest.version_num + 1,
+        now=tx.now,
+        conflict_flag=clash,
+        created_by=request.updated_by,
+        change_reason=request.change_reason,
         **_said(kind, request, before[1]),
-    )  # fmt: skip
+    )
     tx.run(
-        "scopes.entries.set_current_version", id=request.id, version_id=version_id,
-        category=getattr(request, "category", None), priority=getattr(request, "priority", None),
-    )  # fmt: skip
+        "scopes.entries.set_current_version",
+        id=request.id,
+        version_id=version_id,
+        category=getattr(request, "category", None),
+        priority=getattr(request, "priority", None),
+    )
     if clash:
         tx.run(
-            "scopes.entries.add_conflict", id=tx.new_id("conf"), entry_type=kind.name, entry_id=request.id,
-            version_a_id=latest.id, version_b_id=version_id, now=tx.now,
-        )  # fmt: skip
+            "scopes.entries.add_conflict",
+            id=tx.new_id("conf"),
+            entry_type=kind.name,
+            entry_id=request.id,
+            version_a_id=latest.id,
+            version_b_id=version_id,
+            now=tx.now,
+        )
     after = get(tx, kind, request.id)
     _remember(tx, kind, "updated", before, after, request.change_reason)
     return after
@@ -203,9 +239,11 @@ def _expect(current: VersionRow, expected: int | None) -> None:
     if expected is not None and expected != current.version_num:
         raise errors.conflict(
             f"Version conflict: expectedVersion is {expected}, the current version is {current.version_num}",
-            field="expectedVersion", expectedVersion=expected, currentVersion=current.version_num,
+            field="expectedVersion",
+            expectedVersion=expected,
+            currentVersion=current.version_num,
             currentVersionId=current.id,
-        )  # fmt: skip
+        )
 
 
 def _taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:

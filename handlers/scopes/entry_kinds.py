@@ -26,17 +26,41 @@ class Kind(NamedTuple):
 
 
 TOOL = Kind(
-    "tool", "tools", "scopes:tools", "Tool", "Tool", "name", "tool", "tv",
-    ("description", "parameters", "examples", "constraints"), ("description", "constraints"),
-)  # fmt: skip
+    "tool",
+    "tools",
+    "scopes:tools",
+    "Tool",
+    "Tool",
+    "name",
+    "tool",
+    "tv",
+    ("description", "parameters", "examples", "constraints"),
+    ("description", "constraints"),
+)
 GUIDELINE = Kind(
-    "guideline", "guidelines", "scopes:guidelines", "Guideline", "Guideline", "name", "gl", "gv",
-    ("content", "rationale", "examples"), ("content", "rationale"),
-)  # fmt: skip
+    "guideline",
+    "guidelines",
+    "scopes:guidelines",
+    "Guideline",
+    "Guideline",
+    "name",
+    "gl",
+    "gv",
+    ("content", "rationale", "examples"),
+    ("content", "rationale"),
+)
 KNOWLEDGE = Kind(
-    "knowledge", "knowledge", "scopes:knowledge", "Knowledge", "Knowledge entry", "title", "kn", "kv",
-    ("content", "source", "confidence", "valid_until"), ("content", "source"),
-)  # fmt: skip
+    "knowledge",
+    "knowledge",
+    "scopes:knowledge",
+    "Knowledge",
+    "Knowledge entry",
+    "title",
+    "kn",
+    "kv",
+    ("content", "source", "confidence", "valid_until"),
+    ("content", "source"),
+)
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TOOL, GUIDELINE, KNOWLEDGE)}
 
 

@@ -84,10 +84,14 @@ def _unfiltered(wanted: Wanted) -> bool:
 
 def _entries(tx: Tx, kind: Kind, wanted: Wanted) -> list[_Entry]:
     return tx.all(
-        "scopes.export.entries", _entry,
-        kind=kind.name, scope_type=wanted.scope_type, scope_id=wanted.scope_id, inactive=wanted.inactive,
+        "scopes.export.entries",
+        _entry,
+        kind=kind.name,
+        scope_type=wanted.scope_type,
+        scope_id=wanted.scope_id,
+        inactive=wanted.inactive,
         tags=None if wanted.tags is None else as_json(tag.casefold() for tag in wanted.tags),
-    )  # fmt: skip
+    )
 
 
 def _entry(*columns: Any) -> _Entry:
@@ -121,9 +125,13 @@ def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document
     found: dict[str, list[Document]] = {}
     for link in tx.all("scopes.export.relations", _Link, kind=kind, ids=as_json(ids)):
         told = {
-            "targetType": link.target_type, "targetId": link.target_id, "relationType": link.relation_type,
-            "id": link.id, "createdAt": link.created_at, "createdBy": link.created_by,
-        }  # fmt: skip
+            "targetType": link.target_type,
+            "targetId": link.target_id,
+            "relationType": link.relation_type,
+            "id": link.id,
+            "createdAt": link.created_at,
+            "createdBy": link.created_by,
+        }
         found.setdefault(link.source_id, []).append(told)
     return found
 

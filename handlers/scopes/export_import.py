@@ -129,9 +129,13 @@ def memory_export(tx: Tx, request: Export) -> Exported:
     scope = {"scopeType": request.scope_type, "scopeId": scope_id}
     told = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
     wanted = Wanted(
-        kinds, request.scope_type, scope_id, request.tags or None,
-        versions=bool(request.include_versions), inactive=bool(request.include_inactive),
-    )  # fmt: skip
+        kinds,
+        request.scope_type,
+        scope_id,
+        request.tags or None,
+        versions=bool(request.include_versions),
+        inactive=bool(request.include_inactive),
+    )
     found = document(tx, wanted, told)
     shape = request.format or "json"
     count = sum(len(items) for items in found["entries"].values())

@@ -207,10 +207,17 @@ def _create(tx: Tx, request: CreateProject) -> Project:
     if request.org_id is not None:
         check(tx, "org", request.org_id, "orgId")
     made = tx.one(
-        "scopes.hierarchy.add_project", _project,
-        id=tx.new_id("proj"), org_id=request.org_id, name=request.name, fold=request.name.casefold(),
-        description=request.description, root_path=request.root_path, now=tx.now, metadata=dumps(request.metadata),
-    )  # fmt: skip
+        "scopes.hierarchy.add_project",
+        _project,
+        id=tx.new_id("proj"),
+        org_id=request.org_id,
+        name=request.name,
+        fold=request.name.casefold(),
+        description=request.description,
+        root_path=request.root_path,
+        now=tx.now,
+        metadata=dumps(request.metadata),
+    )
     if made is None:
         raise _taken(tx, request.name, request.org_id)
     return made
@@ -219,10 +226,16 @@ def _create(tx: Tx, request: CreateProject) -> Project:
 def _update(tx: Tx, request: UpdateProject) -> Project:
     before = _by_id(tx, request.id)
     after = tx.one(
-        "scopes.hierarchy.update_project", _project,
-        id=request.id, name=request.name, fold=request.name and request.name.casefold(),
-        description=request.description, root_path=request.root_path, now=tx.now, metadata=dumps(request.metadata),
-    )  # fmt: skip
+        "scopes.hierarchy.update_project",
+        _project,
+        id=request.id,
+        name=request.name,
+        fold=request.name and request.name.casefold(),
+        description=request.description,
+        root_path=request.root_path,
+        now=tx.now,
+        metadata=dumps(request.metadata),
+    )
     if after is None:
         raise _taken(tx, request.name or "", before.org_id)
     told = [msgspec.json.encode(project).decode() for project in (before, after)]
@@ -250,13 +263,26 @@ def _start(tx: Tx, request: StartSession) -> Session:
     if request.project_id is not None:
         check(tx, "project", request.project_id, "projectId")
     session = Session(
-        tx.new_id("sess"), request.project_id, request.name, request.purpose, request.agent_id, "active", tx.now, None,
+        tx.new_id("sess"),
+        request.project_id,
+        request.name,
+        request.purpose,
+        request.agent_id,
+        "active",
+        tx.now,
+        None,
         request.metadata,
-    )  # fmt: skip
+    )
     tx.run(
-        "scopes.hierarchy.add_session", id=session.id, project_id=session.project_id, name=session.name,
-        purpose=session.purpose, agent_id=session.agent_id, now=tx.now, metadata=dumps(session.metadata),
-    )  # fmt: skip
+        "scopes.hierarchy.add_session",
+        id=session.id,
+        project_id=session.project_id,
+        name=session.name,
+        purpose=session.purpose,
+        agent_id=session.agent_id,
+        now=tx.now,
+        metadata=dumps(session.metadata),
+    )
     return session
 
 

@@ -24,9 +24,21 @@ _MOST_NAMED = 10
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _JSON = {"parameters", "examples"}
 _READ = {
-    "organizations", "projects", "sessions", "tools", "tool_versions", "guidelines", "guideline_versions", "knowledge",
-    "knowledge_versions", "tags", "entry_tags", "entry_relations", "conflict_log", "file_locks",
-}  # fmt: skip
+    "organizations",
+    "projects",
+    "sessions",
+    "tools",
+    "tool_versions",
+    "guidelines",
+    "guideline_versions",
+    "knowledge",
+    "knowledge_versions",
+    "tags",
+    "entry_tags",
+    "entry_relations",
+    "conflict_log",
+    "file_locks",
+}
 # What can be made anew from the rest, or says nothing a user wrote.
 _DERIVED = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
 
@@ -87,28 +99,42 @@ def _unread(table: str) -> bool:
 def _org(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_scopes.add_org",
-        id=text(row, "id"), name=text(row, "name") or "", now=time(tx, row, "created_at"),
+        id=text(row, "id"),
+        name=text(row, "name") or "",
+        now=time(tx, row, "created_at"),
         metadata=json(row, "metadata"),
-    )  # fmt: skip
+    )
 
 
 def _project(tx: Tx, row: Row) -> int:
     name, created = text(row, "name") or "", time(tx, row, "created_at")
     return tx.run(
         "scopes.import_scopes.add_project",
-        id=text(row, "id"), org_id=text(row, "org_id"), name=name, fold=name.casefold(),
-        description=text(row, "description"), root_path=text(row, "root_path"), now=created,
-        updated_at=time(tx, row, "updated_at", created), metadata=json(row, "metadata"),
-    )  # fmt: skip
+        id=text(row, "id"),
+        org_id=text(row, "org_id"),
+        name=name,
+        fold=name.casefold(),
+        description=text(row, "description"),
+        root_path=text(row, "root_path"),
+        now=created,
+        updated_at=time(tx, row, "updated_at", created),
+        metadata=json(row, "metadata"),
+    )
 
 
 def _session(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_scopes.add_session",
-        id=text(row, "id"), project_id=text(row, "project_id"), name=text(row, "name"), purpose=text(row, "purpose"),
-        agent_id=text(row, "agent_id"), status=text(row, "status") or "active", now=time(tx, row, "started_at"),
-        ended_at=moment(row, "ended_at"), metadata=json(row, "metadata"),
-    )  # fmt: skip
+        id=text(row, "id"),
+        project_id=text(row, "project_id"),
+        name=text(row, "name"),
+        purpose=text(row, "purpose"),
+        agent_id=text(row, "agent_id"),
+        status=text(row, "status") or "active",
+        now=time(tx, row, "started_at"),
+        ended_at=moment(row, "ended_at"),
+        metadata=json(row, "metadata"),
+    )
 
 
 def _entries(tx: Tx, kind: Kind, source: Foreign, remarks: list[str]) -> int:
@@ -140,13 +166,19 @@ def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         _version(tx, kind, number, version, born)
     tx.run(
         "scopes.import_entries.add",
-        id=number, kind=kind.name, scope_type=scope_type,
-        scope_id=None if scope_type == "global" else text(row, "scope_id"), name=name,
-        category=text(row, "category"), version_id=_current(row, kept), now=born, created_by=creator,
+        id=number,
+        kind=kind.name,
+        scope_type=scope_type,
+        scope_id=None if scope_type == "global" else text(row, "scope_id"),
+        name=name,
+        category=text(row, "category"),
+        version_id=_current(row, kept),
+        now=born,
+        created_by=creator,
         priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
         # When it was put away is not told; at the earliest when it last changed.
         gone=None if whole(row, "is_active", 1) else time(tx, kept[-1], "created_at", born),
-    )  # fmt: skip
+    )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
     _remember(tx, kind, number)
 
@@ -166,9 +198,12 @@ def _forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str
     moved = _current(row, versions) if later else current
     if moved != current:
         tx.run(
-            "scopes.entries.set_current_version", id=number, version_id=moved, category=text(row, "category"),
+            "scopes.entries.set_current_version",
+            id=number,
+            version_id=moved,
+            category=text(row, "category"),
             priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
-        )  # fmt: skip
+        )
         _remember(tx, kind, number)
     if gone:
         entries.deactivate(tx, kind, number)
@@ -189,10 +224,15 @@ def _version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
     columns: dict[str, Any] = {**dict.fromkeys(COLUMNS), **said}
     tx.run(
         "scopes.entries.add_version",
-        id=text(row, "id"), entry_id=number, version_num=whole(row, "version_num", 1),
-        now=time(tx, row, "created_at", born), created_by=text(row, "created_by"),
-        change_reason=text(row, "change_reason"), conflict_flag=int(whole(row, "conflict_flag", 0) != 0), **columns,
-    )  # fmt: skip
+        id=text(row, "id"),
+        entry_id=number,
+        version_num=whole(row, "version_num", 1),
+        now=time(tx, row, "created_at", born),
+        created_by=text(row, "created_by"),
+        change_reason=text(row, "change_reason"),
+        conflict_flag=int(whole(row, "conflict_flag", 0) != 0),
+        **columns,
+    )
 
 
 def _remember(tx: Tx, kind: Kind, number: str) -> None:

@@ -45,10 +45,13 @@ def marks(tx: Tx, source: Foreign, remarks: list[str]) -> dict[str, int]:
 
 def _tag(tx: Tx, row: Row, name: str) -> str:
     columns = {
-        "name": name, "fold": name.casefold(), "category": text(row, "category") or "custom",
-        "predefined": int(whole(row, "is_predefined", 0) != 0), "description": text(row, "description"),
+        "name": name,
+        "fold": name.casefold(),
+        "category": text(row, "category") or "custom",
+        "predefined": int(whole(row, "is_predefined", 0) != 0),
+        "description": text(row, "description"),
         "now": time(tx, row, "created_at"),
-    }  # fmt: skip
+    }
     number, fresh = text(row, "id"), tx.new_id("tag")
     kept = number and tx.one("scopes.import_tags.define", str, id=number, **columns)
     return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
@@ -57,18 +60,26 @@ def _tag(tx: Tx, row: Row, name: str) -> str:
 def _mark(tx: Tx, row: Row, tag_id: str) -> int:
     return tx.run(
         "scopes.import_agent_memory_tags.add_tag",
-        id=text(row, "id"), type=text(row, "entry_type"), entry_id=text(row, "entry_id"), tag_id=tag_id,
+        id=text(row, "id"),
+        type=text(row, "entry_type"),
+        entry_id=text(row, "entry_id"),
+        tag_id=tag_id,
         now=time(tx, row, "created_at"),
-    )  # fmt: skip
+    )
 
 
 def _relation(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_agent_memory_tags.add_relation",
-        id=text(row, "id"), source_type=text(row, "source_type"), source_id=text(row, "source_id"),
-        target_type=text(row, "target_type"), target_id=text(row, "target_id"),
-        relation_type=text(row, "relation_type"), now=time(tx, row, "created_at"), created_by=text(row, "created_by"),
-    )  # fmt: skip
+        id=text(row, "id"),
+        source_type=text(row, "source_type"),
+        source_id=text(row, "source_id"),
+        target_type=text(row, "target_type"),
+        target_id=text(row, "target_id"),
+        relation_type=text(row, "relation_type"),
+        now=time(tx, row, "created_at"),
+        created_by=text(row, "created_by"),
+    )
 
 
 def conflicts(tx: Tx, source: Foreign) -> int:
@@ -76,14 +87,19 @@ def conflicts(tx: Tx, source: Foreign) -> int:
     return sum(
         tx.run(
             "scopes.import_agent_memory_tags.add_conflict",
-            id=text(row, "id"), entry_type=text(row, "entry_type"), entry_id=text(row, "entry_id"),
-            version_a_id=text(row, "version_a_id"), version_b_id=text(row, "version_b_id"),
-            now=time(tx, row, "detected_at"), resolved=int(whole(row, "resolved", 0) != 0),
-            resolution=text(row, "resolution"), resolved_at=moment(row, "resolved_at"),
+            id=text(row, "id"),
+            entry_type=text(row, "entry_type"),
+            entry_id=text(row, "entry_id"),
+            version_a_id=text(row, "version_a_id"),
+            version_b_id=text(row, "version_b_id"),
+            now=time(tx, row, "detected_at"),
+            resolved=int(whole(row, "resolved", 0) != 0),
+            resolution=text(row, "resolution"),
+            resolved_at=moment(row, "resolved_at"),
             resolved_by=text(row, "resolved_by"),
         )
         for row in source.rows("conflict_log")
-    )  # fmt: skip
+    )
 
 
 def locks(tx: Tx, source: Foreign, remarks: list[str]) -> int:
@@ -114,10 +130,16 @@ def locks(tx: Tx, source: Foreign, remarks: list[str]) -> int:
         if event is not None:
             new += tx.run(
                 "scopes.import_agent_memory_tags.add_lock",
-                id=text(row, "id"), path=path, holder=holder, session_id=text(row, "session_id"),
-                project_id=text(row, "project_id"), now=since, expires_at=end, metadata=json(row, "metadata"),
+                id=text(row, "id"),
+                path=path,
+                holder=holder,
+                session_id=text(row, "session_id"),
+                project_id=text(row, "project_id"),
+                now=since,
+                expires_at=end,
+                metadata=json(row, "metadata"),
                 fence=event,
-            )  # fmt: skip
+            )
     if odd:
         remarks.append(f"{odd} file locks were left out: nobody could release them by their path and holder.")
     if expired:

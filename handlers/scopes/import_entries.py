@@ -21,8 +21,13 @@ UPDATED = "Imported update"
 USUAL_PRIORITY = 50
 _JSON = {"parameters", "examples"}
 COLUMNS = {field for field in VersionRow._fields if field in Said.__struct_fields__} - {
-    "id", "version_num", "created_at", "created_by", "change_reason", "conflict_flag",
-}  # fmt: skip
+    "id",
+    "version_num",
+    "created_at",
+    "created_by",
+    "change_reason",
+    "conflict_flag",
+}
 
 
 class Known(NamedTuple):
@@ -78,10 +83,18 @@ def create(tx: Tx, state: State, one: Entry) -> str:
     gone = None if item.is_active is not False else one.deactivated_at or tx.now
     tx.run(
         "scopes.import_entries.add",
-        id=number, kind=kind.name, scope_type=one.scope_type, scope_id=one.scope_id, name=one.name,
-        category=item.category, priority=_priority(kind, item.priority), version_id=current, gone=gone, now=born,
+        id=number,
+        kind=kind.name,
+        scope_type=one.scope_type,
+        scope_id=one.scope_id,
+        name=one.name,
+        category=item.category,
+        priority=_priority(kind, item.priority),
+        version_id=current,
+        gone=gone,
+        now=born,
         created_by=_author(state, item),
-    )  # fmt: skip
+    )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=one.name)
     state.known[number] = Known(number, kind.name, key(one.scope_type, one.scope_id), one.name, gone is None, born)
     _remember(tx, kind, None, entries.get(tx, kind, number))
@@ -108,10 +121,15 @@ def merge(tx: Tx, state: State, one: Entry, number: str) -> None:
             version_id = _add(tx, state, one, number, later, said, tx.now, state.importer)
     whole = state.strategy == "replace"
     tx.run(
-        "scopes.import_entries.set_current_version", id=number, version_id=version_id, whole=whole, category=item.category,
+        "scopes.import_entries.set_current_version",
+        id=number,
+        version_id=version_id,
+        whole=whole,
+        category=item.category,
         priority=_priority(kind, item.priority) if whole else item.priority if kind is GUIDELINE else None,
-        stays=item.is_active is None, gone=None if item.is_active is not False else one.deactivated_at or tx.now,
-    )  # fmt: skip
+        stays=item.is_active is None,
+        gone=None if item.is_active is not False else one.deactivated_at or tx.now,
+    )
     after = entries.get(tx, kind, number)
     if after != before:
         _remember(tx, kind, before, after)
@@ -147,9 +165,16 @@ def _add(
     version_id = kept or tx.new_id(one.kind.version_prefix)
     state.versions.add(version_id)
     tx.run(
-        "scopes.entries.add_version", id=version_id, entry_id=number, version_num=said.version_num, now=at,
-        created_by=creator, change_reason=said.change_reason, conflict_flag=said.conflict_flag, **columns,
-    )  # fmt: skip
+        "scopes.entries.add_version",
+        id=version_id,
+        entry_id=number,
+        version_num=said.version_num,
+        now=at,
+        created_by=creator,
+        change_reason=said.change_reason,
+        conflict_flag=said.conflict_flag,
+        **columns,
+    )
     return version_id
 
 

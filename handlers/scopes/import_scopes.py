@@ -47,8 +47,11 @@ def put_back(tx: Tx, scopes: Scopes, wanted: set[str] | None) -> list[Problem]:
     for org in chosen.orgs:
         tx.run(
             "scopes.import_scopes.add_org",
-            id=org.id, name=org.name, now=org.created_at or tx.now, metadata=dumps(org.metadata),
-        )  # fmt: skip
+            id=org.id,
+            name=org.name,
+            now=org.created_at or tx.now,
+            metadata=dumps(org.metadata),
+        )
     problems = [*scopes.problems]
     known = [project.id for project in scopes.projects]
     problems += [problem for project in chosen.projects if (problem := _add_project(tx, project, known))]
@@ -85,9 +88,15 @@ def _add_project(tx: Tx, project: Project, known: Sequence[str]) -> Problem | No
     created = project.created_at or tx.now
     tx.run(
         "scopes.import_scopes.add_project",
-        id=project.id, name=project.name, description=project.description, root_path=project.root_path, now=created,
-        updated_at=project.updated_at or created, metadata=dumps(project.metadata), **place,
-    )  # fmt: skip
+        id=project.id,
+        name=project.name,
+        description=project.description,
+        root_path=project.root_path,
+        now=created,
+        updated_at=project.updated_at or created,
+        metadata=dumps(project.metadata),
+        **place,
+    )
     return None
 
 
@@ -97,8 +106,14 @@ def _add_session(tx: Tx, session: Session) -> Problem | None:
         return Problem(f"session {session.name or session.id}", f"Project not found: {project}")
     tx.run(
         "scopes.import_scopes.add_session",
-        id=session.id, project_id=project, name=session.name, purpose=session.purpose, agent_id=session.agent_id,
-        status=session.status, now=session.started_at or tx.now, ended_at=session.ended_at,
+        id=session.id,
+        project_id=project,
+        name=session.name,
+        purpose=session.purpose,
+        agent_id=session.agent_id,
+        status=session.status,
+        now=session.started_at or tx.now,
+        ended_at=session.ended_at,
         metadata=dumps(session.metadata),
-    )  # fmt: skip
+    )
     return None

@@ -73,9 +73,13 @@ def _tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str
 
 def _define(tx: Tx, tag: Definition) -> str:
     columns = {
-        "name": tag.name, "fold": tag.name.casefold(), "category": tag.category, "predefined": tag.is_predefined,
-        "description": tag.description, "now": tag.created_at or tx.now,
-    }  # fmt: skip
+        "name": tag.name,
+        "fold": tag.name.casefold(),
+        "category": tag.category,
+        "predefined": tag.is_predefined,
+        "description": tag.description,
+        "now": tag.created_at or tx.now,
+    }
     fresh = tx.new_id("tag")
     kept = tag.id and tx.one("scopes.import_tags.define", str, id=tag.id, **columns)
     return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
@@ -109,9 +113,12 @@ def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[s
             problems.append(Problem(one.label, f"Relation {link.relation_type} left out: {missing}"))
             continue
         ends = {
-            "source_type": one.kind, "source_id": one.id, "target_type": link.target_type, "target_id": target,
+            "source_type": one.kind,
+            "source_id": one.id,
+            "target_type": link.target_type,
+            "target_id": target,
             "relation_type": link.relation_type,
-        }  # fmt: skip
+        }
         free = link.id is not None and link.id not in used
         number = link.id if free and link.id is not None else tx.new_id("rel")
         made = tx.one("scopes.relations.add", Relation, id=number, now=created, created_by=link.created_by, **ends)

@@ -143,9 +143,13 @@ def memory_file_lock(
     clean(request)
     if isinstance(request, ListLocks):
         locks = tx.all(
-            "scopes.locks.list", _lock,
-            project_id=request.project_id, session_id=request.session_id, agent_id=request.agent_id, now=tx.now,
-        )  # fmt: skip
+            "scopes.locks.list",
+            _lock,
+            project_id=request.project_id,
+            session_id=request.session_id,
+            agent_id=request.agent_id,
+            now=tx.now,
+        )
         return LockList(True, locks, len(locks))
     _check_path(request.file_path)
     if isinstance(request, Checkout):
@@ -168,11 +172,18 @@ def _checkout(tx: Tx, request: Checkout) -> Lock:
     tx.run("scopes.locks.delete_expired", now=tx.now)
     fence = _note(tx, request.file_path, "checkout", request.agent_id, request.agent_id)
     lock = tx.one(
-        "scopes.locks.acquire", _lock,
-        id=tx.new_id("lock"), path=request.file_path, agent_id=request.agent_id, session_id=request.session_id,
-        project_id=request.project_id, now=tx.now, expires_at=_end(tx.now, request.expires_in),
-        metadata=dumps(request.metadata), fence=fence,
-    )  # fmt: skip
+        "scopes.locks.acquire",
+        _lock,
+        id=tx.new_id("lock"),
+        path=request.file_path,
+        agent_id=request.agent_id,
+        session_id=request.session_id,
+        project_id=request.project_id,
+        now=tx.now,
+        expires_at=_end(tx.now, request.expires_in),
+        metadata=dumps(request.metadata),
+        fence=fence,
+    )
     if lock is None:
         held = _held(tx, request.file_path)
         raise _locked(f"File {request.file_path} is already locked by agent {held and held.checked_out_by}", held)
@@ -188,15 +199,18 @@ def _checkin(tx: Tx, request: Checkin) -> Released:
         raise _locked(f"File {path} is locked by agent {lock.checked_out_by}, not {agent}", lock)
     if _over(lock, tx.now):
         raise errors.conflict(
-            f"File {path} is not locked: the lock of agent {agent} expired at {lock.expires_at}", errors.EXPIRED,
-            field="file_path", expiresAt=lock.expires_at,
-        )  # fmt: skip
+            f"File {path} is not locked: the lock of agent {agent} expired at {lock.expires_at}",
+            errors.EXPIRED,
+            field="file_path",
+            expiresAt=lock.expires_at,
+        )
     if request.fencing_token is not None and request.fencing_token != lock.fencing_token:
         raise errors.conflict(
             f"File {path} was checked out again: its fencing token is {lock.fencing_token}, "
             f"not {request.fencing_token}",
-            field="fencing_token", fencingToken=lock.fencing_token,
-        )  # fmt: skip
+            field="fencing_token",
+            fencingToken=lock.fencing_token,
+        )
     tx.run("scopes.locks.release", path=path)
     _note(tx, path, "checkin", agent, agent, lock.fencing_token)
     return Released(True, f"File {path} checked in successfully")
@@ -227,9 +241,16 @@ def _note(
 ) -> int:
     """Records what happened to the lock of a file; the number of the record."""
     number = tx.one(
-        "scopes.locks.add_event", int,
-        path=path, operation=operation, agent_id=agent, holder=holder, fence=fence, reason=reason, now=tx.now,
-    )  # fmt: skip
+        "scopes.locks.add_event",
+        int,
+        path=path,
+        operation=operation,
+        agent_id=agent,
+        holder=holder,
+        fence=fence,
+        reason=reason,
+        now=tx.now,
+    )
     return number or 0
 
 

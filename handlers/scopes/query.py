@@ -79,11 +79,18 @@ def _asked(tx: Tx, request: Search) -> Ask | None:
     kinds = [name for name, kind in KINDS.items() if not request.types or kind.many in request.types]
     threshold = THRESHOLD if request.semantic_threshold is None else request.semantic_threshold
     return Ask(
-        kinds, scopes, at or tx.now, request.limit or USUAL, at,
-        inactive=bool(request.include_inactive), shadowed=bool(request.include_shadowed),
-        tagging=tagging, related=related, text=(request.search or "").strip(),
+        kinds,
+        scopes,
+        at or tx.now,
+        request.limit or USUAL,
+        at,
+        inactive=bool(request.include_inactive),
+        shadowed=bool(request.include_shadowed),
+        tagging=tagging,
+        related=related,
+        text=(request.search or "").strip(),
         threshold=None if request.semantic_search is False else threshold,
-    )  # fmt: skip
+    )
 
 
 def _scopes(tx: Tx, scope: Scope | None) -> list[str]:

@@ -24,9 +24,14 @@ def standing(depth: int, levels: int) -> float:
 
 
 def score(
-    place: float, age_days: float, priority: int | None = None, tags: int = 0, *,
-    related: bool = False, relevance: float | None = None,
-) -> float:  # fmt: skip
+    place: float,
+    age_days: float,
+    priority: int | None = None,
+    tags: int = 0,
+    *,
+    related: bool = False,
+    relevance: float | None = None,
+) -> float:
     """The score of an entry, higher is better: up to 19 without a text, up to 10.5 with one.
 
     `place` is the `standing` of its scope; `tags` counts the asked-for tags it has; `relevance` in [0, 1] says how well

@@ -117,9 +117,15 @@ def memory_tag(
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
     """The tag of a name, made if there is none, and whether it was there."""
     made = tx.one(
-        "scopes.tags.add", _tag,
-        id=tx.new_id("tag"), name=name, fold=name.casefold(), category=category, description=description, now=tx.now,
-    )  # fmt: skip
+        "scopes.tags.add",
+        _tag,
+        id=tx.new_id("tag"),
+        name=name,
+        fold=name.casefold(),
+        category=category,
+        description=description,
+        now=tx.now,
+    )
     found = made or tx.one("scopes.tags.named", _tag, name=name)
     if found is None:
         raise errors.not_found("Tag", name, "tagName")
@@ -151,9 +157,13 @@ def _detach(tx: Tx, request: Detach) -> bool:
     if request.tag_id is None and request.tag_name is None:
         raise errors.invalid("tagId", "either tagId or tagName is required")
     gone = tx.one(
-        "scopes.tags.detach", EntryTag,
-        type=request.entry_type, entry_id=request.entry_id, tag_id=request.tag_id, name=request.tag_name,
-    )  # fmt: skip
+        "scopes.tags.detach",
+        EntryTag,
+        type=request.entry_type,
+        entry_id=request.entry_id,
+        tag_id=request.tag_id,
+        name=request.tag_name,
+    )
     if gone is None:
         return False
     history.append(tx, TAGS, gone.id, "detached", before=msgspec.json.encode(gone).decode())

@@ -61,7 +61,10 @@ DIALECT = Dialect(
     "session with search_memory and an empty query.",
     tools=(
         write(
-            memories.remember, Hints("Remember"), texts=memories.texts, ahead=_AHEAD,
+            memories.remember,
+            Hints("Remember"),
+            texts=memories.texts,
+            ahead=_AHEAD,
             input=_with_session(Remember),
         ),
         read(memories.search_memory, Hints("Search memory"), input=_with_session(SearchMemory)),
@@ -80,4 +83,4 @@ DIALECT = Dialect(
     sources=sources,
     settings=SETTINGS,
     imports=(CODE_MEMORY,),
-)  # fmt: skip
+)

@@ -59,20 +59,40 @@ def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
     counts = tx.one("sessions.admin.counts", Counts) or Counts(0, 0, 0, 0, 0)
     known = model(tx)
     return DiagnosticsReport(
-        str(Path.cwd()), introspection.file(tx), known[0] if known else None, introspection.model_folder(tx),
-        _flags(tx), _defaults(tx), _summary(tx), introspection.tables(tx), counts,
-    )  # fmt: skip
+        str(Path.cwd()),
+        introspection.file(tx),
+        known[0] if known else None,
+        introspection.model_folder(tx),
+        _flags(tx),
+        _defaults(tx),
+        _summary(tx),
+        introspection.tables(tx),
+        counts,
+    )
 
 
 def health(tx: Tx, request: Health) -> HealthReport:
     """Say whether all is well, with the settings in force."""
     known, found = model(tx), _defaults(tx)
     return HealthReport(
-        "ok", introspection.file(tx), known[1] if known else None, known[0] if known else None, introspection.model_folder(tx),
-        entity_extraction.has_grammars(), found.top_k, found.top_p, found.recency_weight, found.priority_weight,
-        found.fts_bonus, found.oversample_k, _flags(tx), _summary(tx), "INFO", None,
+        "ok",
+        introspection.file(tx),
+        known[1] if known else None,
+        known[0] if known else None,
+        introspection.model_folder(tx),
+        entity_extraction.has_grammars(),
+        found.top_k,
+        found.top_p,
+        found.recency_weight,
+        found.priority_weight,
+        found.fts_bonus,
+        found.oversample_k,
+        _flags(tx),
+        _summary(tx),
+        "INFO",
+        None,
         option(tx, "WORKSPACE") or str(Path.cwd()),
-    )  # fmt: skip
+    )
 
 
 def _deleted(tx: Tx, request: Maintenance) -> list[_Gone]:

@@ -23,7 +23,8 @@ _KEYWORDS = frozenset(
 _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("url", ("://",), regex(r"\b(https?://(?:[^\s<>\"'`\[\](){}]|\([^\s()]{0,99}\)){3,2000})")),
     (
-        "file_path", (".",),
+        "file_path",
+        (".",),
         regex(
             r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|\.{0,2}/)?(?:[\w.-]{1,64}[\\/]){0,16}[\w-][\w.-]{0,64}\."
             r"(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|java|kt|c|h|cc|cpp|hpp|cs|rb|php|swift|scala|lua|sh|sql|md|rst|txt|json|"
@@ -31,7 +32,8 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
-        "file_path", ("/", ":\\"),
+        "file_path",
+        ("/", ":\\"),
         regex(r"(?<![\w/.\\:-])((?:[A-Za-z]:[\\/]|~/|/)(?:[\w.-]{1,64}[\\/]){1,16}[\w.-]{1,64})"),
     ),
     ("ticket", ("-",), regex(r"\b([A-Z][A-Z0-9]{1,9}-[1-9][0-9]{0,6})(?![\w-])")),
@@ -40,7 +42,8 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("env_var", ("_",), regex(r"\b([A-Z][A-Z0-9]{1,31}(?:_[A-Z0-9]{1,31}){1,8})(?![\w-])")),
     ("command", ("$", ">"), regex(r"^[ \t]{0,8}(?:\$|>|PS>) ?([a-zA-Z][^\n]{1,199})", re.M)),
     (
-        "command", (" ",),
+        "command",
+        (" ",),
         regex(
             r"(?:^[ \t]{0,8}|`)((?:pip|uv|python3?|npm|npx|pnpm|yarn|git|docker|kubectl|make|cargo|go|terraform|helm)"
             r" [^\n`]{1,199})",
@@ -48,11 +51,13 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
-        "error", ("Error", "Exception", "Fault", "Panic"),
+        "error",
+        ("Error", "Exception", "Fault", "Panic"),
         regex(r"(?<![\w.])((?:[a-z_]\w{0,64}\.){0,4}[A-Z]\w{0,64}(?:Error|Exception|Fault|Panic))(?!\w)"),
     ),
     (
-        "class", ("class ", "struct ", "interface ", "trait ", "enum "),
+        "class",
+        ("class ", "struct ", "interface ", "trait ", "enum "),
         regex(
             r"^[ \t]{0,32}(?:export |public |abstract |final |data ){0,3}"
             r"(?:class|struct|interface|trait|enum) ([A-Za-z_]\w{1,99})",
@@ -60,19 +65,28 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
         ),
     ),
     (
-        "function", ("def ", "fn ", "func ", "function "),
-        regex(
-            r"^[ \t]{0,32}(?:export |pub |async |static ){0,3}(?:def|fn|func|function) ([A-Za-z_]\w{1,99})", re.M
-        ),
+        "function",
+        ("def ", "fn ", "func ", "function "),
+        regex(r"^[ \t]{0,32}(?:export |pub |async |static ){0,3}(?:def|fn|func|function) ([A-Za-z_]\w{1,99})", re.M),
     ),
     ("function_like", ("(",), regex(r"(?<![\w/])([^\W\d]\w{2,99})[ \t]{0,8}\(")),
-)  # fmt: skip
+)
 _TRIMMED = {"url": ".,;:!?", "command": " \t;", "file_path": "."}
 _FENCE = regex(r"^```[ \t]*([\w+#-]+)[^\n]*\n(.*?)^```", re.M | re.S)
 _LANGUAGES = {
-    "py": "python", "js": "javascript", "ts": "typescript", "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash",
-    "c++": "cpp", "c#": "csharp", "cs": "csharp", "kt": "kotlin", "golang": "go",
-}  # fmt: skip
+    "py": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "rb": "ruby",
+    "rs": "rust",
+    "sh": "bash",
+    "shell": "bash",
+    "c++": "cpp",
+    "c#": "csharp",
+    "cs": "csharp",
+    "kt": "kotlin",
+    "golang": "go",
+}
 _GRAMMARS = frozenset(
     """python javascript typescript tsx java go rust c cpp csharp ruby php swift kotlin scala lua bash elixir""".split()
 )

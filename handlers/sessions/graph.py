@@ -81,9 +81,15 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
         return EntityDetails("not_found")
     seen = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
     return EntityDetails(
-        UNSET, found.id, found.name, found.entity_type, found.created_at,
-        [one.content for one in seen], [one.memory_id for one in seen], _relations(tx, [found.id]),
-    )  # fmt: skip
+        UNSET,
+        found.id,
+        found.name,
+        found.entity_type,
+        found.created_at,
+        [one.content for one in seen],
+        [one.memory_id for one in seen],
+        _relations(tx, [found.id]),
+    )
 
 
 def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
@@ -119,9 +125,14 @@ def upsert(
 def relate(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
     """Writes one relation, which rests on its memory if it has one. Its id."""
     number = tx.one(
-        "sessions.graph.relate", int,
-        source_id=source, target_id=target, relation_type=kind, stated=memory is None, now=at,
-    )  # fmt: skip
+        "sessions.graph.relate",
+        int,
+        source_id=source,
+        target_id=target,
+        relation_type=kind,
+        stated=memory is None,
+        now=at,
+    )
     if memory is not None:
         tx.run("sessions.graph.add_relation_memory", memory_id=memory, relation_id=number)
     return number or 0
@@ -195,9 +206,13 @@ def _search(tx: Tx, query: str, limit: int) -> list[Node]:
     """The entities called so, then those nearest in meaning; where there is no meaning, those whose name has it."""
     called = tx.all("sessions.graph.by_name_nocase", _node, name=query, limit=limit)
     hits = index.search(
-        tx, query, within=[(ENTITIES, "")], limit=max(1, limit),
-        lexical=option(tx, "ENABLE_FTS"), semantic=option(tx, "ENABLE_VEC"),
-    )  # fmt: skip
+        tx,
+        query,
+        within=[(ENTITIES, "")],
+        limit=max(1, limit),
+        lexical=option(tx, "ENABLE_FTS"),
+        semantic=option(tx, "ENABLE_VEC"),
+    )
     scores = {int(hit.id): round(hit.distance or 0.0, _DIGITS) for hit in hits}
     near = tx.all("sessions.graph.nodes", _node, ids=_json(list(scores)))
     near.sort(key=lambda node: (scores[node.id], -node.id))

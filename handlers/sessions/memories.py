@@ -64,10 +64,19 @@ def remember(tx: Tx, request: Remember) -> Remembered:
 def add(tx: Tx, row: Row, since: str) -> int | None:
     """Stores a memory with all that goes with it; None where its session has the same content, newer than `since`."""
     number = tx.one(
-        "sessions.memories.add", int, session_id=row.session_id, kind=row.kind, content=row.content,
-        summary=row.summary, tags=row.tags, priority=row.priority, metadata=row.metadata, hash=digest(row.content),
-        now=row.created_at, since=since,
-    )  # fmt: skip
+        "sessions.memories.add",
+        int,
+        session_id=row.session_id,
+        kind=row.kind,
+        content=row.content,
+        summary=row.summary,
+        tags=row.tags,
+        priority=row.priority,
+        metadata=row.metadata,
+        hash=digest(row.content),
+        now=row.created_at,
+        since=since,
+    )
     if number is None:
         return None
     index.put(tx, SPACE, str(number), row.content, scope=row.session_id, words=words(row))
@@ -92,9 +101,13 @@ def search_memory(tx: Tx, request: SearchMemory) -> FoundMemories:
     limit = max(1, option(tx, "TOP_K") if request.limit is None else request.limit)
     top_p = option(tx, "TOP_P") if request.top_p is None else request.top_p
     hits = index.search(
-        tx, request.query, within=[(SPACE, scope)], limit=min(_CANDIDATES, limit * option(tx, "OVERSAMPLE_K")),
-        lexical=option(tx, "ENABLE_FTS"), semantic=option(tx, "ENABLE_VEC"),
-    )  # fmt: skip
+        tx,
+        request.query,
+        within=[(SPACE, scope)],
+        limit=min(_CANDIDATES, limit * option(tx, "OVERSAMPLE_K")),
+        lexical=option(tx, "ENABLE_FTS"),
+        semantic=option(tx, "ENABLE_VEC"),
+    )
     evidence = {int(hit.id): hit for hit in hits}
     rows = _found(tx, list(evidence), request.query, scope) or _newest(tx, scope, limit)
     whole = _holding(tx, rows, evidence, request.query)
@@ -204,9 +217,12 @@ def _priority(request: Remember) -> int:
 def _found(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[Row]:
     """The memories of these ids and those that say just what the query says, newest first."""
     rows = tx.all(
-        "sessions.memories.found", Row,
-        ids=msgspec.json.encode(ids).decode(), hash=digest(query), session_id=scope,
-    )  # fmt: skip
+        "sessions.memories.found",
+        Row,
+        ids=msgspec.json.encode(ids).decode(),
+        hash=digest(query),
+        session_id=scope,
+    )
     return sorted(rows, key=lambda row: (row.created_at, row.id), reverse=True)
 
 

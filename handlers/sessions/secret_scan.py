@@ -181,39 +181,50 @@ _TOKENS = (
 )
 _NAMED = (
     Rule(
-        "chat bot token", (".",),
-        r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])", check=_drawn,
+        "chat bot token",
+        (".",),
+        r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])",
+        check=_drawn,
     ),
     _named(
-        "credentials in a URL", "://",
-        r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/@\"'<>]{3,256})@[\w.\[-]", _plain,
+        "credentials in a URL",
+        "://",
+        r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/@\"'<>]{3,256})@[\w.\[-]",
+        _plain,
     ),
     _named("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{_VALUE})", _drawn),
     _named(
-        "authorization header", "authorization",
+        "authorization header",
+        "authorization",
         r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)\s{1,4}(?P<value>[\w+/.~=-]{12,})",
         _plain,
     ),
     _named("login file", "login", r"\blogin\s{1,16}\S{1,128}\s{1,16}password\s{1,16}(?P<value>\S{4,256})", _plain),
     _named(
-        "command line", "-u",
-        r"\bcurl\b[^\n]{0,256}\s-u\s{0,4}[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{4,128})", _plain,
+        "command line",
+        "-u",
+        r"\bcurl\b[^\n]{0,256}\s-u\s{0,4}[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{4,128})",
+        _plain,
     ),
     _named(
-        "command line", "--",
+        "command line",
+        "--",
         r"--(?:password|passwd|token|api-?key|secret|secret-key|client-secret|access-key)[ =][\"']?"
         r"(?P<value>[^\s\"']{6,512})",
         _chosen,
     ),
     _named(
-        "passphrase", "passw passphrase passcode",
+        "passphrase",
+        "passw passphrase passcode",
         r"(?:passw(?:or)?d|passphrase|passcode)[\"']?\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'](?P<value>[^\"'\n]{6,128})[\"']",
         _chosen,
     ),
     _named(
-        "assigned secret", "key secret token cred pass pwd auth signature",
-        rf"(?::=|=>|[:=]|(?<=\s)(?:is|was)(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{_VALUE}))", _assigned,
+        "assigned secret",
+        "key secret token cred pass pwd auth signature",
+        rf"(?::=|=>|[:=]|(?<=\s)(?:is|was)(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{_VALUE}))",
+        _assigned,
     ),
-)  # fmt: skip
+)
 RULES: tuple[Rule, ...] = (*_CONTRACT, *_TOKENS, *_NAMED)
 _HINTS = tuple((hint, rule) for rule in RULES for hint in rule.hints)

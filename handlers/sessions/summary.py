@@ -79,11 +79,21 @@ def model_of(settings: Mapping[str, Any]) -> Model | None:
         return None
     return Model(
         settings["CODE_MEMORY_SUMMARY_MODEL"],
-        *(settings[f"CODE_MEMORY_SUMMARY_{name}"] for name in (
-            "CTX", "THREADS", "MAX_TOKENS", "TEMPERATURE", "TOP_P", "REPEAT_PENALTY", "GPU_LAYERS", "MAX_CHARS",
-            "PROMPT",
-        )),
-    )  # fmt: skip
+        *(
+            settings[f"CODE_MEMORY_SUMMARY_{name}"]
+            for name in (
+                "CTX",
+                "THREADS",
+                "MAX_TOKENS",
+                "TEMPERATURE",
+                "TOP_P",
+                "REPEAT_PENALTY",
+                "GPU_LAYERS",
+                "MAX_CHARS",
+                "PROMPT",
+            )
+        ),
+    )
 
 
 def written_by(model: Model, content: str) -> str:
@@ -93,9 +103,12 @@ def written_by(model: Model, content: str) -> str:
             library = _load(model.path, model.context, model.threads, model.gpu_layers)
             answer = library.create_completion(
                 _prompt(model, library, content),
-                max_tokens=model.max_tokens, temperature=model.temperature, top_p=model.top_p,
-                repeat_penalty=model.repeat_penalty, stop=["\n\n"],
-            )  # fmt: skip
+                max_tokens=model.max_tokens,
+                temperature=model.temperature,
+                top_p=model.top_p,
+                repeat_penalty=model.repeat_penalty,
+                stop=["\n\n"],
+            )
     except (OSError, ValueError, RuntimeError, Fault):
         return first_line(content)
     text = "".join(letter if letter.isprintable() else " " for letter in str(answer["choices"][0]["text"]))

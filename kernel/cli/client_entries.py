@@ -24,9 +24,17 @@ _KEY = regex(r"[\x21-\x7e]{1,1024}")
 _OURS = ("QUIPU_", "CODE_MEMORY_")
 # What becomes an option, or is for a server on the network alone.
 _LEFT_OUT = (
-    "QUIPU_DATA", "QUIPU_MODEL", "QUIPU_DIALECTS", "QUIPU_TENANT", "QUIPU_PROGRAM",
-    "QUIPU_ALLOWED_", "QUIPU_IDLE_EXIT", "QUIPU_OAUTH_", "QUIPU_OPEN", "QUIPU_PUBLIC_URL",
-)  # fmt: skip
+    "QUIPU_DATA",
+    "QUIPU_MODEL",
+    "QUIPU_DIALECTS",
+    "QUIPU_TENANT",
+    "QUIPU_PROGRAM",
+    "QUIPU_ALLOWED_",
+    "QUIPU_IDLE_EXIT",
+    "QUIPU_OAUTH_",
+    "QUIPU_OPEN",
+    "QUIPU_PUBLIC_URL",
+)
 _PRIVATE = 0o600
 
 

@@ -193,9 +193,14 @@ def make_key(arguments: argparse.Namespace, config: Config) -> int:
     now = utc_now()
     end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
     wanted = api_keys.Key(
-        "", arguments.scope, now, tenant=data_dir.tenant(arguments.tenant), name=_line(arguments.name),
-        dialects=tuple(sorted(set(arguments.dialect))), expires=end,
-    )  # fmt: skip
+        "",
+        arguments.scope,
+        now,
+        tenant=data_dir.tenant(arguments.tenant),
+        name=_line(arguments.name),
+        dialects=tuple(sorted(set(arguments.dialect))),
+        expires=end,
+    )
     made, secret = api_keys.create(config.data, wanted)
     print(f"{_told(made, now)}\nIt is shown this once:", file=sys.stderr)
     print(secret)

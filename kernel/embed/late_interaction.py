@@ -18,9 +18,11 @@ _TINY = 1e-12
 
 
 def interaction(
-    query: "NDArray[Any]", texts: "Sequence[NDArray[Any]]", rows: "Callable[[NDArray[Any]], Array]",
+    query: "NDArray[Any]",
+    texts: "Sequence[NDArray[Any]]",
+    rows: "Callable[[NDArray[Any]], Array]",
     beginning: float = 0.0,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """A score for each text, at most 1; texts and query are token ids, `rows(ids)` gives their vectors.
 
     Of every token of the query the best cosine among those of the text counts (ColBERT's sum of maxima), weighted by
@@ -62,9 +64,12 @@ def _chunks(texts: "Sequence[NDArray[Any]]") -> list[list[int]]:
 
 
 def _compared(
-    asked: "Array", weights: "Array", texts: "Sequence[NDArray[Any]]", rows: "Callable[[NDArray[Any]], Array]",
+    asked: "Array",
+    weights: "Array",
+    texts: "Sequence[NDArray[Any]]",
+    rows: "Callable[[NDArray[Any]], Array]",
     beginning: float,
-) -> "Array":  # fmt: skip
+) -> "Array":
     import numpy as np
 
     sizes = np.array([len(text) for text in texts])

@@ -13,9 +13,14 @@ _BEGINNING = itemgetter(slice(_START))
 _MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
 _HAN = (
-    ("\u3400", "\u4dbf"), ("\u4e00", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0002a6df"),
-    ("\U0002a700", "\U0002b81f"), ("\U0002b920", "\U0002ceaf"), ("\U0002f800", "\U0002fa1f"),
-)  # fmt: skip
+    ("\u3400", "\u4dbf"),
+    ("\u4e00", "\u9fff"),
+    ("\uf900", "\ufaff"),
+    ("\U00020000", "\U0002a6df"),
+    ("\U0002a700", "\U0002b81f"),
+    ("\U0002b920", "\U0002ceaf"),
+    ("\U0002f800", "\U0002fa1f"),
+)
 
 
 class _Added(msgspec.Struct):

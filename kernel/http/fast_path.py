@@ -226,8 +226,12 @@ class DirectProtocol(GuardedProtocol):
         if not answer.body:
             return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[answer.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
-            STATUS_LINE[answer.status], common, answer.media, len(answer.body), more,
-        )  # fmt: skip
+            STATUS_LINE[answer.status],
+            common,
+            answer.media,
+            len(answer.body),
+            more,
+        )
 
 
 def _lines(headers: Sequence[Header]) -> bytes:

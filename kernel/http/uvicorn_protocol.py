@@ -304,5 +304,9 @@ def _refusal(status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
     more = b"retry-after: 1\r\n" if status == 503 else b""
     common = b"".join([b"%b: %b\r\n" % header for header in headers])
     return b"%b%b%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
-        STATUS_LINE[status], common, more, len(body), body,
-    )  # fmt: skip
+        STATUS_LINE[status],
+        common,
+        more,
+        len(body),
+        body,
+    )

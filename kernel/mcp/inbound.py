@@ -56,9 +56,14 @@ def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
 
 
 def over_http(
-    envelope: Message, id_: bytes, era: Era, version: bytes | None,
-    raw: Sequence[Header], headers: Headers, plans: Mapping[str, Plan],
-) -> Inbound:  # fmt: skip
+    envelope: Message,
+    id_: bytes,
+    era: Era,
+    version: bytes | None,
+    raw: Sequence[Header],
+    headers: Headers,
+    plans: Mapping[str, Plan],
+) -> Inbound:
     """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
     method: Any = envelope.method
     params, wrong = open_params(era, method, envelope.params)

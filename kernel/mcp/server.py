@@ -40,9 +40,15 @@ class Service:
     """
 
     def __init__(
-        self, bound: Mapping[str, Bound], dialects: Sequence[Dialect], *,
-        version: str, tools: Tools = "all", seal_key: bytes, reach: Reach = WHOLE,
-    ) -> None:  # fmt: skip
+        self,
+        bound: Mapping[str, Bound],
+        dialects: Sequence[Dialect],
+        *,
+        version: str,
+        tools: Tools = "all",
+        seal_key: bytes,
+        reach: Reach = WHOLE,
+    ) -> None:
         served = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
         self.plans = {tool.name: _plan(bound[tool.name]) for tool in served}
         dialects = [dialect for dialect in dialects if reach.sees(dialect.name)]

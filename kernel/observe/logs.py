@@ -23,8 +23,11 @@ class JsonLines(logging.Formatter):
         import msgspec  # not before something is logged: a server starts without
 
         line: dict[str, Any] = {
-            "time": utc_now(), "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()
-        }  # fmt: skip
+            "time": utc_now(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
         line.update(getattr(record, "told", {}))
         error = record.exc_info and record.exc_info[1]
         if error:
@@ -56,9 +59,12 @@ def watch(bound: "Bound", caller: "Caller") -> "Told":
     call = call_id()
     calling.set(call)
     told: dict[str, Any] = {
-        "call": call, "dialect": bound.dialect.name, "tool": bound.tool.name, "tenant": caller.tenant,
+        "call": call,
+        "dialect": bound.dialect.name,
+        "tool": bound.tool.name,
+        "tenant": caller.tenant,
         "actor": caller.actor,
-    }  # fmt: skip
+    }
 
     def tell(outcome: str, seconds: float) -> None:
         calling.set("")

@@ -50,9 +50,12 @@ class Traces:
         """A `Watch` that makes a span of a call once it is over, so that none is left open."""
         begun, parent = now_ns(), self._extract(_carried.get())
         about = {
-            "mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": bound.tool.name, "quipu.dialect": bound.dialect.name, "quipu.tenant": caller.tenant,
-        }  # fmt: skip
+            "mcp.method.name": "tools/call",
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": bound.tool.name,
+            "quipu.dialect": bound.dialect.name,
+            "quipu.tenant": caller.tenant,
+        }
 
         def told(outcome: str, _seconds: float) -> None:
             name = f"tools/call {bound.tool.name}"

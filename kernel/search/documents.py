@@ -18,7 +18,7 @@ def count(tx: Tx, within: Sequence[tuple[str, str | None]]) -> int:
 
 def few_of(
     tx: Tx, actor: str | None, after: str, before: str, within: Sequence[tuple[str, str | None]] | None
-) -> list[int] | None:  # fmt: skip
+) -> list[int] | None:
     """The documents of an actor, if given, and of this time (ISO 8601, "" for any), in these places; None where
     actor and time leave more than a few, so that searching first and filtering then finds enough.
     """

@@ -61,7 +61,7 @@ def foremost(hits: Sequence[Hit], weights: Weights) -> list[Hit]:
 
 def fuse(
     hits: Sequence[Hit], weights: Weights, windows: Iterable[Window] = (), neighbours: float = 0.0
-) -> list[Scored]:  # fmt: skip
+) -> list[Scored]:
     """Hits with their scores, best first: the weighted sum of each signal over its largest value.
 
     A signal that found nothing takes no part; ties are broken by the older document. Late interaction is looked at for

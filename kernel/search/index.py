@@ -16,11 +16,39 @@ from kernel.search.semantic import Near, by_meaning, hit_of
 from kernel.store.sqlite.connection import Tx, defer, origin, settle, world
 
 __all__ = [
-    "CANDIDATES", "COMMON", "POOL", "Document", "Hit", "Memory", "Parts", "Ranking", "Scored", "Weights", "apart",
-    "ascribe", "beside", "clear", "count", "coverage", "delete_vectors", "documents", "drop", "drop_scope",
-    "few_of", "find", "fuse", "has_model", "insert_vectors", "last", "model_id", "places_of", "put", "rerank",
-    "search", "sift",
-]  # fmt: skip
+    "CANDIDATES",
+    "COMMON",
+    "POOL",
+    "Document",
+    "Hit",
+    "Memory",
+    "Parts",
+    "Ranking",
+    "Scored",
+    "Weights",
+    "apart",
+    "ascribe",
+    "beside",
+    "clear",
+    "count",
+    "coverage",
+    "delete_vectors",
+    "documents",
+    "drop",
+    "drop_scope",
+    "few_of",
+    "find",
+    "fuse",
+    "has_model",
+    "insert_vectors",
+    "last",
+    "model_id",
+    "places_of",
+    "put",
+    "rerank",
+    "search",
+    "sift",
+]
 
 CANDIDATES = 100
 _WIDER = 8
@@ -51,9 +79,15 @@ def ascribe(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_a
     settle(tx)
     dialect, tool, actor = whose
     tx.run(
-        "kernel.index.set_provenance", space=space, key=key, dialect=dialect, tool=tool, actor=actor,
-        created_at=created_at, updated_at=updated_at,
-    )  # fmt: skip
+        "kernel.index.set_provenance",
+        space=space,
+        key=key,
+        dialect=dialect,
+        tool=tool,
+        actor=actor,
+        created_at=created_at,
+        updated_at=updated_at,
+    )
 
 
 def beside(text: str, words: str = "") -> str:
@@ -131,10 +165,21 @@ def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], _Born]) ->
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
     for put in puts:
         known = born.get((put.space, put.key)) or _Born(next(fresh), put.at)
-        rows.append((
-            known.id, put.space, put.key, places[put.space, put.scope], put.text, put.grams,
-            put.dialect, put.tool, put.actor, known.at, put.at,
-        ))  # fmt: skip
+        rows.append(
+            (
+                known.id,
+                put.space,
+                put.key,
+                places[put.space, put.scope],
+                put.text,
+                put.grams,
+                put.dialect,
+                put.tool,
+                put.actor,
+                known.at,
+                put.at,
+            )
+        )
     tx.run("kernel.index.insert_docs", rows=as_json(rows))
     tx.run("kernel.index.fts_insert", ids=as_json([row[0] for row in rows]))
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
@@ -191,11 +236,18 @@ def _places(tx: Tx, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], int]:
 
 
 def search(
-    tx: Tx, text: str, *,
+    tx: Tx,
+    text: str,
+    *,
     within: Sequence[tuple[str, str | None]] | None = None,
-    limit: int = CANDIDATES, lexical: bool = True, semantic: bool = True, every: bool = False, each: bool = False,
-    comparable: bool = False, among: Sequence[int] | None = None,
-) -> list[Hit]:  # fmt: skip
+    limit: int = CANDIDATES,
+    lexical: bool = True,
+    semantic: bool = True,
+    every: bool = False,
+    each: bool = False,
+    comparable: bool = False,
+    among: Sequence[int] | None = None,
+) -> list[Hit]:
     """Evidence for the documents nearest to `text`: up to `limit` by words and up to `limit` by meaning, in one union.
 
     `within` names (space, scope) pairs, None as scope meaning every scope of the space; None searches everything. With
@@ -222,9 +274,7 @@ def search(
     return _united(tx, ranks, by_meaning(tx, text, places, limit, [*ranks][:limit]) if semantic else {})
 
 
-def _search_among(
-    tx: Tx, text: str, docs: Sequence[int], limit: int, *, lexical: bool, semantic: bool
-) -> list[Hit]:  # fmt: skip
+def _search_among(tx: Tx, text: str, docs: Sequence[int], limit: int, *, lexical: bool, semantic: bool) -> list[Hit]:
     ranks = dict(by_words_among(tx, text, docs, limit)) if lexical else {}
     return _united(tx, ranks, by_meaning(tx, text, None, limit, [*ranks], docs) if semantic else {})
 
@@ -240,9 +290,15 @@ def _united(tx: Tx, ranks: dict[int, float], found: dict[int, Near]) -> list[Hit
 
 
 def sift(
-    tx: Tx, text: str, keep: Callable[[list[Hit]], list[Hit]], *,
-    limit: int, within: Sequence[tuple[str, str | None]] | None = None, lexical: bool = True, semantic: bool = True,
-) -> list[Hit]:  # fmt: skip
+    tx: Tx,
+    text: str,
+    keep: Callable[[list[Hit]], list[Hit]],
+    *,
+    limit: int,
+    within: Sequence[tuple[str, str | None]] | None = None,
+    lexical: bool = True,
+    semantic: bool = True,
+) -> list[Hit]:
     """`search` with a filter: widens until at least `limit` hits are among those `keep` returns, or there are no more.
 
     `keep(hits)` gives the hits that pass, so that a filter never starves the result.

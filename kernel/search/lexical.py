@@ -51,9 +51,7 @@ class _Count(NamedTuple):
     docs: int
 
 
-def by_words(
-    tx: Tx, text: str, places: Places | None, limit: int, *, comparable: bool = False
-) -> list[Ranked]:  # fmt: skip
+def by_words(tx: Tx, text: str, places: Places | None, limit: int, *, comparable: bool = False) -> list[Ranked]:
     """The documents that hold the words of `text`, best BM25 first: of those that can win, where many hold them.
 
     In small places a word is worth what it is worth there, unless ranks shall be `comparable` between searches.
@@ -73,9 +71,14 @@ def by_words_each(tx: Tx, text: str, ids: Sequence[int], limit: int) -> list[Ran
 
 
 def _by_words(
-    tx: Tx, terms: Sequence[Term], places: Places | None, limit: int, *,
-    comparable: bool = False, known: tuple[dict[str, int], int] | None = None,
-) -> list[Ranked]:  # fmt: skip
+    tx: Tx,
+    terms: Sequence[Term],
+    places: Places | None,
+    limit: int,
+    *,
+    comparable: bool = False,
+    known: tuple[dict[str, int], int] | None = None,
+) -> list[Ranked]:
     if places is not None and places.few and not comparable:
         return _ranked(*_few(tx, terms, places), len(terms), places.held, None, limit)
     small, large = (places.small, places.large) if places else ((), ())
@@ -177,7 +180,7 @@ def _visit(tx: Tx, sought: Sought, places: Sequence[int]) -> list[_Tallied]:
 
 def _ranked(
     docs: Sequence[int], tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int] | None, limit: int
-) -> list[Ranked]:  # fmt: skip
+) -> list[Ranked]:
     ranks = bm25(tallies, words, rows, holding)
     best = sorted([(-rank, doc) for doc, rank in zip(docs, ranks, strict=True)])
     return [Ranked(doc, -rank) for rank, doc in best[:limit]]

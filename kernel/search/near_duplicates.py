@@ -87,9 +87,10 @@ class Likeness:
         sides = list(zip(*(around for _, around in windows), strict=True)) if windows else []
         for side in sides:
             pairs = [
-                (doc, other) for (doc, _), other in zip(windows, side, strict=True)
+                (doc, other)
+                for (doc, _), other in zip(windows, side, strict=True)
                 if doc in self._units and other in self._units
-            ]  # fmt: skip
+            ]
             if len(pairs) > 1:
                 one, other = (np.stack([self._units[pair[at]] for pair in pairs]) for at in (0, 1))
                 products = one @ other.T

@@ -82,9 +82,10 @@ def agree(tx: Tx, *, repair: bool) -> int:
         said = {suspect.doc: suspicious(suspect.text) for suspect in batch}
         free = _released(tx, [suspect for suspect in batch if said[suspect.doc]])
         differing = [
-            suspect for suspect in batch
+            suspect
+            for suspect in batch
             if (suspect.rule or "") != ("" if _digest(suspect) in free else said[suspect.doc])
-        ]  # fmt: skip
+        ]
         wrong += len(differing)
         if repair and differing:
             forget(tx, [suspect.doc for suspect in differing])

@@ -114,7 +114,7 @@ def everywhere(terms: Sequence[Term], places: Sequence[int]) -> Sought:
 
 def rows_to_visit(
     terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: Share, limit: int
-) -> list[Sought]:  # fmt: skip
+) -> list[Sought]:
     """What visits the rows that can win, one after the other until enough are found; `terms` are those `present`.
 
     Every row with a rare word is visited. Where even the rarest word is common, rows are that hold the rarest words

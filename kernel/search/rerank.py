@@ -44,7 +44,7 @@ class _Pool(NamedTuple):
 
 def rerank(
     tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int = POOL, *, wanted: int | None = None
-) -> Ranking:  # fmt: skip
+) -> Ranking:
     """The hits of a search for `text` in their final order, with those that only their neighbours speak for.
 
     The foremost `most` hits are looked at again, but of those that say nearly the same only two. With `wanted` those
@@ -83,9 +83,7 @@ def _pool(tx: Tx, model: int, hits: Sequence[Hit], most: int) -> _Pool:
     return pool
 
 
-def _near(
-    hits: Sequence[Hit], pool: Sequence[Hit], windows: Sequence[Window], depth: int | None
-) -> dict[int, Hit]:  # fmt: skip
+def _near(hits: Sequence[Hit], pool: Sequence[Hit], windows: Sequence[Window], depth: int | None) -> dict[int, Hit]:
     """The first hits, those of the pool, and those that stand beside one of them."""
     if depth is None or depth >= len(hits):
         return {hit.doc: hit for hit in hits}

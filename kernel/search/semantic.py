@@ -25,7 +25,7 @@ class Near(NamedTuple):
 
 def by_meaning(
     tx: Tx, text: str, places: Places | None, limit: int, also: Sequence[int], among: Sequence[int] | None = None
-) -> dict[int, Near]:  # fmt: skip
+) -> dict[int, Near]:
     """The documents whose vectors are nearest to that of `text`, and the similarity of those in `also`.
 
     While the sketches are being read, the latter alone. What is `among` these documents is sought there, each of them
@@ -70,9 +70,7 @@ def _waits(tx: Tx) -> bool:
     )
 
 
-def _nearest(
-    tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, limit: int
-) -> dict[int, Near]:  # fmt: skip
+def _nearest(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, limit: int) -> dict[int, Near]:
     wanted = max(_CANDIDATES, _TIMES * limit)
     near: dict[int, Near] = {}
     for _ in range(_TRIES):  # what this transaction has deleted, or others have since, is among the candidates

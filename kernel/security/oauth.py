@@ -85,9 +85,14 @@ class Tokens:
             raise self._jwt.InvalidTokenError
         key = self._key(header)
         return self._jwt.decode(
-            bearer, key, algorithms=[key.algorithm_name], audience=self._audiences, issuer=self._issuer.name,
-            leeway=_LEEWAY_SECONDS, options={"require": ["exp", "iss", "aud", "sub"]},
-        )  # fmt: skip
+            bearer,
+            key,
+            algorithms=[key.algorithm_name],
+            audience=self._audiences,
+            issuer=self._issuer.name,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
 
     def _key(self, header: Mapping[str, Any]) -> "PyJWK":
         """The key a token names; one that names none may be of the only key."""

@@ -22,9 +22,16 @@ class Event(NamedTuple):
 
 
 def append(
-    tx: Tx, space: str, key: str, operation: str, *,
-    before: str | None = None, after: str | None = None, reason: str | None = None, at: str | None = None,
-) -> None:  # fmt: skip
+    tx: Tx,
+    space: str,
+    key: str,
+    operation: str,
+    *,
+    before: str | None = None,
+    after: str | None = None,
+    reason: str | None = None,
+    at: str | None = None,
+) -> None:
     """Records one event of `(space, key)` in the order of the calls.
 
     `at` is when it happened, if not now: for what another program recorded.

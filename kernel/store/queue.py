@@ -28,9 +28,20 @@ class Job:
     """One call on its way through a lane; `cancel()` before it starts means it never does."""
 
     __slots__ = (
-        "alone", "answer", "cancelled", "deliver", "loop", "merge", "noted", "origin", "queued", "running", "texts",
-        "undoable", "work",
-    )  # fmt: skip
+        "alone",
+        "answer",
+        "cancelled",
+        "deliver",
+        "loop",
+        "merge",
+        "noted",
+        "origin",
+        "queued",
+        "running",
+        "texts",
+        "undoable",
+        "work",
+    )
 
     def __init__(
         self, work: Work, who: Origin, deliver: Deliver, loop: asyncio.AbstractEventLoop | None = None

@@ -69,10 +69,19 @@ class Store:
     """The one file, open: `write` and `read` from an event loop, `read_now` inline, the `_sync` forms from a thread."""
 
     def __init__(
-        self, file: Path, world: World, guard: Guard, *,
-        readers: int = 2, write_limit: int = 1024, read_limit: int = 256, read_patience: float = 2.0,
-        durable: bool = True, group_limit: int = GROUP_LIMIT, undo_hours: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        file: Path,
+        world: World,
+        guard: Guard,
+        *,
+        readers: int = 2,
+        write_limit: int = 1024,
+        read_limit: int = 256,
+        read_patience: float = 2.0,
+        durable: bool = True,
+        group_limit: int = GROUP_LIMIT,
+        undo_hours: int = 0,
+    ) -> None:
         self.file = file
         self.world = world
         self._guard = guard
@@ -115,10 +124,17 @@ class Store:
             db.close()
 
     def begin_write(
-        self, work: Work, who: Origin, deliver: Deliver, *,
-        texts: Sequence[str] = (), merge: Merge | None = None,
-        alone: bool = False, noted: bool = False, undoable: bool = False,
-    ) -> Job:  # fmt: skip
+        self,
+        work: Work,
+        who: Origin,
+        deliver: Deliver,
+        *,
+        texts: Sequence[str] = (),
+        merge: Merge | None = None,
+        alone: bool = False,
+        noted: bool = False,
+        undoable: bool = False,
+    ) -> Job:
         """Queues `work` for the writer; after the commit `deliver` gets the job on this event loop, answered.
 
         `texts` are embedded before the write lock is taken; an `alone` call gets a transaction of its own. What a

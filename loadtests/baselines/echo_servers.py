@@ -126,10 +126,20 @@ def sdk() -> Any:
 def run(app: Any, port: int, *, lifespan: Literal["on", "off"] = "off", http: Any = "httptools") -> None:
     """Serves on the settings that every peer has, until told to stop; Quipu with the protocol class it serves with."""
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, loop="uvloop", http=http, ws="none", lifespan=lifespan,
-        interface="asgi3", access_log=False, log_level="warning", server_header=False, proxy_headers=False,
+        app,
+        host="127.0.0.1",
+        port=port,
+        loop="uvloop",
+        http=http,
+        ws="none",
+        lifespan=lifespan,
+        interface="asgi3",
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=75,
-    )  # fmt: skip
+    )
     # Uvicorn raises the signal that stopped it once more at its end; what follows `run` must still happen.
     signal.signal(signal.SIGTERM, lambda *_: None)
     gc.freeze()

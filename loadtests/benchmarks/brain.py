@@ -49,10 +49,11 @@ class Side(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if a tool found nothing where it must."""
     chosen = options(
-        __doc__, arguments,
+        __doc__,
+        arguments,
         size={"type": int, "default": _SIZE, "help": "memories in the store"},
         keep={"type": Path, "help": "a folder for the filled file"},
-    )  # fmt: skip
+    )
     machine()
     size = 2_000 if chosen.quick else chosen.size
     count = chosen.rounds or (1 if chosen.quick else 3)

@@ -33,9 +33,11 @@ class Run(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if a reply was wrong."""
     chosen = options(
-        __doc__, arguments, callers={"type": int, "default": 16},
+        __doc__,
+        arguments,
+        callers={"type": int, "default": 16},
         seconds={"type": float, "default": 1.0, "help": "length of one run"},
-    )  # fmt: skip
+    )
     count = chosen.rounds or (1 if chosen.quick else 7)
     seconds = 0.2 if chosen.quick else chosen.seconds
     machine()
@@ -85,12 +87,16 @@ def run(server: Server, requests: Sequence[Request], callers: int, seconds: floa
 def _show(era: http_requests.Era, runs: dict[str, list[Run]], callers: int, count: int) -> None:
     rows = [
         (
-            name, min(_cpu(side)), median(_cpu(side)), median(run.seen.rate for run in side),
-            median(run.seen.percentile(0.5) for run in side), median(run.seen.percentile(0.99) for run in side),
+            name,
+            min(_cpu(side)),
+            median(_cpu(side)),
+            median(run.seen.rate for run in side),
+            median(run.seen.percentile(0.5) for run in side),
+            median(run.seen.percentile(0.99) for run in side),
             paired(_cpu(side), _cpu(runs[_BARE])),
         )
         for name, side in runs.items()
-    ]  # fmt: skip
+    ]
     header = ("server", "least cpu us", "median", "calls/s", "p50 ms", "p99 ms", "x bare")
     table(f"tools/call, {http_requests.VERSIONS[era]}, {callers} callers, {count} rounds", header, rows)
 

@@ -59,10 +59,11 @@ def writes(folder: Path, work: Path, sizes: Sequence[int], count: int) -> Budget
     return [
         budget(
             f"{name} of a write at {sizes[-1]:,} over {some:,}",
-            paired([getattr(run, field) for run in large], [getattr(run, field) for run in small]), 1.5,
+            paired([getattr(run, field) for run in large], [getattr(run, field) for run in small]),
+            1.5,
         )
         for name, field in (("processor time", "cpu"), ("p50", "p50"))
-    ]  # fmt: skip
+    ]
 
 
 def _write(server: Server, numbers: Iterable[int]) -> Written:
@@ -165,7 +166,7 @@ def _recall(arguments: dict[str, object], *, whole: bool = False) -> Request:
 
 def _asked(
     servers: dict[str, Server], sent: dict[str, list[Request]], count: int, complaints: list[str]
-) -> dict[str, list[float]]:  # fmt: skip
+) -> dict[str, list[float]]:
     """p50 of each server in turn, in milliseconds."""
 
     def p50(name: str) -> float:

@@ -12,9 +12,7 @@ from loadtests.benchmarks.call_overhead import Run
 from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, paired, rounds, served, table
 
 _OFF, _AGAIN, _METRICS, _CALLS, _TRACES = "nothing", "nothing, again", "metrics", "metrics and log of calls", "traces"
-_SIDES = {
-    _OFF: (), _AGAIN: (), _METRICS: ("--metrics",), _CALLS: ("--metrics", "--log_calls"), _TRACES: ("--traces",)
-}  # fmt: skip
+_SIDES = {_OFF: (), _AGAIN: (), _METRICS: ("--metrics",), _CALLS: ("--metrics", "--log_calls"), _TRACES: ("--traces",)}
 _TEXTS = 256
 _NOWHERE = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_BSP_EXPORT_TIMEOUT": "100"}
 
@@ -22,9 +20,11 @@ _NOWHERE = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_BSP_EXPOR
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if a reply was wrong."""
     chosen = options(
-        __doc__, arguments, callers={"type": int, "default": 16},
+        __doc__,
+        arguments,
+        callers={"type": int, "default": 16},
         seconds={"type": float, "default": 1.0, "help": "length of one run"},
-    )  # fmt: skip
+    )
     count = chosen.rounds or (1 if chosen.quick else 15)
     seconds = 0.2 if chosen.quick else chosen.seconds
     requests = [call_overhead.request("modern", number) for number in range(_TEXTS)]

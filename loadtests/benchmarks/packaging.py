@@ -14,9 +14,9 @@ from statistics import median
 from typing import NamedTuple
 
 from loadtests.lib.servers import ROOT, budget, budgets, finish, machine, options, paired, rounds, served, table
-from tests.faults.serving import Countdown, Ledger, Writer
-from tests.faults.serving import finish as ended
-from tests.ship.containers import EDGE, LATEST, Container, contained, podman, why_not
+from tests.packaging.containers import EDGE, LATEST, Container, contained, podman, why_not
+from tests.reliability.server_process import Countdown, Ledger, Writer
+from tests.reliability.server_process import finish as ended
 
 _FOLDER, _FILE = ROOT / "dist" / "quipu", ROOT / "dist" / "quipu.run"
 _CLONE, _UNPACKED, _SINGLE = "python -m kernel", "dist/quipu/quipu", "dist/quipu.run"

@@ -63,12 +63,13 @@ class Grown(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if an answer was wrong."""
     chosen = options(
-        __doc__, arguments,
+        __doc__,
+        arguments,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         only={"nargs": "+", "choices": _PARTS, "default": _PARTS, "help": "parts of the bench"},
         keep={"type": Path, "help": "a folder for the filled files"},
         chart={"type": Path, "help": "an SVG file to draw the growth into"},
-    )  # fmt: skip
+    )
     machine()
     sizes = (500, 1000) if chosen.quick else sorted(chosen.sizes)
     count = chosen.rounds or (1 if chosen.quick else 3)
@@ -93,8 +94,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _recall(folder: Path, sizes: Sequence[int], count: int, complaints: list[str], drawn: Path | None) -> Budgets:
     grown = [_one(store_fixtures.filled(folder, size), size, count, complaints) for size in sizes]
     header = (
-        "memories", "p50 ms", "naive p50 ms", "faster x", "recall@10", "anonymous MB", "first answer", "by meaning, ms"
-    )  # fmt: skip
+        "memories",
+        "p50 ms",
+        "naive p50 ms",
+        "faster x",
+        "recall@10",
+        "anonymous MB",
+        "first answer",
+        "by meaning, ms",
+    )
     table(f"recall over MCP, one caller, {count} rounds (medians)", header, grown)
     if drawn:
         drawn.write_text(charts.drawn([(one.size, one.ours, one.naive) for one in grown]), encoding="utf-8")

@@ -40,11 +40,12 @@ Work = Callable[[Tx, str], Any]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if an answer was wrong."""
     chosen = options(
-        __doc__, arguments,
+        __doc__,
+        arguments,
         size={"type": int, "default": _SIZE, "help": "entries in the chain"},
         keep={"type": Path, "help": "a folder for the filled file"},
         http={"action": "store_true", "help": "over HTTP too"},
-    )  # fmt: skip
+    )
     machine()
     size = 600 if chosen.quick else chosen.size
     with tempfile.TemporaryDirectory() as temporary:

@@ -50,11 +50,12 @@ class Run(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if an answer was wrong."""
     chosen = options(
-        __doc__, arguments,
+        __doc__,
+        arguments,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
         keep={"type": Path, "help": "a folder for the filled files"},
-    )  # fmt: skip
+    )
     machine()
     complaints: list[str] = []
     sizes = (500,) if chosen.quick else chosen.sizes
@@ -152,14 +153,16 @@ def _run(server: Server, requests: Sequence[Request], callers: int, seconds: flo
 def _show(title: str, runs: dict[str, list[Run]]) -> None:
     rows = [
         (
-            name, median(run.seen.rate for run in side), median(run.seen.percentile(0.5) for run in side),
-            median(run.seen.percentile(0.99) for run in side), min(run.cpu for run in side) * 1e3,
-            paired(_rates(runs[_QUIPU]), _rates(side)), median(run.cpu for run in side) / median(
-                run.cpu for run in runs[_QUIPU]
-            ),
+            name,
+            median(run.seen.rate for run in side),
+            median(run.seen.percentile(0.5) for run in side),
+            median(run.seen.percentile(0.99) for run in side),
+            min(run.cpu for run in side) * 1e3,
+            paired(_rates(runs[_QUIPU]), _rates(side)),
+            median(run.cpu for run in side) / median(run.cpu for run in runs[_QUIPU]),
         )
         for name, side in runs.items()
-    ]  # fmt: skip
+    ]
     table(title, ("server", "searches/s", "p50 ms", "p99 ms", "cpu ms", "quipu is faster x", "cpu over quipu"), rows)
 
 

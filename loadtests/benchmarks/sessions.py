@@ -42,10 +42,11 @@ class Session(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if the memory of the small session was not found whole, or another was found in its place."""
     chosen = options(
-        __doc__, arguments,
+        __doc__,
+        arguments,
         size={"type": int, "default": _SIZE, "help": "memories of other sessions"},
         keep={"type": Path, "help": "a folder for the filled file"},
-    )  # fmt: skip
+    )
     machine()
     size = 2000 if chosen.quick else chosen.size
     with tempfile.TemporaryDirectory() as temporary:

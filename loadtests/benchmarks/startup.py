@@ -148,11 +148,12 @@ def _import(code: str) -> Import:
 def _show(starts: dict[str, list[Start]], imports: dict[str, list[Import]], count: int) -> None:
     rows = [
         (
-            name, *(median(start[field] for start in runs) * 1000 for field in range(3)),
+            name,
+            *(median(start[field] for start in runs) * 1000 for field in range(3)),
             median(start.rss for start in runs),
         )
         for name, runs in starts.items()
-    ]  # fmt: skip
+    ]
     rows += [
         (
             name,

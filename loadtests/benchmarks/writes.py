@@ -81,9 +81,11 @@ class Side:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the bench; 1 if a row is missing or a reply was wrong."""
     chosen = options(
-        __doc__, arguments, callers={"type": int, "default": 64},
+        __doc__,
+        arguments,
+        callers={"type": int, "default": 64},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
-    )  # fmt: skip
+    )
     count = chosen.rounds or (1 if chosen.quick else 5)
     seconds = 0.3 if chosen.quick else chosen.seconds
     machine()
@@ -123,12 +125,17 @@ def _report(found: dict[str, list[Run]], callers: int) -> None:
     }
     rows = [
         (
-            name, median(rates[name]), max(rates[name]),
-            median(run.seen.percentile(0.5) for run in runs), median(run.seen.percentile(0.99) for run in runs),
-            median(tails[name]), min(run.cpu for run in runs) * 1e6, paired(rates[name], rates[_SINGLE]),
+            name,
+            median(rates[name]),
+            max(rates[name]),
+            median(run.seen.percentile(0.5) for run in runs),
+            median(run.seen.percentile(0.99) for run in runs),
+            median(tails[name]),
+            min(run.cpu for run in runs) * 1e6,
+            paired(rates[name], rates[_SINGLE]),
         )
         for name, runs in found.items()
-    ]  # fmt: skip
+    ]
     header = ("server", "rows/s", "best", "p50 ms", "p99 ms", "p99/p50", "cpu us/row", "x group=1")
     table(f"{callers} callers, {len(rates[_FULL])} rounds (medians; cpu is the least)", header, rows)
     budgets(

@@ -28,17 +28,24 @@ class Server:
     """One server process on a free loopback port."""
 
     def __init__(
-        self, arguments: Sequence[str], environ: Mapping[str, str] | None, log: IO[bytes],
+        self,
+        arguments: Sequence[str],
+        environ: Mapping[str, str] | None,
+        log: IO[bytes],
         program: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.port = free_port()
         command = [*(program or (sys.executable, "-m")), *arguments, "--port", str(self.port)]
         self.started = time.perf_counter()
         self._log = log
         self._process = subprocess.Popen(
-            command, cwd=ROOT, env={**clean_environ(), **(environ or {})},
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-        )  # fmt: skip
+            command,
+            cwd=ROOT,
+            env={**clean_environ(), **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
         self._seen = psutil.Process(self._process.pid)
 
     def wait(self, path: str = "/healthz", piece: bytes = b"", *, status: int = 200) -> float:

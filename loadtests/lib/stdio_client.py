@@ -37,9 +37,13 @@ class Talk:
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> None:
         begun = time.perf_counter()
         self._process = subprocess.Popen(
-            command, cwd=ROOT, env={**clean_environ(), **environ},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-        )  # fmt: skip
+            command,
+            cwd=ROOT,
+            env={**clean_environ(), **environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
         self._number = 0
         hello = {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": CLIENT}
         self.ask("initialize", hello)

@@ -22,9 +22,19 @@ from loadtests.quality.tool_adapters import Filled, Judged, Mode, Shelf
 _WARM = 20
 _NDCG, _TEN = 0, 2
 _HEADER = (
-    "tool, signals", "nDCG@10", "95 %", "R@5", "R@10", "95 %", "macro", "MRR", "nDCG -words", "R@10 -words", "p50 ms",
+    "tool, signals",
+    "nDCG@10",
+    "95 %",
+    "R@5",
+    "R@10",
+    "95 %",
+    "macro",
+    "MRR",
+    "nDCG -words",
+    "R@10 -words",
+    "p50 ms",
     "p99 ms",
-)  # fmt: skip
+)
 
 
 class Run(NamedTuple):
@@ -42,8 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lost = 0
     for folder in chosen.folders:
         collection = read(folder, chosen.queries)
-        print(f"\n{collection.name}: {len(collection.docs)} texts, {len(collection.queries)} queries, "
-              f"{len(collection.scopes)} scopes")  # fmt: skip
+        print(
+            f"\n{collection.name}: {len(collection.docs)} texts, {len(collection.queries)} queries, "
+            f"{len(collection.scopes)} scopes"
+        )
         runs = _opponents(collection, chosen.transformer, chosen.share)
         _show("in this process", collection, runs)
         for shelf in tool_adapters.shelves(chosen.tools):
@@ -133,11 +145,20 @@ def _show(title: str, collection: Collection, runs: Sequence[Run]) -> None:
         ndcg, five, ten, rank = columns
         gains = [[one[at] - other[at] for one, other in zip(run.scores, first, strict=True)] for at in (_NDCG, _TEN)]
         taken = sorted(run.seconds)
-        rows.append((
-            run.name, _mean(ndcg), _span(ndcg), _mean(five), _mean(ten), _span(ten), f"{macro(ten, scopes):.3f}",
-            _mean(rank), *(_gain(gain) for gain in gains),
-            *(f"{taken[min(len(taken) - 1, int(part * len(taken)))] * 1e3:.2f}" for part in (0.5, 0.99)),
-        ))  # fmt: skip
+        rows.append(
+            (
+                run.name,
+                _mean(ndcg),
+                _span(ndcg),
+                _mean(five),
+                _mean(ten),
+                _span(ten),
+                f"{macro(ten, scopes):.3f}",
+                _mean(rank),
+                *(_gain(gain) for gain in gains),
+                *(f"{taken[min(len(taken) - 1, int(part * len(taken)))] * 1e3:.2f}" for part in (0.5, 0.99)),
+            )
+        )
     table(title, _HEADER, rows)
 
 

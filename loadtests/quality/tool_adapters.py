@@ -132,7 +132,9 @@ def _ids(part: str, name: str = "id") -> Callable[[Any], list[str]]:
 
 _ALL: tuple[Shelf, ...] = (
     Shelf(
-        "sessions", _nothing, _sessions,
+        "sessions",
+        _nothing,
+        _sessions,
         (
             Judged(
                 "recall",
@@ -144,7 +146,11 @@ _ALL: tuple[Shelf, ...] = (
                     Mode(USUAL),
                 ),
                 lambda query, session: {
-                    "query": query.text, "spaces": ["sessions"], "scope": session, "limit": CUT, "max_tokens": _ROOM,
+                    "query": query.text,
+                    "spaces": ["sessions"],
+                    "scope": session,
+                    "limit": CUT,
+                    "max_tokens": _ROOM,
                 },
                 _ids("memories", "key"),
             ),
@@ -161,7 +167,9 @@ _ALL: tuple[Shelf, ...] = (
         ),
     ),
     Shelf(
-        "brain", _databases, _brain,
+        "brain",
+        _databases,
+        _brain,
         (
             Judged(
                 "hybrid_search",
@@ -177,13 +185,18 @@ _ALL: tuple[Shelf, ...] = (
         ),
     ),
     Shelf(
-        "scopes", _nothing, _scopes,
+        "scopes",
+        _nothing,
+        _scopes,
         (
             Judged(
                 "memory_query",
                 (Mode(LEXICAL, {"semanticSearch": False}), Mode(FUSED)),
                 lambda query, project: {
-                    "action": "search", "search": query.text, "limit": CUT, "compact": True,
+                    "action": "search",
+                    "search": query.text,
+                    "limit": CUT,
+                    "compact": True,
                     "scope": {"type": "project", "id": project, "inherit": False},
                 },
                 _ids("results"),
@@ -191,7 +204,9 @@ _ALL: tuple[Shelf, ...] = (
         ),
     ),
     Shelf(
-        "notes", _roots, _notes,
+        "notes",
+        _roots,
+        _notes,
         (
             Judged(
                 "memory_recall",
@@ -201,4 +216,4 @@ _ALL: tuple[Shelf, ...] = (
             ),
         ),
     ),
-)  # fmt: skip
+)

@@ -24,9 +24,15 @@ MOST = 110  # words: a memory is a sentence or a short paragraph
 LEAST = 3
 # No kind may outweigh the others; one that is not named is taken whole.
 CAPS = {
-    "description": 60_000, "gloss": 75_000, "example": 45_000, "gcide": 25_000, "foldoc": 12_000, "manual": 55_000,
-    "function": 14_000, "docstring": 12_000,
-}  # fmt: skip
+    "description": 60_000,
+    "gloss": 75_000,
+    "example": 45_000,
+    "gcide": 25_000,
+    "foldoc": 12_000,
+    "manual": 55_000,
+    "function": 14_000,
+    "docstring": 12_000,
+}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'])")
 _SENSE = re.compile(r"(?:^| )(?:n|v|adj|adv)? ?\d+: |(?:^| )(?:n|v|adj|adv) : ")
 _NOTE = re.compile(r"\[(?:syn|ant|also):[^\]]*\]")

@@ -36,11 +36,13 @@ class Locust(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs it all; 1 if an answer was wrong."""
     chosen = options(
-        __doc__, arguments, size={"type": int, "default": 20_000, "help": "memories in the store"},
+        __doc__,
+        arguments,
+        size={"type": int, "default": 20_000, "help": "memories in the store"},
         seconds={"type": float, "default": 8.0, "help": "length of one run"},
         crowd={"type": float, "default": 60.0, "help": "seconds of locust's crowd"},
         plots={"type": Path, "default": None, "help": "folder for the plots"},
-    )  # fmt: skip
+    )
     size = 500 if chosen.quick else chosen.size
     seconds = 1.0 if chosen.quick else chosen.seconds
     machine()
@@ -82,10 +84,24 @@ def _crowd(port: int, folder: Path, seconds: float) -> Locust:
     """Locust with 512 users, every profile on every wire."""
     prefix = folder / "locust"
     command = [
-        sys.executable, "-m", "locust", "-f", "loadtests/locustfile.py", "--headless", "--only-summary",
-        "-u", str(_CROWD), "-r", "128", "-t", f"{seconds:.0f}s",
-        "--host", f"http://127.0.0.1:{port}", "--csv", str(prefix),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "locust",
+        "-f",
+        "loadtests/locustfile.py",
+        "--headless",
+        "--only-summary",
+        "-u",
+        str(_CROWD),
+        "-r",
+        "128",
+        "-t",
+        f"{seconds:.0f}s",
+        "--host",
+        f"http://127.0.0.1:{port}",
+        "--csv",
+        str(prefix),
+    ]
     done = subprocess.run(command, cwd=ROOT, env=clean_environ(), capture_output=True, text=True)
     with Path(f"{prefix}_stats.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -94,11 +110,12 @@ def _crowd(port: int, folder: Path, seconds: float) -> Locust:
     if failures or done.returncode not in (0, 1):
         print(done.stderr[-3000:], file=sys.stderr)
     return Locust(
-        int(total["Request Count"]), failures,
+        int(total["Request Count"]),
+        failures,
         sum(int(row["Request Count"]) for row in rows if row["Name"].endswith("(busy)")),
         float(total["Requests/s"]),
         {"p50": float(total["50%"]), "p95": float(total["95%"]), "p99": float(total["99%"])},
-    )  # fmt: skip
+    )
 
 
 def _show(steps: Mapping[int, Pressed], paced: Mapping[str, Pressed], crowd: Locust) -> None:

@@ -57,10 +57,12 @@ class Outcome(NamedTuple):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the comparison; 1 if an answer was wrong or Quipu lost a write."""
     chosen = options(
-        __doc__, arguments, size={"type": int, "default": 10_000, "help": "memories in each store"},
+        __doc__,
+        arguments,
+        size={"type": int, "default": 10_000, "help": "memories in each store"},
         seconds={"type": float, "default": 3.0, "help": "length of one run"},
         keep={"type": Path, "default": None, "help": "folder where programs and filled stores stay for the next run"},
-    )  # fmt: skip
+    )
     size = 200 if chosen.quick else chosen.size
     count = chosen.rounds or (1 if chosen.quick else 3)
     machine()
@@ -75,12 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             {name: lambda side=side: _start(side, copies[side.name]) for name, side in used.items()},
         )
         outcome = Outcome(
-            {name: stored for name, (_, stored) in filled.items()}, starts,
+            {name: stored for name, (_, stored) in filled.items()},
+            starts,
             _work(used, copies, size, count, 0.5 if chosen.quick else chosen.seconds),
             {name: (together(side), killed(side)) for name, side in used.items()},
             {name: side.installed.megabytes for name, side in sides.items()},
             _start(used[QUIPU], copies[QUIPU], *_SHORT).tokens,
-        )  # fmt: skip
+        )
     _show(outcome)
     _promise(outcome)
     return finish(_complaints(outcome))
@@ -135,14 +138,18 @@ def _show(outcome: Outcome) -> None:
         ("server", "start s", "cpu of that", "filled, s", "memories/s", "MB", "installed MB", "tokens"),
         [
             (
-                name, median(start.wall for start in outcome.starts[name]),
-                median(start.cpu for start in outcome.starts[name]), outcome.stored[name].seconds,
+                name,
+                median(start.wall for start in outcome.starts[name]),
+                median(start.cpu for start in outcome.starts[name]),
+                outcome.stored[name].seconds,
                 outcome.stored[name].memories / outcome.stored[name].seconds,
-                rss[name], outcome.sizes[name], outcome.starts[name][0].tokens,
+                rss[name],
+                outcome.sizes[name],
+                outcome.starts[name][0].tokens,
             )
             for name in CONTENDERS
         ],
-    )  # fmt: skip
+    )
     table(
         "answered writes that are not there after a restart",
         ("server", f"{WRITERS} processes writing at once", "killed while writing"),

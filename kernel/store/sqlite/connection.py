@@ -28,9 +28,20 @@ class Tx:
     """One moment of the store: rows by named statement, the time, new ids and embeddings."""
 
     __slots__ = (
-        "_before", "_budget", "_db", "_flushed", "_later", "_lazy", "_now",
-        "_origin", "_readonly", "_shrink", "_vectors", "_waits", "_world",
-    )  # fmt: skip
+        "_before",
+        "_budget",
+        "_db",
+        "_flushed",
+        "_later",
+        "_lazy",
+        "_now",
+        "_origin",
+        "_readonly",
+        "_shrink",
+        "_vectors",
+        "_waits",
+        "_world",
+    )
 
     def __init__(self, db: apsw.Connection, world: World, origin: Origin, budget: Budget = Budget(0), *, lazy: bool):
         self._now = ""
@@ -175,10 +186,12 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self._budget = tame(self._db, apsw, world.engine)
         for name, value in (
-            ("cache_size", -16384), ("temp_store", "memory"), ("query_only", int(readonly)),  # KiB
+            ("cache_size", -16384),
+            ("temp_store", "memory"),
+            ("query_only", int(readonly)),  # KiB
             ("mmap_size", (1 << 31) - (1 << 16) if readonly else 0),  # the most that the engine maps
             ("synchronous", "FULL" if durable else "NORMAL"),
-        ):  # fmt: skip
+        ):
             self._db.pragma(name, value)
         self._db.register_fts5_function("tally", tally)
         if not readonly:

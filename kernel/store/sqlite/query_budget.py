@@ -15,10 +15,15 @@ SETTINGS: Mapping[str, int] = MappingProxyType(
 # What our own statements need, and VACUUM, which attaches a file.
 LIMITS: Mapping[str, int] = MappingProxyType(
     {
-        "ATTACHED": 1, "EXPR_DEPTH": 100, "VARIABLE_NUMBER": 1000, "LIKE_PATTERN_LENGTH": 20_000,
-        "COMPOUND_SELECT": 50, "TRIGGER_DEPTH": 10, "WORKER_THREADS": 0,
+        "ATTACHED": 1,
+        "EXPR_DEPTH": 100,
+        "VARIABLE_NUMBER": 1000,
+        "LIKE_PATTERN_LENGTH": 20_000,
+        "COMPOUND_SELECT": 50,
+        "TRIGGER_DEPTH": 10,
+        "WORKER_THREADS": 0,
     }
-)  # fmt: skip
+)
 STEPS = 50_000  # of the engine between two looks at the clock: some milliseconds, so that most calls never look
 
 

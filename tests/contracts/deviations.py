@@ -1,0 +1,173 @@
+"""Where a registered tool differs from its contract, and the table that owns up to it."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from kernel.schema import input_schema
+from kernel.tools import Tool
+from tests.contracts.seed_texts import Contract, Param, rows
+
+KINDS = {"tool", "parameter", "required", "default", "values", "type"}
+TYPES = {
+    "string": {"string"},
+    "enum": {"string"},
+    "int": {"integer"},
+    "float": {"number"},
+    "number": {"integer", "number"},  # the document in question calls every number that, whole or not
+    "bool": {"boolean"},
+    "boolean": {"boolean"},
+    "object": {"object"},
+    "array": {"array"},
+    "string[]": {"array"},
+}
+NOTHING = (None, False, "", [], {}, 0)
+
+
+class Deviation(NamedTuple):
+    """One row of the table, less its reason."""
+
+    dialect: str
+    tool: str
+    what: str
+    contract: str
+    ours: str
+
+
+class Shape(NamedTuple):
+    """One parameter as a JSON schema has it."""
+
+    types: frozenset[str]
+    values: frozenset[str]
+    required: bool
+    default: Any
+
+
+def written(readme: str) -> tuple[set[Deviation], list[str]]:
+    """The rows a comparison could have found, and the rows that give no reason."""
+    table = [{name: cell.replace("`", "") for name, cell in row.items()} for row in rows(readme, "dialect")]
+    checked = [row for row in table if row["what"].partition(" ")[0] in KINDS]
+    found = {Deviation(*(row[name] for name in Deviation._fields)) for row in checked}
+    return found, [str(row) for row in table if not row["reason"].strip("-?")]
+
+
+def found(contracts: tuple[Contract, ...], tools: tuple[Tool, ...]) -> set[Deviation]:
+    """Every difference between the tools of a dialect and those of its contract."""
+    dialect = contracts[0].dialect
+    ours = {tool.name: tool for tool in tools}
+    theirs = {contract.name for contract in contracts}
+    differences = {Deviation(dialect, name, "tool", "yes", "no") for name in theirs - set(ours)}
+    differences |= {Deviation(dialect, name, "tool", "no", "yes") for name in set(ours) - theirs}
+    for contract in contracts:
+        if contract.name in ours:
+            rows = compare(contract, ours[contract.name])
+            differences |= {Deviation(dialect, contract.name, *row) for row in rows}
+    return differences
+
+
+def compare(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:
+    theirs = {param.name: param for param in contract.params}
+    ours = shapes(input_schema(tool), set(theirs))
+    for name in theirs.keys() ^ ours.keys():
+        yield f"parameter {name}", answer(name in theirs), answer(name in ours)
+    bundled = len(contract.actions) > 1  # whose defaults are told action by action
+    for name in theirs.keys() & ours.keys():
+        yield from compare_kind(theirs[name], ours[name])
+        yield from compare_required(theirs[name], ours[name], name)
+        yield from () if bundled else compare_default(theirs[name], ours[name], name)
+    if bundled:
+        yield from compare_actions(contract, tool)
+
+
+def compare_actions(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:
+    """What each action of a bundled tool needs and assumes, which its merged schema can no longer tell."""
+    arms = {arm.__struct_config__.tag: msgspec.json.schema(arm) for arm in get_args(tool.request)}
+    for action in contract.actions:
+        stated = {param.name: param for param in action.params if param.about}  # examples do not tell what is required
+        ours = shapes(arms[action.name], set(stated)) if action.name in arms else {}
+        for name in stated.keys() & ours.keys():
+            yield from compare_required(stated[name], ours[name], f"{action.name}.{name}")
+            yield from compare_default(stated[name], ours[name], f"{action.name}.{name}")
+
+
+def compare_kind(theirs: Param, ours: Shape) -> Iterator[tuple[str, str, str]]:
+    expected = TYPES.get(theirs.type.split(" ")[0], set())
+    if expected and not (expected & ours.types if theirs.type == "number" else expected <= ours.types):
+        yield f"type {theirs.name}", theirs.type, listed(ours.types)
+    values = set(theirs.values)
+    exact = theirs.closed or not values  # values that are only examples may be left open or added to
+    if not (ours.values == values if exact else not ours.values or ours.values >= values):
+        yield f"values {theirs.name}", listed(values), listed(ours.values)
+
+
+def compare_required(theirs: Param, ours: Shape, name: str) -> Iterator[tuple[str, str, str]]:
+    if theirs.required != ours.required:
+        yield f"required {name}", answer(theirs.required), answer(ours.required)
+
+
+def compare_default(theirs: Param, ours: Shape, name: str) -> Iterator[tuple[str, str, str]]:
+    stated, default = literal(theirs)
+    if stated:
+        same = type(default) is type(ours.default) and default == ours.default
+    else:  # a contract that is silent leaves room for a default that stands for nothing
+        same = bool(theirs.default) or ours.default in NOTHING
+    if not same:
+        yield f"default {name}", json.dumps(default) if stated else "none", json.dumps(ours.default)
+
+
+def literal(param: Param) -> tuple[bool, Any]:
+    """The default a contract states, unless it states it in prose, which binds nobody to a value."""
+    text = param.default
+    if text in param.values or (param.type == "string" and re.fullmatch(r"\w+", text)):
+        return True, text
+    if re.fullmatch(r"true|false|-?\d+(?:\.\d+)?", text):
+        return True, whole(json.loads(text))
+    return False, None
+
+
+def shapes(schema: dict[str, Any], names: set[str]) -> dict[str, Shape]:
+    """The parameters of a schema; an object whose fields the contract names one by one is taken apart."""
+    parts = schema.get("$defs", {})
+    root = resolve(schema, parts)[0]
+    found: dict[str, Shape] = {}
+    for name, node in root.get("properties", {}).items():
+        arms = resolve(node, parts)
+        if any(other.startswith(f"{name}.") for other in names):
+            inner = {f"{name}.{part}": value for arm in arms for part, value in arm.get("properties", {}).items()}
+            found |= {path: shape(resolve(value, parts), value, False) for path, value in inner.items()}
+        else:
+            found[name] = shape(arms, node, name in root.get("required", []))
+    return found
+
+
+def resolve(node: Mapping[str, Any], parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A schema as the list of its alternatives, references followed and null left out."""
+    if "$ref" in node:
+        return resolve(parts[node["$ref"].rpartition("/")[2]], parts)
+    if "anyOf" in node:
+        return [arm for inner in node["anyOf"] for arm in resolve(inner, parts)]
+    return [] if node.get("type") == "null" else [dict(node)]
+
+
+def shape(arms: list[dict[str, Any]], node: Mapping[str, Any], required: bool) -> Shape:
+    values = {
+        value for arm in arms for value in arm.get("enum", arm.get("items", {}).get("enum", ())) if value is not None
+    }
+    types = {arm.get("type", "string" if "enum" in arm else "anything") for arm in arms}
+    return Shape(frozenset(types), frozenset(map(str, values)), required, whole(node.get("default")))
+
+
+def whole(value: Any) -> Any:
+    """1.0 as 1, which JSON does not tell apart, while true stays what it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def answer(yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+def listed(words: set[str] | frozenset[str]) -> str:
+    return ", ".join(sorted(words)) or "any"

@@ -1,0 +1,126 @@
+"""Every call that the document of scopes shows is answered, with every key that it shows in an answer."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from handlers import scopes
+from tests.conftest import Call
+from tests.contracts.seed_texts import HERE, fences, keys, sections
+
+TEXT = (HERE / "scopes.md").read_text(encoding="utf-8")
+LOCK = {"action": "checkout", "file_path": "/path/to/file.ts", "agent_id": "claude-code-1"}
+# What has to be there for a call to be answered as the document shows it, where no earlier call of it is enough.
+BEFORE = {
+    ("memory_file_lock", "status"): ("memory_file_lock", LOCK),
+    ("memory_file_lock", "force_unlock"): ("memory_file_lock", LOCK),
+}
+# Which answer gives the ids that the document calls by these names.
+NAMES = {
+    "organization": ("org_abc123",),
+    "project": ("proj_xyz789", "proj_abc", "proj_123", "new-proj-id"),
+    "session": ("sess_def456", "sess_abc123"),
+    "tool": ("tool_abc123",),
+    "guideline": ("gl_abc123", "gl_xyz789", "gl_xyz"),
+    "knowledge": ("kn_abc123",),
+    "relation": ("rel_abc123",),
+    "conflict": ("conf_abc123",),
+}
+
+
+class Example(NamedTuple):
+    """One call the document shows, and the answer it shows for it, if it does."""
+
+    tool: str
+    action: str
+    given: str
+    answer: str
+
+
+def examples() -> Iterator[Example]:
+    """Every example of the tools that are there, in the order of the document."""
+    built = {tool.name for tool in scopes.DIALECT.tools}
+    for tool, body in sections(TEXT, r"## (memory_\w+)"):
+        for action, part in sections(body, r"### Action: (\w+)") if tool in built else ():
+            given, _, answered = part.partition("**Response:**")
+            answers = fences(answered)
+            for call in fences(given):
+                yield Example(tool, action, call, answers[0] if answers else "")
+
+
+def real(text: str, ids: dict[str, str]) -> dict[str, Any]:
+    """The arguments of a call with the ids of this store in place of those of the document."""
+    for name in sorted(ids, key=len, reverse=True):
+        text = text.replace(f'"{name}"', f'"{ids[name]}"')
+    return json.loads(text)
+
+
+def lacking(shown: Any, said: Any, path: str = "") -> Iterator[str]:
+    """What an answer of the document has and ours has not, or has in another type."""
+    if isinstance(shown, dict) and isinstance(said, dict):
+        for name, value in shown.items():
+            yield from lacking(value, said[name], f"{path}.{name}") if name in said else [f"{path}.{name}"]
+    elif isinstance(shown, list) and isinstance(said, list):
+        for one in shown if said else []:
+            yield from lacking(one, said[0], f"{path}[]")
+    elif isinstance(shown, bool) != isinstance(said, bool) or type(shown) is not type(said):
+        yield f"{path}: {type(shown).__name__}, not {type(said).__name__}"
+
+
+def learn(said: dict[str, Any], ids: dict[str, str]) -> None:
+    for key, value in said.items():
+        rows = value if isinstance(value, list) else [value]
+        name = key if key in NAMES else key.removesuffix("s")
+        if name in NAMES and rows and isinstance(rows[0], dict) and "id" in rows[0]:
+            for word in NAMES[name]:
+                ids.setdefault(word, rows[0]["id"])
+
+
+def test_every_call_the_document_shows_is_answered_as_it_shows(call: Call) -> None:
+    ids: dict[str, str] = {}
+    missing: dict[str, list[str]] = {}
+    for example in examples():
+        if before := BEFORE.get((example.tool, example.action)):
+            assert call(before[0], **before[1]).fault is None
+        reply = call(example.tool, **real(example.given, ids))
+        said = json.loads(reply.body)
+        assert reply.fault is None, (example, said)
+        learn(said, ids)
+        if not example.answer:
+            continue
+        try:
+            found = [*lacking(json.loads(example.answer), said)]
+        except json.JSONDecodeError:  # a sketch with dots
+            found = [name for name in keys(example.answer) if name not in said]
+        if found:
+            missing[f"{example.tool} {example.action}"] = found
+    assert missing == {}
+
+
+def test_every_error_has_the_shape_the_document_shows(call: Call) -> None:
+    shown = json.loads(fences(next(body for _, body in sections(TEXT, r"## (Error Handling)")))[0])
+    for example in examples():
+        reply = call(example.tool, action="no such action")
+        assert reply.fault is not None
+        assert [*lacking(shown, json.loads(reply.body))] == []
+
+
+def test_the_comparison_sees_what_is_lacking() -> None:
+    shown = {"a": 1, "b": [{"c": "x", "d": True}], "e": {"f": 1.5}}
+    assert [*lacking(shown, {"a": 2, "b": [{"c": "y", "d": False}], "e": {"f": 0.5}, "g": None})] == []
+    assert [*lacking(shown, {"a": "2", "b": [{"d": 1}]})] == [
+        ".a: int, not str",
+        ".b[].c",
+        ".b[].d: bool, not int",
+        ".e",
+    ]
+    assert [*lacking(shown, {**shown, "b": []})] == []
+
+
+@pytest.mark.parametrize("tool", [tool.name for tool in scopes.DIALECT.tools])
+def test_every_action_the_document_names_has_an_example(tool: str) -> None:
+    (body,) = (body for name, body in sections(TEXT, r"## (memory_\w+)") if name == tool)
+    named = {action for action, _ in sections(body, r"### Action: (\w+)")}
+    assert named == {example.action for example in examples() if example.tool == tool}

@@ -1,0 +1,80 @@
+"""What the README says of notes holds for the official client of a real server: files and tools see each other."""
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+
+from tests.reliability.server_process import serving
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def timeless(text: str) -> str:
+    """A file without the moments it was written at."""
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
+
+
+def test_files_and_tools_see_each_other(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = text.partition("### notes")[2].partition("```markdown\n")[2].partition("```")[0]
+    file = data / "notes" / ".mnemonics" / "architectural-decision" / "use-postgresql.md"
+
+    async def scene(port: int) -> None:
+        async with Client(f"http://127.0.0.1:{port}/mcp/notes") as client:
+
+            async def call(name: str, **arguments: Any) -> Any:
+                answer = await client.call_tool(name, arguments)
+                assert not answer.is_error, answer.content
+                return answer.structured_content
+
+            assert [tool.name for tool in (await client.list_tools()).tools] == [
+                "memory_list_types",
+                "memory_remember",
+                "memory_recall",
+                "memory_forget",
+                "memory_sync",
+                "memory_lint",
+            ]
+            types = await call("memory_list_types")
+            assert types["fallbackType"] == "context"
+            made = await call(
+                "memory_remember",
+                title="Use PostgreSQL",
+                memoryType="architectural-decision",
+                content="We chose PostgreSQL for its JSONB support.",
+                tags=["database", "infrastructure"],
+            )
+            assert made["filePath"] == str(file)
+            written = file.read_text(encoding="utf-8")
+            assert timeless(written) == timeless(shown)
+
+            file.write_text(written.replace("JSONB support", "extensions"), encoding="utf-8")
+            (found,) = (await call("memory_recall", query="extensions", type="search"))["memories"]
+            assert (found["title"], found["content"]) == ("Use PostgreSQL", "We chose PostgreSQL for its extensions.")
+
+            other = file.parent.parent / "learning" / "by-hand.md"
+            other.parent.mkdir()
+            other.write_text("Written in an editor.\n", encoding="utf-8")
+            moved = await call(
+                "memory_remember", title="x", memoryType="issue", content="Closed.", filePath="learning/by-hand.md"
+            )
+            assert (moved["isUpdate"], moved["filePath"]) == (True, str(file.parent.parent / "issue" / "by-hand.md"))
+            assert (await call("memory_recall", isAll=True))["count"] == 2
+            assert (await call("memory_lint"))["summary"]["healthScore"] == 100
+            assert (await call("memory_sync"))["success"]
+            gone = await call("memory_forget", filePaths=[moved["filePath"], "/etc/passwd"])
+            assert (gone["deletedCount"], gone["errors"]) == (1, ["Skipped /etc/passwd: not within .mnemonics/"])
+            assert (await call("memory_recall", isAll=True))["count"] == 1
+
+            refused = await client.call_tool("memory_remember", {"title": "x", "content": "y", "memoryType": "none"})
+            assert refused.is_error
+            assert [block.model_dump()["text"] for block in refused.content] == [
+                'Invalid memory type: "none". Must be one of the built-in types or configured custom types.'
+            ]
+
+    with serving(data) as server:
+        asyncio.run(scene(server.port))

@@ -1,0 +1,378 @@
+"""Two small dialects that use everything the wire can carry, a store for them, and the applications that serve them."""
+
+import argparse
+import asyncio
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import uvicorn
+
+from kernel.dispatch import Dispatch, guard
+from kernel.errors import Code, Fault
+from kernel.http.access import Doors
+from kernel.http.fast_path import protocol
+from kernel.http.mcp import Endpoint
+from kernel.limits import Limits
+from kernel.mcp.server import Service, Tools, profiles
+from kernel.mcp.stdio import serve
+from kernel.security.auth import Auth, Challenge
+from kernel.security.permissions import WHOLE, Reach
+from kernel.store import statements
+from kernel.store.context import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, origin
+from kernel.store.store import Store
+from kernel.tenants import Opened, Tenants
+from kernel.tools import (
+    Argument,
+    Ask,
+    Content,
+    Dialect,
+    Hints,
+    Message,
+    Prompt,
+    Reply,
+    Resource,
+    Resources,
+    Template,
+    Tool,
+    Turn,
+    exclusive,
+    read,
+    write,
+)
+
+VERSION = "1.2.3"
+KEY = b"the key of the fixture"
+LIMITS = Limits(body=300_000)
+SHORT = Hints(title="Echo", short=True)
+STARTED = threading.Event()
+RELEASED = threading.Event()
+MARKS: list[str] = []
+
+
+class Words(msgspec.Struct):
+    text: str
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+class Failing(msgspec.Struct):
+    code: Code = "invalid"
+
+
+class Amount(msgspec.Struct, forbid_unknown_fields=True):
+    region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})] = ""
+    count: Annotated[int | None, msgspec.Meta(extra_json_schema={"x-mcp-header": "Count", "type": "integer"})] = None
+    strict: Annotated[bool | None, msgspec.Meta(extra_json_schema={"x-mcp-header": "Strict", "type": "boolean"})] = None
+
+
+class Said(msgspec.Struct):
+    text: str
+
+
+class Kept(msgspec.Struct):
+    by: str
+
+
+def echo(tx: Any, request: Words) -> Said:
+    """Says it back."""
+    return Said(request.text)
+
+
+def keep(tx: Any, request: Words) -> Kept:
+    """Says who wrote."""
+    return Kept(origin(tx).actor)
+
+
+def count(tx: Any, request: Nothing) -> int:
+    """Answers with a number, which is no object."""
+    return 3
+
+
+def show(tx: Any, request: Nothing) -> list[dict[str, Any]]:
+    """Answers with ready content blocks."""
+    return [{"type": "text", "text": "shown"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}]
+
+
+def fail(tx: Any, request: Failing) -> Said:
+    """Fails as asked."""
+    raise Fault(request.code, f"It is {request.code}.")
+
+
+def crash(tx: Any, request: Nothing) -> Said:
+    """Has a bug."""
+    raise RuntimeError("a secret")
+
+
+def region(tx: Any, request: Amount) -> Said:
+    """Takes arguments that headers repeat."""
+    return Said(f"{request.region} {request.count} {request.strict}")
+
+
+def hold(tx: Any, request: Nothing) -> Said:
+    """Holds the writer until it is released."""
+    STARTED.set()
+    RELEASED.wait(10)
+    return Said("released")
+
+
+def mark(tx: Any, request: Words) -> Said:
+    """Leaves a mark once the writer comes to it."""
+    MARKS.append(request.text)
+    return Said(request.text)
+
+
+def speak(tx: Any, request: Nothing, turn: Turn) -> Said:
+    """Reports, then waits until it is released."""
+    turn.progress(1, None, None)
+    RELEASED.wait(10)
+    turn.progress(2, None, None)
+    return Said("released")
+
+
+def shout(tx: Any, request: Nothing) -> Said:
+    """Prints, as libraries do, and asks the system to print."""
+    print("aside", flush=True)
+    subprocess.run(["/bin/sh", "-c", "cat; echo apart"], check=True)
+    return Said("done")
+
+
+def report(tx: Any, request: Words, turn: Turn) -> Said:
+    """Reports three steps, one of them backwards, and logs at two levels."""
+    turn.progress(1, 3, "one")
+    turn.progress(0, 3, "back")
+    turn.progress(float("nan"), None, None)
+    turn.log("debug", {"detail": request.text})
+    turn.progress(2, None, None)
+    turn.log("error", request.text)
+    return Said(request.text)
+
+
+def silent(tx: Any, request: Words, turn: Turn) -> Said:
+    """Could speak and does not."""
+    return Said(request.text)
+
+
+def ask(tx: Any, request: Words, turn: Turn) -> Said | Ask:
+    """Asks for a name twice, then greets."""
+    names = [*(turn.state or []), *(answer["content"]["name"] for answer in turn.answers.values())]
+    if len(names) == 2:
+        return Said(f"{request.text} {names[0]} and {names[1]}")
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    params = {"message": "Who?", "mode": "form", "requestedSchema": schema}
+    return Ask({f"name-{len(names)}": {"method": "elicitation/create", "params": params}}, names)
+
+
+def demand(tx: Any, request: Nothing, turn: Turn) -> Said | Ask:
+    """Wants a model, the roots and a page that the user opens."""
+    sampling = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 1}
+    page = {"message": "Open", "mode": "url", "url": "https://example.invalid/"}
+    return Ask(
+        {
+            "model": {"method": "sampling/createMessage", "params": sampling},
+            "roots": {"method": "roots/list"},
+            "page": {"method": "elicitation/create", "params": page},
+        }
+    )
+
+
+def ramble(tx: Any, request: Nothing, turn: Turn) -> Said | Ask:
+    """Asks with a state that is not JSON."""
+    return Ask({}, object())
+
+
+def greeting(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
+    return [Message("user", {"type": "text", "text": f"Greet {arguments['name']}"})]
+
+
+def dialogue(tx: Any, arguments: Mapping[str, str], turn: Turn) -> list[Message] | Ask:
+    if not turn.answers:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        params = {"message": "Who?", "mode": "form", "requestedSchema": schema}
+        return Ask({"name": {"method": "elicitation/create", "params": params}}, "asked")
+    name = turn.answers["name"]["content"]["name"]
+    return [Message("assistant", {"type": "text", "text": f"{turn.state} {name}"})]
+
+
+def garbled(tx: Any, arguments: Mapping[str, str]) -> Any:
+    return [Message("user", {"type": "text", "text": object()})]
+
+
+def page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]:
+    if cursor is None:
+        return [Resource("first://a", "a", "A", "The first", "text/plain", 1, "2026-01-02T03:04:05Z")], "more"
+    if cursor != "more":
+        raise Fault("invalid", "Unknown cursor")
+    return [Resource("first://b", "b", media="application/octet-stream")], None
+
+
+def contents(tx: Any, uri: str) -> list[Content] | None:
+    if uri == "first://broken":
+        raise RuntimeError("a secret")
+    known = {"first://a": Content("first://a", "text/plain", "A"), "first://b": Content("first://b", "x/y", b"\0B")}
+    return [known[uri]] if uri in known else None
+
+
+def other_page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]:
+    return ([], "again") if cursor is None else ([Resource("first://second/c", "c")], None)
+
+
+def other_contents(tx: Any, uri: str) -> list[Content] | None:
+    return [Content(uri, "text/plain", "C")]
+
+
+def complete(tx: Any, ref: str, argument: str, value: str, known: Mapping[str, str]) -> list[str]:
+    return [f"{ref} {argument} {value}{number} {len(known)}" for number in range(150)]
+
+
+def say(tool: Tool, result: Any) -> Reply:
+    if tool.name == "show":
+        return Reply(b"shown", "text/plain", content=msgspec.json.encode(result))
+    text = result.text if isinstance(result, Said) else f'"{result}"'
+    return Reply(text.encode(), "text/plain", structured=msgspec.json.encode(result))
+
+
+def apologise(fault: Fault) -> Reply:
+    return Reply(f"Sorry: {fault.message}".encode(), "text/plain", fault.code, structured=b'{"never":"shown"}')
+
+
+FIRST = Dialect(
+    "first",
+    "The first of two.",
+    (
+        read(echo, SHORT),
+        write(keep, Hints(destructive=True)),
+        read(count, SHORT),
+        read(show),
+        exclusive(fail, Hints(idempotent=True)),
+        read(crash, SHORT),
+        read(region, SHORT),
+        write(hold),
+        write(mark),
+        read(speak, talk=True),
+        read(shout),
+        read(report, talk=True),
+        read(silent, talk=True),
+        read(ask, talk=True),
+        read(demand, talk=True),
+        read(ramble, talk=True),
+    ),
+    say,
+    apologise,
+    Resources("first://", page, contents, (Template("first://{name}", "any", "Any", "Any of them"),)),
+    (
+        Prompt(
+            "greeting", "Greets somebody.", greeting, (Argument("name", "Whom", True), Argument("tone")), "Greeting"
+        ),
+        Prompt("dialogue", "Asks first.", dialogue, talk=True),
+        Prompt("garbled", "Answers with what is not JSON.", garbled),
+    ),
+    complete,
+)
+
+
+def whisper(tx: Any, request: Words) -> Said:
+    """Says it back, in the second dialect."""
+    return Said(request.text)
+
+
+SECOND = Dialect(
+    "second",
+    "The second of two.",
+    (read(whisper, SHORT),),
+    say,
+    apologise,
+    Resources("first://second/", other_page, other_contents),
+)
+PLAIN = Dialect("plain", "", (read(whisper, SHORT),), say, apologise)
+
+
+class Served(NamedTuple):
+    """A server on the loopback interface, and the parts behind it."""
+
+    port: int
+    dispatch: Dispatch
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+
+@contextmanager
+def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
+    """A dispatch over a fresh store."""
+    world = World({key: statement.text for key, statement in statements.load().items()})
+    file = folder / "quipu.db"
+    db = Connection(file, world, readonly=False)
+    migrate(db)
+    db.close()
+    store = Store(file, world, guard)
+    store.start()
+    try:
+        yield Dispatch(store, dialects)
+    finally:
+        store.close()
+
+
+def service(dispatch: Dispatch, tools: Tools = "all", reach: Reach = WHOLE) -> Service:
+    return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, reach=reach)
+
+
+def unlocked(dispatch: Dispatch) -> Doors:
+    """Doors that let everybody in, to one store."""
+    nowhere = Path("/nonexistent")
+
+    def opens(name: str) -> Opened:
+        raise AssertionError(name)
+
+    return Doors(Auth(nowhere), Challenge(), Tenants(dispatch, opens, 1))
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Served]:
+    """Both dialects on /mcp and the plain one on /mcp/plain, by uvicorn in a thread."""
+    with opened(folder, FIRST, SECOND) as dispatch, opened(folder, PLAIN) as plain:
+        both = Endpoint(profiles(lambda tools, reach: service(dispatch, tools, reach)), LIMITS, unlocked(dispatch))
+        alone = Endpoint(profiles(lambda tools, reach: service(plain, tools, reach)), LIMITS, unlocked(plain))
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await (alone if scope["path"] == "/mcp/plain" else both)(scope, receive, send)
+
+        config = uvicorn.Config(
+            app,
+            port=0,
+            lifespan="off",
+            ws="none",
+            log_level="warning",
+            interface="asgi3",
+            http=protocol({b"/mcp": both.direct, b"/mcp/plain": alone.direct}),
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=asyncio.run, args=(server.serve(),))
+        thread.start()
+        while not server.started:
+            thread.join(0.01)
+        yield Served(server.servers[0].sockets[0].getsockname()[1], dispatch)
+        server.should_exit = True
+        thread.join()
+
+
+def main() -> None:
+    """Serves both dialects over standard input and output."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    with opened(parser.parse_args().folder, FIRST, SECOND) as dispatch:
+        serve(service(dispatch), dispatch, limits=LIMITS)
+        print("after the end", flush=True)
+
+
+if __name__ == "__main__":
+    main()

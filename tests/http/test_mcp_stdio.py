@@ -1,0 +1,290 @@
+"""One client over a pipe: what each line is answered, what is kept off the wire, how it ends."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from kernel.mcp import stdio
+from kernel.mcp.stdio import converse
+from kernel.store.store import Job
+from tests.http import mcp_fixture
+from tests.http.http_requests import LEGACY, MODERN, complete, error, message, meta, result, text
+from tests.http.mcp_fixture import FIRST, MARKS, RELEASED, SECOND, STARTED
+
+ROOT = Path(__file__).resolve().parents[2]
+SHAPE = "The body must be one JSON-RPC request or notification object"
+HELLO = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "piper", "version": "1"}}
+
+
+def spawn(folder: Path, **more: Any) -> Any:
+    command = [sys.executable, "-m", "tests.http.mcp_fixture", str(folder)]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen(command, cwd=ROOT, **streams)
+
+
+def lines(*messages: Any) -> bytes:
+    return b"".join(one if isinstance(one, bytes) else json.dumps(one).encode() + b"\n" for one in messages)
+
+
+def call(name: str, id_: Any = 1, **arguments: Any) -> dict[str, Any]:
+    return message("tools/call", {"name": name, "arguments": arguments}, id_)
+
+
+def echoed(said: str, id_: Any = 1) -> dict[str, Any]:
+    return result(id_, **text(said, structuredContent={"text": said}))
+
+
+class Pipe:
+    """A server at the other end of two pipes, in a thread of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        from_us, self._out = os.pipe()
+        self._in, to_us = os.pipe()
+        self.incoming: BinaryIO = os.fdopen(self._in, "rb")
+        self.thread = threading.Thread(target=self._serve, args=(from_us, to_us))
+        self.thread.start()
+
+    def _serve(self, source: int, sink: int) -> None:
+        with mcp_fixture.opened(self._folder, FIRST, SECOND) as dispatch:
+            asyncio.run(converse(mcp_fixture.service(dispatch), dispatch, source, sink, mcp_fixture.LIMITS))
+        os.close(source)
+        os.close(sink)
+
+    def send(self, *messages: Any) -> None:
+        data = lines(*messages)
+        while data:
+            data = data[os.write(self._out, data) :]
+
+    def receive(self) -> Any:
+        return json.loads(self.incoming.readline())
+
+    def end(self, then: Callable[[], None] = lambda: None) -> list[Any]:
+        """Closes our end and does what comes `then`; what is still received until the server has closed its own."""
+        if self._out >= 0:
+            os.close(self._out)
+            self._out = -1
+        then()
+        rest = [json.loads(line) for line in self.incoming]
+        self.thread.join()
+        return rest
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[Pipe]:
+    talk = Pipe(tmp_path)
+    yield talk
+    RELEASED.set()
+    talk.end()
+    talk.incoming.close()
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (message("ping"), result()),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n', result()),
+        (b'  {"jsonrpc":"2.0","id":1,"method":"ping"}\t\n', result()),
+        (b"\n\r\n  \n" + lines(message("ping")), result()),
+        (b"{\n", error(-32700, "Parse error", id_=None)),
+        (b"\xff\xfe\n", error(-32700, "Parse error", id_=None)),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xff"}}\n', error(-32700, "Parse error", id_=None)),
+        (b"[" * 1000 + b"\n", error(-32700, "Nested too deeply", id_=None)),
+        ([message("ping")], error(-32600, SHAPE, id_=None)),
+        ({"jsonrpc": "2.0"}, error(-32600, "A message is one JSON-RPC request or notification object", id_=None)),
+        (message("ping", id_=None), error(-32600, SHAPE, id_=None)),
+        (b"x" * 300_001 + b"\n", error(-32600, "Line too long", id_=None)),
+        (b"x" * 900_000 + b"\n", error(-32600, "Line too long", id_=None)),
+        (message("server/discover"), error(-32601, "Method not found")),
+        (message("nonsense"), error(-32601, "Method not found")),
+        (message("ping", {"_meta": meta()}), error(-32601, "Method not found")),
+        (call("echo", text="hi"), echoed("hi")),
+        (
+            message("tools/call", {"name": "echo", "arguments": {"text": "hi"}, "_meta": meta()}),
+            complete(**text("hi", structuredContent={"text": "hi"})),
+        ),
+        (
+            message("tools/list", {"_meta": meta("2099-01-01")}),
+            error(-32022, "Unsupported protocol version", {"supported": [MODERN], "requested": "2099-01-01"}),
+        ),
+        (
+            message("tools/list", {"_meta": meta(LEGACY)}),
+            error(-32022, "Unsupported protocol version", {"supported": [MODERN], "requested": LEGACY}),
+        ),
+        (
+            message("tools/list", {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}),
+            error(-32602, "params._meta lacks io.modelcontextprotocol/clientCapabilities"),
+        ),
+        (message("tools/call", {"name": 1}), error(-32602, "Invalid params: Expected `str`, got `int` - at `name`")),
+        (call("nobody"), error(-32602, "Unknown tool: nobody")),
+    ],
+)
+def test_each_line_has_its_answer_and_the_wire_goes_on(pipe: Pipe, sent: Any, expected: Any) -> None:
+    pipe.send(sent, message("ping", id_="after"))
+    assert [pipe.receive(), pipe.receive()] == [expected, result("after")]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": []}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}},
+    ],
+)
+def test_what_wants_no_answer_gets_none(pipe: Pipe, sent: Any) -> None:
+    pipe.send(sent, message("ping", id_="after"))
+    assert pipe.receive() == result("after")
+
+
+def test_a_client_is_known_by_its_handshake_or_by_what_a_request_says(pipe: Pipe) -> None:
+    kept = message("tools/call", {"name": "keep", "arguments": {"text": ""}}, 2)
+    pipe.send(kept)
+    assert pipe.receive()["result"]["structuredContent"] == {"by": "anonymous"}
+    pipe.send(message("initialize", HELLO))
+    assert pipe.receive()["result"]["protocolVersion"] == LEGACY
+    pipe.send(kept)
+    assert pipe.receive()["result"]["structuredContent"] == {"by": "piper"}
+    kept["params"]["_meta"] = meta()
+    pipe.send(kept)
+    assert pipe.receive()["result"]["structuredContent"] == {"by": "tester"}
+
+
+def reported(pipe: Pipe) -> list[str]:
+    """The levels of the lines that come before the answer."""
+    found = []
+    while "id" not in (one := pipe.receive()):
+        found.append(one["params"]["level"])
+    return found
+
+
+def test_a_log_level_holds_for_the_rest_of_the_session(pipe: Pipe) -> None:
+    levels = []
+    for level in (None, "debug", "critical"):
+        if level is not None:
+            pipe.send(message("logging/setLevel", {"level": level}))
+            assert pipe.receive() == result()
+        pipe.send(call("report", text="hi"))
+        levels.append(reported(pipe))
+    assert levels == [["error"], ["debug", "error"], []]
+
+
+def test_slow_calls_do_not_hold_up_fast_ones(pipe: Pipe) -> None:
+    STARTED.clear()
+    RELEASED.clear()
+    pipe.send(call("hold", "slow"), call("echo", "fast", text="hi"))
+    assert pipe.receive() == echoed("hi", "fast")
+    assert STARTED.wait(5)
+    RELEASED.set()
+    assert pipe.receive() == echoed("released", "slow")
+
+
+def test_a_cancelled_call_is_not_answered_and_if_it_had_not_begun_not_done(pipe: Pipe) -> None:
+    STARTED.clear()
+    RELEASED.clear()
+    MARKS.clear()
+    pipe.send(call("hold", "slow"))
+    assert STARTED.wait(5)
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "lost"}}
+    pipe.send(call("mark", "lost", text="lost"), cancel, message("ping"))
+    assert pipe.receive() == result()
+    RELEASED.set()
+    assert pipe.receive() == echoed("released", "slow")
+    pipe.send(call("mark", "lost", text="kept"))
+    assert pipe.receive() == echoed("kept", "lost")
+    assert MARKS == ["kept"]
+
+
+def test_an_id_in_use_is_refused(pipe: Pipe) -> None:
+    STARTED.clear()
+    RELEASED.clear()
+    pipe.send(call("hold", 7), call("hold", 7))
+    assert pipe.receive() == error(-32600, "A request with this id is under way", id_=7)
+    RELEASED.set()
+    assert pipe.receive() == echoed("released", 7)
+
+
+def test_calls_under_way_are_answered_after_the_client_has_closed_its_end(pipe: Pipe) -> None:
+    STARTED.clear()
+    RELEASED.clear()
+    pipe.send(call("hold", 7))
+    assert STARTED.wait(5)
+    assert pipe.end(RELEASED.set) == [echoed("released", 7)]
+
+
+def test_a_call_that_takes_too_long_after_the_end_is_dropped(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "DRAIN_SECONDS", 0.01)
+    dropped = threading.Event()
+    cancel = Job.cancel
+    monkeypatch.setattr(Job, "cancel", lambda job: (cancel(job), dropped.set(), RELEASED.set()))
+    STARTED.clear()
+    RELEASED.clear()
+    pipe.send(call("hold", 7))
+    assert STARTED.wait(5)
+    assert pipe.end() == []
+    assert dropped.is_set()
+
+
+def test_a_client_that_writes_a_lot_before_it_reads_stops_nobody(pipe: Pipe) -> None:
+    long = "x" * 20_000
+    count = 100
+    writer = threading.Thread(target=pipe.send, args=[call("echo", number, text=long) for number in range(count)])
+    writer.start()
+    writer.join()
+    assert [pipe.receive() for _ in range(count)] == [echoed(long, number) for number in range(count)]
+
+
+def test_the_last_line_needs_no_end(pipe: Pipe) -> None:
+    pipe.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    assert pipe.end() == [result()]
+
+
+def test_a_process_keeps_what_others_print_off_the_wire_and_ends_with_its_input(tmp_path: Path) -> None:
+    with spawn(tmp_path) as process:
+        out, err = process.communicate(lines(message("initialize", HELLO), call("shout", 2)), timeout=20)
+    assert process.returncode == 0
+    assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2]
+    assert err == b"aside\napart\nafter the end\n"
+
+
+def test_a_process_reads_a_plain_file_too(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_bytes(lines(message("ping"), call("echo", 2, text="hi")))
+    with script.open("rb") as stdin, spawn(tmp_path, stdin=stdin) as process:
+        out, _ = process.communicate(timeout=20)
+    assert ([json.loads(line) for line in out.splitlines()], process.returncode) == ([result(), echoed("hi", 2)], 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_is_told_to_stop_ends_well(tmp_path: Path, number: int) -> None:
+    with spawn(tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines(message("ping")))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline()) == result()
+        process.send_signal(number)
+        assert process.wait(20) == 0
+
+
+def test_a_process_whose_reader_is_gone_ends_well(tmp_path: Path) -> None:
+    with spawn(tmp_path) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(lines(message("ping")))
+        process.stdin.flush()
+        assert process.wait(20) == 0

@@ -1,0 +1,253 @@
+"""What those who run a server see of it: counts and times, log lines, traces that go on; nothing of what is stored."""
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from prometheus_client.parser import text_string_to_metric_families
+
+from kernel.config import VERSION
+from kernel.ids import utc_now
+from kernel.security import api_keys
+from kernel.security.api_keys import Key
+from tests.http.http_requests import modern
+from tests.reliability.server_process import Server, serving, until
+
+SECRET = "the garage is behind the old mill"
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+CARRIED = f"00-{TRACE}-{PARENT}-01"
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+class Collector:
+    """Takes spans as a collector of OpenTelemetry does."""
+
+    def __init__(self) -> None:
+        spans: list[Span] = []
+        services: set[str] = set()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                sent = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["content-length"])))
+                for resource in sent.resource_spans:
+                    services.update(
+                        one.value.string_value for one in resource.resource.attributes if one.key == "service.name"
+                    )
+                    spans.extend(span for scope in resource.scope_spans for span in scope.spans)
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Says nothing."""
+
+        self.spans, self.services = spans, services
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Watching(NamedTuple):
+    """A server with everything on, and where its spans go."""
+
+    server: Server
+    collector: Collector
+
+
+@pytest.fixture(scope="module")
+def watching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
+    """One server, called in every way there is, and ended, so that everything was sent."""
+    collector = Collector()
+    settings = {
+        "QUIPU_METRICS": 1,
+        "QUIPU_TRACES": 1,
+        "QUIPU_LOG": "json",
+        "QUIPU_LOG_CALLS": 1,
+        "QUIPU_MODEL": "none",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.address,
+        "OTEL_BSP_SCHEDULE_DELAY": 50,
+    }
+    with serving(tmp_path_factory.mktemp("watching") / "data", **settings) as server:
+        yield Watching(server, collector)
+    collector.close()
+
+
+def send(port: int, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> tuple[int, bytes]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, body or None, dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def tool(port: int, name: str, headers: Mapping[str, str] = {}, **arguments: Any) -> int:
+    """A call by plain JSON; its status."""
+    return send(port, "POST", f"/tools/{name}", json.dumps(arguments).encode(), {**JSON, **headers})[0]
+
+
+def by_mcp(port: int, name: str, meta: Mapping[str, Any], **arguments: Any) -> None:
+    body, headers = modern("tools/call", name=name, arguments=arguments)
+    body["params"]["_meta"].update(meta)
+    status, answer = send(port, "POST", "/mcp", json.dumps(body).encode(), dict(headers))
+    assert status == 200, answer
+
+
+def scraped(port: int) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Every sample by name and labels, as Prometheus itself reads them."""
+    status, body = send(port, "GET", "/metrics")
+    assert status == 200, body
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(body.decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+def logged(server: Server, tool: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in server.log().splitlines() if line.startswith("{")]
+    return [line for line in lines if line["message"] == "call" and line["tool"] == tool]
+
+
+def spans(watching: Watching, name: str, count: int) -> Sequence[Span]:
+    """The spans of a tool, once there are so many."""
+
+    def found() -> list[Span]:
+        return [span for span in watching.collector.spans if span.name == f"tools/call {name}"]
+
+    until(lambda: len(found()) >= count, f"{count} spans of {name}")
+    return found()
+
+
+def attributes(span: Span) -> dict[str, str]:
+    return {one.key: one.value.string_value for one in span.attributes}
+
+
+def test_calls_are_counted_by_how_they_came_out_and_timed(watching: Watching) -> None:
+    port = watching.server.port
+    before = scraped(port)
+    statuses = [tool(port, "read_memory", path="none"), tool(port, "add_memory", path="car", content=SECRET)]
+    statuses += [tool(port, "add_memory", path="car", content="x"), tool(port, "add_memory", path=3)]
+    statuses += [tool(port, "recall", query="garage"), tool(port, "memory_sync")]
+    assert statuses == [404, 200, 409, 400, 200, 200]
+    after = scraped(port)
+
+    counted = {
+        (dict(labels)["tool"], dict(labels)["outcome"]): value
+        for labels, value in after["quipu_calls_total"].items()
+        if value != before.get("quipu_calls_total", {}).get(labels)
+    }
+    assert counted == {
+        ("read_memory", "not_found"): 1,
+        ("add_memory", "ok"): 1,
+        ("add_memory", "conflict"): 1,
+        ("add_memory", "invalid"): 1,
+        ("recall", "ok"): 1,
+        ("memory_sync", "ok"): 1,
+    }
+    label = (("dialect", "paths"), ("tool", "add_memory"))
+    assert after["quipu_call_duration_seconds_count"][label] == 3
+    assert 0 < after["quipu_call_duration_seconds_sum"][label] < 30
+    buckets = [
+        value for labels, value in after["quipu_call_duration_seconds_bucket"].items() if set(label) <= set(labels)
+    ]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == 3
+
+
+def test_the_state_of_the_store_and_of_the_server_is_told(watching: Watching) -> None:
+    tool(watching.server.port, "add_memory", path="state", content="x")
+    found = scraped(watching.server.port)
+    main = (("tenant", "main"),)
+    assert found["quipu_info"] == {(("schema", next(iter(found["quipu_info"]))[0][1]), ("version", VERSION)): 1}
+    assert found["quipu_queue_calls"] == {(("queue", "write"), *main): 0, (("queue", "read"), *main): 0}
+    assert found["quipu_queue_limit_calls"] == {(("queue", "write"), *main): 1024, (("queue", "read"), *main): 256}
+    assert found["quipu_commit_calls_count"][main] <= found["quipu_commit_calls_sum"][main]
+    assert found["quipu_commit_calls_bucket"][(("le", "1"), *main)] >= 1
+    assert found["quipu_wal_bytes"][main] > 0
+    assert found["quipu_database_bytes"][main] > 0
+    assert found["quipu_connections"] == {(): 1}
+    assert found["quipu_open_tenants"] == {(): 1}
+    assert found["process_cpu_seconds_total"][()] > 0
+
+
+def test_a_call_has_a_line_with_an_id_and_without_contents(watching: Watching) -> None:
+    port = watching.server.port
+    assert tool(port, "replace_memory", path="nowhere", content=SECRET) == 404
+    by_mcp(port, "replace_memory", {}, path="nowhere", content=SECRET)
+    until(lambda: len(logged(watching.server, "replace_memory")) == 2, "two lines")
+    first, second = logged(watching.server, "replace_memory")
+    assert first["call"] != second["call"]
+    assert first["milliseconds"] > 0
+    fixed = ("level", "logger", "dialect", "tenant", "actor", "outcome")
+    assert [first[name] for name in fixed] == ["info", "quipu.calls", "paths", "main", "anonymous", "not_found"]
+    assert second["actor"] != "anonymous"
+    assert SECRET not in watching.server.log()
+    assert "nowhere" not in watching.server.log()
+
+
+def test_a_span_belongs_to_the_trace_its_caller_names(watching: Watching) -> None:
+    port = watching.server.port
+    tool(port, "list_memories", {"traceparent": CARRIED, "tracestate": "vendor=1"})
+    by_mcp(port, "list_memories", {"traceparent": CARRIED})
+    tool(port, "list_memories")
+    tool(port, "list_memories", {"traceparent": "nonsense"})
+    with_header, with_meta, alone, nonsense = spans(watching, "list_memories", 4)
+    for span in (with_header, with_meta):
+        assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
+    assert with_header.trace_state == "vendor=1"
+    for span in (alone, nonsense):
+        assert span.trace_id.hex() != TRACE
+        assert span.parent_span_id == b""
+    assert watching.collector.services == {"quipu"}
+    assert with_header.kind == Span.SPAN_KIND_SERVER
+    assert attributes(with_header) == {
+        "mcp.method.name": "tools/call",
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "list_memories",
+        "quipu.dialect": "paths",
+        "quipu.tenant": "main",
+    }
+    assert 0 < with_header.end_time_unix_nano - with_header.start_time_unix_nano < 30e9
+
+
+def test_a_call_that_failed_is_a_failed_span(watching: Watching) -> None:
+    tool(watching.server.port, "drop_memory", path="nowhere")
+    (span,) = spans(watching, "drop_memory", 1)
+    assert attributes(span)["error.type"] == "not_found"
+    assert span.status.code == Status.STATUS_CODE_ERROR
+    assert all("nowhere" not in value for value in attributes(span).values())
+
+
+def test_a_server_that_is_not_asked_for_metrics_has_none(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
+        assert send(server.port, "GET", "/metrics")[0] == 404
+
+
+def test_metrics_are_for_those_who_may_hear_of_the_machine(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    made = (Key("", "read", utc_now()), Key("", "write", utc_now()), Key("", "admin", utc_now()))
+    tokens = {key.scope: api_keys.create(data, key)[1] for key in made}
+    with serving(data, QUIPU_METRICS=1, QUIPU_MODEL="none") as server:
+        found = {
+            scope: send(server.port, "GET", "/metrics", headers={"authorization": f"Bearer {token}"})
+            for scope, token in tokens.items()
+        }
+        assert send(server.port, "GET", "/metrics")[0] == 401
+    assert {scope: status for scope, (status, _) in found.items()} == {"read": 403, "write": 403, "admin": 200}
+    assert json.loads(found["read"][1]) == {
+        "error": {"code": "insufficient_scope", "message": "/metrics needs the scope admin"}
+    }

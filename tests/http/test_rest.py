@@ -1,0 +1,298 @@
+"""What plain HTTP clients are told: the tools' own answers, the edge's refusals, the lists and the probes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, get_args
+
+import httpx
+import msgspec
+import pytest
+from starlette.applications import Starlette
+
+from kernel.dispatch import Dispatch, guard
+from kernel.errors import HTTP_STATUS, Code, Fault
+from kernel.http import rest, routes
+from kernel.limits import Limits
+from kernel.schema import input_schema, output_schema
+from kernel.store import statements as sql
+from kernel.store.context import World
+from kernel.store.migrations import migrate
+from kernel.store.sqlite.connection import Connection, origin
+from kernel.store.store import Store
+from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
+from tests.http.mcp_fixture import unlocked
+
+LIMITS = Limits(body=200, depth=8)
+JSON = "application/json"
+MARKDOWN = "text/markdown; charset=utf-8"
+Send = Callable[..., tuple[int, dict[str, str], bytes]]
+
+
+class Words(msgspec.Struct):
+    text: str = "nothing"
+
+
+class Failing(msgspec.Struct):
+    code: Code
+
+
+class Said(msgspec.Struct):
+    text: str
+    actor: str
+
+
+def say(tx: Any, request: Words) -> Said:
+    """Says it back, and who asked."""
+    return Said(request.text, origin(tx).actor)
+
+
+def keep(tx: Any, request: Words) -> Said:
+    """Says it back from the writer."""
+    return Said(request.text, origin(tx).actor)
+
+
+def fail(tx: Any, request: Failing) -> Said:
+    """Fails as asked."""
+    raise Fault(request.code, f"It is {request.code}.")
+
+
+def wonder(tx: Any, request: Words, turn: Turn) -> Said | Ask:
+    """Reports, then asks for a name before it answers."""
+    turn.progress(1, None, None)
+    turn.log("info", request.text)
+    return Ask({"name": {"method": "elicitation/create", "params": {"message": "Who?"}}})
+
+
+def markdown(tool: Tool, result: Said) -> Reply:
+    return Reply(f"# {result.text}".encode(), MARKDOWN, structured=msgspec.json.encode(result))
+
+
+def apology(fault: Fault) -> Reply:
+    return Reply(f"Sorry: {fault.message}".encode(), MARKDOWN, fault.code)
+
+
+def plain(tool: Tool, result: Said) -> Reply:
+    return Reply(b'{"said": "as the contract words it"}', JSON, structured=msgspec.json.encode(result))
+
+
+def complaint(fault: Fault) -> Reply:
+    return Reply(msgspec.json.encode({"error": fault.message}), JSON, fault.code)
+
+
+def bare(tx: Any, request: Words) -> Said:
+    """Answers in JSON of its own."""
+    return say(tx, request)
+
+
+TALK = Dialect(
+    "talk",
+    "Speaks Markdown.",
+    (read(say, Hints(title="Say", short=True)), write(keep), exclusive(fail), read(wonder, talk=True)),
+    markdown,
+    apology,
+)
+PLAIN = Dialect("plain", "Speaks JSON.", (read(bare),), plain, complaint)
+
+
+@pytest.fixture(scope="module")
+def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
+    statements = {key: statement.text for key, statement in sql.load().items()}
+    file = tmp_path_factory.mktemp("rest") / "quipu.db"
+    db = Connection(file, World(statements), readonly=False)
+    migrate(db)
+    db.close()
+    store = Store(file, World(statements), guard)
+    store.start()
+    yield Dispatch(store, (TALK, PLAIN))
+    store.close()
+
+
+@pytest.fixture
+def send(dispatch: Dispatch) -> Send:
+    """Sends one request to the edge as the application composes it."""
+    doors = unlocked(dispatch)
+    site = Starlette(routes=routes.routes(dispatch, lambda: rest.Ready("loading", 2)))
+    pages = rest.Guarded(lambda: site, LIMITS, doors)
+    tools = rest.Tools(dispatch, LIMITS, doors)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await (tools if scope["path"].startswith("/tools/") else pages)(scope, receive, send)
+
+    def request(method: str, path: str, **more: Any) -> tuple[int, dict[str, str], bytes]:
+        return asyncio.run(exchange(app, method, path, **more))
+
+    return request
+
+
+async def exchange(app: Any, method: str, path: str, **more: Any) -> tuple[int, dict[str, str], bytes]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:7847") as client:
+        answer = await client.request(method, path, **more)
+        return answer.status_code, dict(answer.headers), answer.content
+
+
+def answered(body: bytes, media: str = JSON, status: int = 200, **more: str) -> tuple[int, dict[str, str], bytes]:
+    return status, {"content-type": media, "content-length": str(len(body)), **more}, body
+
+
+def refused(status: int, code: str, message: str, **more: str) -> tuple[int, dict[str, str], bytes]:
+    return answered(msgspec.json.encode({"error": {"code": code, "message": message}}), JSON, status, **more)
+
+
+def unread(status: int, code: str, message: str) -> tuple[int, dict[str, str], bytes]:
+    return refused(status, code, message, connection="close")
+
+
+@pytest.mark.parametrize("tool", ["say", "keep"])
+def test_a_tool_answers_in_the_words_of_its_dialect(send: Send, tool: str) -> None:
+    assert send("POST", f"/tools/{tool}", json={"text": "hello"}) == answered(b"# hello", MARKDOWN)
+
+
+def test_no_body_means_no_arguments(send: Send) -> None:
+    assert send("POST", "/tools/say") == answered(b"# nothing", MARKDOWN)
+
+
+def test_an_empty_chunked_body_means_no_arguments(send: Send) -> None:
+    headers = {"content-type": JSON}
+    assert send("POST", "/tools/say", content=chunks(b""), headers=headers) == answered(b"# nothing", MARKDOWN)
+
+
+@pytest.mark.parametrize("accept", [JSON, "text/html, Application/JSON;q=0.9"])
+def test_a_client_that_asks_for_json_gets_the_structured_answer_of_somebody_anonymous(send: Send, accept: str) -> None:
+    expected = answered(b'{"text":"hello","actor":"anonymous"}')
+    assert send("POST", "/tools/say", json={"text": "hello"}, headers={"accept": accept}) == expected
+
+
+def test_a_dialect_that_speaks_json_is_not_translated(send: Send) -> None:
+    expected = answered(b'{"said": "as the contract words it"}')
+    assert send("POST", "/tools/bare", json={}, headers={"accept": JSON}) == expected
+
+
+def test_the_caller_cannot_name_himself(send: Send) -> None:
+    headers = {"accept": JSON, "x-quipu-actor": "root"}
+    assert send("POST", "/tools/say", headers=headers) == answered(b'{"text":"nothing","actor":"anonymous"}')
+
+
+@pytest.mark.parametrize("code", get_args(Code))
+def test_every_fault_has_its_status_and_only_busy_says_when_to_come_back(send: Send, code: Code) -> None:
+    more = {"retry-after": "1"} if code == "busy" else {}
+    expected = answered(f"Sorry: It is {code}.".encode(), MARKDOWN, HTTP_STATUS[code], **more)
+    assert send("POST", "/tools/fail", json={"code": code}) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "not valid JSON"),
+        (b'{"text":"\xff"}', "not valid JSON"),
+        (b"[]", "expected `object`, got `array`"),
+        (b"null", "expected `object`, got `null`"),
+        (b'{"text":1}', "expected `str`, got `int` - at `text`"),
+        (b'{"text":' + b"[" * 20 + b"]" * 20 + b"}", "nested too deeply"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_in_the_words_of_the_dialect(
+    send: Send, body: bytes, message: str
+) -> None:
+    expected = answered(f"Sorry: Invalid arguments: {message}".encode(), MARKDOWN, 400)
+    assert send("POST", "/tools/say", content=body, headers={"content-type": JSON}) == expected
+
+
+@pytest.mark.parametrize("path", ["/tools/nothing", "/tools/", "/tools/say/more", "/tools/Say"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_tool_that_is_not_there_is_not_found(send: Send, method: str, path: str) -> None:
+    assert send(method, path) == refused(404, "not_found", "There is no such tool; GET /tools lists them.")
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
+def test_a_tool_is_called_by_post_alone(send: Send, method: str) -> None:
+    assert send(method, "/tools/say") == refused(405, "method_not_allowed", "A tool is called by POST.", allow="POST")
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"])
+def test_a_body_that_is_not_declared_as_json_is_not_read(send: Send, media: str) -> None:
+    expected = unread(415, "unsupported_media_type", "Content-Type must be application/json")
+    assert send("POST", "/tools/say", content=b"{}", headers={"content-type": media}) == expected
+
+
+def test_a_charset_beside_the_media_type_is_no_obstacle(send: Send) -> None:
+    headers = {"content-type": "application/json; charset=utf-8"}
+    assert send("POST", "/tools/say", content=b"{}", headers=headers) == answered(b"# nothing", MARKDOWN)
+
+
+def test_a_body_over_the_limit_is_refused_whether_declared_or_chunked(send: Send) -> None:
+    body = json.dumps({"text": "x" * 300}).encode()
+    headers = {"content-type": JSON}
+    declared = unread(413, "too_large", "Body too large")
+    chunked = unread(413, "too_large", "Body too large or too slow")
+    assert send("POST", "/tools/say", content=body, headers=headers) == declared
+    assert send("POST", "/tools/say", content=chunks(body[:150], body[150:]), headers=headers) == chunked
+
+
+async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+def test_too_many_headers_are_refused(send: Send) -> None:
+    headers = {f"x-{number}": "1" for number in range(100)}
+    expected = unread(431, "headers_too_large", "Headers too large")
+    assert send("POST", "/tools/say", headers=headers) == expected
+
+
+def test_a_header_that_may_appear_once_is_refused_twice(send: Send) -> None:
+    expected = unread(400, "invalid", "A header that may appear once appears more than once")
+    assert send("POST", "/tools/say", headers=[("host", "localhost"), ("host", "evil.example")]) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "expected"),
+    [
+        ("host", "evil.example", unread(421, "misdirected", "Host not allowed")),
+        ("origin", "https://evil.example", unread(403, "forbidden", "Origin not allowed")),
+        ("origin", "null", unread(403, "forbidden", "Origin not allowed")),
+        ("origin", "http://localhost:7847", answered(b"# nothing", MARKDOWN)),
+    ],
+)
+def test_pages_and_names_of_strangers_are_refused_and_no_answer_invites_other_origins(
+    send: Send, header: str, value: str, expected: tuple[int, dict[str, str], bytes]
+) -> None:
+    assert send("POST", "/tools/say", headers={header: value}) == expected
+
+
+def test_a_tool_that_needs_the_client_first_says_what_it_asks_for(send: Send) -> None:
+    inputs = {"name": {"method": "elicitation/create", "params": {"message": "Who?"}}}
+    message = "The tool asks for name first, which a client can answer over MCP only."
+    body = msgspec.json.encode({"error": {"code": "input_required", "message": message, "inputs": inputs}})
+    assert send("POST", "/tools/wonder", json={}) == answered(body, JSON, 409)
+
+
+def test_the_list_shows_every_tool_with_its_schemas(send: Send) -> None:
+    shown = [
+        {
+            "name": tool.name,
+            "dialect": dialect.name,
+            "description": tool.about,
+            "mode": tool.mode,
+            "input_schema": input_schema(tool),
+            "output_schema": output_schema(tool),
+        }
+        for dialect in (TALK, PLAIN)
+        for tool in dialect.tools
+    ]
+    assert send("GET", "/tools") == answered(msgspec.json.encode({"tools": shown}))
+
+
+def test_health_answers_without_store_or_model(send: Send) -> None:
+    assert send("GET", "/healthz") == answered(b'{"status":"ok"}')
+    assert send("HEAD", "/healthz")[:2] == answered(b'{"status":"ok"}')[:2]
+
+
+def test_readiness_tells_the_state_of_the_model_and_the_schema(send: Send) -> None:
+    assert send("GET", "/readyz") == answered(b'{"status":"ready","model":"loading","schema":2}')
+
+
+@pytest.mark.parametrize("path", ["/tools", "/openapi.json", "/healthz", "/readyz"])
+def test_what_can_only_be_read_says_so(send: Send, path: str) -> None:
+    status, headers, _ = send("POST", path)
+    assert (status, set(headers["allow"].split(", "))) == (405, {"GET", "HEAD"})

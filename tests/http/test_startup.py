@@ -1,0 +1,161 @@
+"""A server says that it lives before it can do anything else, and lets calls wait until it can."""
+
+import asyncio
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel import server as serve
+from kernel.app import open_kernel
+from kernel.asgi import Application
+from kernel.config import Config
+from kernel.limits import Limits
+from tests.reliability.server_process import ROOT, free_port, until
+
+ASKED = json.dumps({"path": "absent"}).encode()
+
+
+async def asked(front: serve.Front, method: str, path: str, body: bytes = b"") -> list[dict[str, Any]]:
+    """What the front answers to one request."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Any) -> None:
+        sent.append(dict(message))
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+    }
+    await front(scope, receive, send)
+    return sent
+
+
+def said(status: int, body: bytes) -> list[dict[str, Any]]:
+    head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+    return [
+        {"type": "http.response.start", "status": status, "headers": head},
+        {"type": "http.response.body", "body": body},
+    ]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_server_is_alive_but_not_ready_before_its_kernel_is_open(method: str) -> None:
+    front = serve.Front(Limits())
+    assert asyncio.run(asked(front, method, "/healthz")) == said(200, b'{"status":"ok"}')
+    assert asyncio.run(asked(front, method, "/readyz")) == said(503, b'{"status":"starting"}')
+
+
+def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path) -> None:
+    kernel = open_kernel(Config(data=tmp_path))
+
+    async def calls() -> list[list[dict[str, Any]]]:
+        front = serve.Front(Limits())
+        early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
+        await asyncio.sleep(0.05)
+        assert not early.done()
+        front.decide(Application(kernel))
+        late = await asked(front, "POST", "/tools/drop_memory", ASKED)
+        health = await asked(front, "GET", "/healthz")
+        return [await early, late, health]
+
+    early, late, health = asyncio.run(calls())
+    kernel.store.close()
+
+    assert early == late
+    assert early[0]["status"] == 404
+    assert health == said(200, b'{"status":"ok"}')
+
+
+def test_a_call_that_waited_for_a_kernel_that_never_opens_is_refused() -> None:
+    async def call() -> list[dict[str, Any]]:
+        front = serve.Front(Limits())
+        early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
+        await asyncio.sleep(0)
+        front.decide(None)
+        return await early
+
+    assert asyncio.run(call()) == said(503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
+
+
+def start(data: Path, port: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kernel", "serve", "--data", str(data), "--port", str(port)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_server_that_cannot_open_its_data_says_why_and_ends(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+
+    server = start(file, free_port())
+    _, complaint = server.communicate(timeout=60)
+
+    assert (server.returncode, complaint) == (1, "quipu: Cannot use the data directory: File exists\n")
+
+
+def test_a_server_that_is_ended_while_it_opens_ends_in_order(tmp_path: Path) -> None:
+    port = free_port()
+    server = start(tmp_path, port)
+
+    def healthy() -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    until(healthy, "health")
+    server.send_signal(signal.SIGTERM)
+    _, complaint = server.communicate(timeout=60)
+
+    assert server.returncode in {0, -signal.SIGTERM}
+    assert "Traceback" not in complaint
+
+
+def test_first_calls_of_many_callers_are_all_answered(tmp_path: Path) -> None:
+    port = free_port()
+    server = start(tmp_path, port)
+    answers: list[int] = []
+
+    def call() -> None:
+        for _ in range(6000):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            try:
+                connection.request("POST", "/tools/drop_memory", ASKED, {"content-type": "application/json"})
+                answers.append(connection.getresponse().status)
+                return
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+            finally:
+                connection.close()
+
+    callers = [threading.Thread(target=call) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    server.send_signal(signal.SIGTERM)
+    server.communicate(timeout=60)
+
+    assert answers == [404] * 8

@@ -1,0 +1,119 @@
+"""The wheel takes one name in site-packages, is small, and works whatever else is installed beside it."""
+
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kernel.config import VERSION
+from tests.packaging.programs import environment, running
+from tests.reliability.server_process import ROOT
+
+DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
+WHEEL_MB = 8  # half of it is the model
+INSTALLED_MB = 165  # with numpy, tokenizers and what those bring, bytecode included
+RIVALS = ("kernel", "handlers", "sql")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, freshly built."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)], ROOT)
+    [built] = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="session")
+def rival(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of other people with top-level packages of our names, one of which it imports whenever Python starts."""
+    built = tmp_path_factory.mktemp("rival") / "rival-1.0-py3-none-any.whl"
+    files = {f"{name}/__init__.py": f"RIVAL = {name!r}\n" for name in RIVALS}
+    files["rival.pth"] = "import kernel, handlers\n"
+    files["rival-1.0.dist-info/METADATA"] = "Metadata-Version: 2.1\nName: rival\nVersion: 1.0\n"
+    files["rival-1.0.dist-info/WHEEL"] = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    record = "rival-1.0.dist-info/RECORD"
+    files[record] = "".join(f"{name},,\n" for name in [*files, record])
+    with zipfile.ZipFile(built, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return built
+
+
+def run(command: Sequence[str], folder: Path, **more: str) -> str:
+    """What a command prints."""
+    done = subprocess.run(command, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def megabytes(folder: Path) -> float:
+    """The size of all files below a folder, in MB of 10**6 bytes."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 1e6
+
+
+def test_the_wheel_takes_one_name_and_is_small(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.partition("/")[0] for name in names} == {"quipu_memory", DIST_INFO}
+    assert [name for name in names if "__pycache__" in name] == []
+    assert wheel.stat().st_size / 1e6 <= WHEEL_MB
+
+
+def test_the_wheel_holds_every_file_that_the_clone_runs(wheel: Path) -> None:
+    kept = {
+        str(file.relative_to(ROOT))
+        for top in RIVALS
+        for file in (ROOT / top).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name.removeprefix("quipu_memory/_app/") for name in archive.namelist()}
+    assert kept - names == set()
+
+
+def test_it_runs_where_others_have_the_same_names_and_have_them_first(wheel: Path, rival: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    for one in (rival, wheel):
+        with zipfile.ZipFile(one) as archive:
+            archive.extractall(site)
+    start = "import site, sys; site.addsitedir(sys.argv.pop(1)); assert sys.modules['kernel'].RIVAL; "
+    start += "from quipu_memory.__main__ import main; main()"
+    printed = run([sys.executable, "-c", start, str(site), "tools"], tmp_path, PYTHONPATH=str(site))
+    assert printed == run([sys.executable, "-m", "kernel", "tools"], ROOT)
+
+
+@pytest.mark.ship
+def test_pip_installs_it_into_an_empty_environment_and_a_rival_changes_nothing(
+    wheel: Path, rival: Path, tmp_path: Path
+) -> None:
+    run([sys.executable, "-m", "venv", str(tmp_path / "env")], tmp_path)
+    programs = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin")
+    python, quipu = str(programs / "python"), str(programs / "quipu")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    [site] = (tmp_path / "env").glob("lib/python*/site-packages")
+    before = megabytes(site)
+    run([*pip, "install", str(wheel)], tmp_path)
+    assert megabytes(site) - before <= INSTALLED_MB
+    listed = run([quipu, "tools"], tmp_path)
+    assert listed == run([sys.executable, "-m", "kernel", "tools"], ROOT)
+    assert run([quipu, "--version"], tmp_path) == f"quipu {VERSION}\n"
+
+    with running([quipu], tmp_path / "data") as server:
+        assert server.remembers("car", "My automobile goes to the garage in May.", "vehicle maintenance")
+        assert server.stop() == 0
+
+    own = [python, "-c", "import kernel, handlers, sql; print(kernel.RIVAL, handlers.RIVAL, sql.RIVAL)"]
+    for order in (["install", str(rival)], ["install", "--force-reinstall", "--no-deps", str(wheel)]):
+        run([*pip, *order], tmp_path)
+        assert run([quipu, "tools"], tmp_path) == listed
+        assert run(own, tmp_path).split() == list(RIVALS)
+    run([*pip, "uninstall", "--yes", "rival"], tmp_path)
+    assert run([python, "-m", "quipu_memory", "tools"], tmp_path) == listed
+    run([*pip, "uninstall", "--yes", "quipu-memory"], tmp_path)
+    assert not (site / "quipu_memory").exists()
+    assert not Path(quipu).exists()
+    assert any((tmp_path / "data").iterdir())  # the memories are the user's

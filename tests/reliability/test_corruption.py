@@ -1,0 +1,254 @@
+"""A damaged file is refused at the start or at the first touch, by name and for as long as it is damaged; what can be
+derived from sound rows is made anew.
+"""
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kernel import app
+from kernel.config import MODEL, Config
+from kernel.dispatch import Dispatch, guard
+from kernel.errors import Fault
+from kernel.maintenance import consistency
+from tests.catalogue import Catalogue
+from tests.conftest import Call
+from tests.reliability.server_process import ROOT, Client, engine, free_port, serving
+
+MEMORIES = 120
+FLIPS = int(os.environ.get("BYTES_CHANGED", "12"))
+WORDS = "cord knot string dye maker reader number colour".split()
+Bind = Callable[[Dispatch], Call]
+Harm = Callable[[bytearray], bytes | None]
+CALLS = [
+    ("read_memory", {"path": "m/3"}),
+    ("list_memories", {}),
+    ("recall", {"query": "cords and knots"}),
+    ("replace_memory", {"path": "m/5", "content": "changed"}),
+    ("add_memory", {"path": "new", "content": "a new cord"}),
+    ("drop_memory", {"path": "m/7"}),
+    ("get_memories", {"db": "core"}),
+    ("hybrid_search", {"db": "core", "query": "a fact"}),
+]
+
+
+class Sound(NamedTuple):
+    """The bytes of a sound file, and the pages of each table."""
+
+    content: bytes
+    pages: dict[str, list[int]]
+    page: int
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sound]:
+    """A file with memories of two dialects, closed in order."""
+    data = tmp_path_factory.mktemp("sound") / "data"
+    chance = random.Random(1)
+    with serving(data) as server:
+        client = Client(server.port)
+        for number in range(MEMORIES):
+            text = f"{number} {' '.join(chance.choices(WORDS, k=60))}"
+            assert client.call("add_memory", path=f"m/{number}", content=text)[0] == 200
+            assert client.call("save_memory", db="core", content=f"fact {text}", category="fact")[0] == 200
+        client.close()
+        server.stop()
+    pages: dict[str, list[int]] = {}
+    with engine(data) as db:
+        for name, number in db.execute("SELECT name, pageno FROM dbstat WHERE pagetype = 'leaf'"):
+            pages.setdefault(str(name), []).append(int(str(number)))
+        size = db.pragma("page_size")
+    yield Sound((data / "quipu.db").read_bytes(), pages, size)
+    shutil.rmtree(data)
+
+
+def put(folder: Path, content: bytes) -> Config:
+    """A data directory with this file."""
+    folder.mkdir(parents=True)
+    (folder / "quipu.db").write_bytes(content)
+    return Config(data=folder)
+
+
+def lived_through(config: Config, bind: Bind) -> tuple[str, set[str | None]]:
+    """Why the file was not opened, or the faults of calls to it; every answer of storage says what to do."""
+    opened = guard(app.open_kernel, config)
+    if isinstance(opened, Fault):
+        assert opened.code == "storage"
+        return opened.message, set()
+    call = bind(opened.dispatch)
+    try:
+        replies = [call(tool, **arguments) for tool, arguments in CALLS]
+    finally:
+        opened.store.close()
+    assert all(b"quipu check" in reply.body for reply in replies if reply.fault == "storage")
+    return "", {reply.fault for reply in replies}
+
+
+def flipped(sound: Sound, page: int, at: int, count: int) -> bytes:
+    """The file with every bit of some bytes of a page turned round."""
+    content = bytearray(sound.content)
+    start = (page - 1) * sound.page + at
+    content[start : start + count] = bytes(byte ^ 0xFF for byte in content[start : start + count])
+    return bytes(content)
+
+
+DAMAGED = "The database is damaged: run `quipu check`, or restore a backup."
+AT_START: dict[str, tuple[Callable[[Sound], bytes], str]] = {
+    "header of page 1": (lambda sound: flipped(sound, 1, 0, 16), DAMAGED),
+    "schema in page 1": (lambda sound: flipped(sound, 1, 100, 8), DAMAGED),
+    "cut in half": (lambda sound: sound.content[: len(sound.content) // 2], DAMAGED),
+    "cut within a page": (lambda sound: sound.content[: len(sound.content) // 2 + 777], DAMAGED),
+    "a text file": (lambda _sound: b"dear diary\n" * 1000, DAMAGED),
+}
+
+
+@pytest.mark.parametrize("harm", AT_START)
+def test_a_file_damaged_where_it_begins_is_refused_at_every_start_and_left_as_it_is(
+    tmp_path: Path, sound: Sound, caller: Bind, catalogue: Catalogue, harm: str
+) -> None:
+    make, told = AT_START[harm]
+    content = make(sound)
+    config = put(tmp_path / "data", content)
+    assert [lived_through(config, caller) for _ in range(3)] == [(told, set())] * 3
+    assert config.file.read_bytes() == content
+    catalogue("R10", injected=f"damaged file: {harm}", times=3, outcome="refused at the start by name, left as it is")
+
+
+def test_a_server_ends_with_one_line_before_a_damaged_file(tmp_path: Path, sound: Sound, catalogue: Catalogue) -> None:
+    config = put(tmp_path / "data", flipped(sound, 1, 100, 8))
+    command = [sys.executable, "-m", "kernel", "serve", "--data", str(config.data), "--port", str(free_port())]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[-1], "Traceback" in done.stderr) == (1, f"quipu: {DAMAGED}", False)
+    catalogue("R10", injected="server before a damaged file", times=1, outcome="one line, status 1")
+
+
+@pytest.mark.parametrize("table", ["paths_memory", "doc", "doc_vector", "doc_fts_data", "history", "brain_memory"])
+def test_a_damaged_page_is_told_by_what_touches_it_and_by_check(
+    tmp_path: Path, sound: Sound, caller: Bind, catalogue: Catalogue, table: str
+) -> None:
+    pages = sound.pages[table]
+    for number, page in enumerate(pages[:: len(pages) // 2 or 1]):
+        config = put(tmp_path / str(number), flipped(sound, page, 0, 8))
+        why, faults = lived_through(config, caller)
+        assert (why, faults - {None, "storage", "not_found"}) == ("", set())
+        with pytest.raises(Fault, match="The file is damaged, restore a backup"):
+            consistency.check(config.file, app.world(MODEL), app.DIALECTS)
+    times = len(pages[:: len(pages) // 2 or 1])
+    catalogue("R10", injected=f"damaged page of {table}", times=times, outcome="named when touched, and by check")
+
+
+def test_text_that_is_no_text_any_more_is_damage_and_no_bug(
+    tmp_path: Path, sound: Sound, caller: Bind, catalogue: Catalogue
+) -> None:
+    page = sound.pages["paths_memory"][1]
+    config = put(tmp_path / "data", flipped(sound, page, sound.page // 2, 64))
+    opened = app.open_kernel(config)
+    call = caller(opened.dispatch)
+    replies = [call("read_memory", path=f"m/{number}") for number in range(MEMORIES)]
+    opened.store.close()
+    faults = [reply.fault for reply in replies]
+    assert set(faults) == {None, "storage"}
+    assert 1 <= faults.count("storage") <= 2  # those the bytes belong to, and nobody else
+    catalogue("R10", injected="bytes of a text", times=1, outcome="that memory is told as damaged, the others are read")
+
+
+def test_damaged_full_text_is_made_anew_from_the_rows(
+    tmp_path: Path, sound: Sound, caller: Bind, catalogue: Catalogue
+) -> None:
+    pages = sound.pages["doc_fts_data"]
+    for number, page in enumerate(pages):
+        config = put(tmp_path / str(number), flipped(sound, page, sound.page // 2, 64))
+        found = consistency.check(config.file, app.world(MODEL), app.DIALECTS, repair=True)
+        assert {finding.part for finding in found} <= {"full text"}
+        assert consistency.check(config.file, app.world(MODEL), app.DIALECTS) == []
+        assert lived_through(config, caller) == ("", {None})
+    catalogue("R10", injected="bytes of a full-text segment", times=len(pages), outcome="rebuilt by check --repair")
+
+
+def test_bytes_changed_anywhere_never_become_a_bug_of_ours(
+    tmp_path: Path, sound: Sound, caller: Bind, catalogue: Catalogue
+) -> None:
+    chance = random.Random(FLIPS)
+    used = [page for pages in sound.pages.values() for page in pages if len(pages) > 1]
+    refused = 0
+    for number in range(FLIPS):
+        content = bytearray(sound.content)
+        for _ in range(chance.choice((1, 1, 3, 10))):
+            start = (chance.choice(used) - 1) * sound.page + chance.choice((0, 8, chance.randrange(sound.page - 8)))
+            content[start : start + 8] = chance.randbytes(8)
+        config = put(tmp_path / str(number), bytes(content))
+        why, faults = lived_through(config, caller)
+        refused += bool(why) or "storage" in faults
+        # The engine cannot tell a length that was changed from a value that is too large: that is "invalid".
+        assert faults <= {None, "storage", "not_found", "conflict", "invalid"}, number
+        shutil.rmtree(config.data)
+    outcome = f"{refused} named as damaged, no traceback"
+    catalogue("R10", injected="bytes changed anywhere", times=FLIPS, outcome=outcome)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of a server that was killed after a write."""
+    data = tmp_path_factory.mktemp("killed") / "data"
+    with serving(data) as server:
+        client = Client(server.port)
+        assert client.call("add_memory", path="logged", content="only in the log")[0] == 200
+        client.close()
+        server.kill()
+    return data
+
+
+def test_a_damaged_log_is_refused_and_not_forgotten(
+    tmp_path: Path, killed: Path, catalogue: Catalogue, caller: Bind
+) -> None:
+    data = shutil.copytree(killed, tmp_path / "data")
+    log, config = data / "quipu.db-wal", Config(data=data)
+    whole = log.read_bytes()
+    harms = [(0, 4), (4, 4), (8, 4), (16, 8), (24, 8)]
+    for at, count in harms:
+        log.write_bytes(whole[:at] + bytes(byte ^ 1 for byte in whole[at : at + count]) + whole[at + count :])
+        kept = log.read_bytes()
+        why, _ = lived_through(config, caller)
+        assert why.startswith("quipu.db-wal is damaged: put a backup in place of both")
+        assert log.read_bytes() == kept
+    log.write_bytes(whole)
+    opened = app.open_kernel(config)
+    assert b"only in the log" in caller(opened.dispatch)("read_memory", path="logged").body
+    opened.store.close()
+    catalogue("R10", injected="header of the log damaged", times=len(harms), outcome="refused, nothing thrown away")
+
+
+def test_an_empty_file_beside_a_log_is_refused_and_the_log_is_kept(
+    tmp_path: Path, killed: Path, catalogue: Catalogue, caller: Bind
+) -> None:
+    data = shutil.copytree(killed, tmp_path / "data")
+    whole = (data / "quipu.db-wal").read_bytes()
+    (data / "quipu.db").write_bytes(b"")
+    assert lived_through(Config(data=data), caller)[0].startswith("quipu.db is empty and its log is not")
+    assert (data / "quipu.db-wal").read_bytes() == whole
+    catalogue("R10", injected="file of no length beside a log", times=1, outcome="refused, the log is kept")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_a_log_of_either_byte_order_is_known(tmp_path: Path, killed: Path, order: str, caller: Bind) -> None:
+    """A log says in its first word in which byte order it was summed up; both are read on every machine."""
+    data = shutil.copytree(killed, tmp_path / "data")
+    log = data / "quipu.db-wal"
+    words = list(struct.unpack(">6I", log.read_bytes()[:24]))
+    words[0] = 0x377F0682 + (order == ">")
+    head = struct.pack(">6I", *words)
+    first = second = 0
+    for left, right in struct.iter_unpack(f"{order}2I", head):
+        first = (first + left + second) % 2**32
+        second = (second + right + first) % 2**32
+    log.write_bytes(head + struct.pack(">2I", first, second))
+    assert lived_through(Config(data=data), caller) == ("", {None, "not_found"})

@@ -1,0 +1,198 @@
+"""Too little memory, a folder that cannot be used and an engine that is too old are told in one line, and a process
+that lives on serves as before.
+"""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.embed.model import Embedder
+from kernel.errors import Fault
+from tests.catalogue import Catalogue
+from tests.conftest import Call, everything
+from tests.reliability.server_process import LOST, ROOT, Client, disagreements, free_port, memories, serving
+from tests.reliability.test_power_cut import run
+from tests.reliability.write_scenario import PATHS, SCOPES, Kept
+
+NOBODY = 65534
+LARGE = "many words " * 300_000
+
+
+def test_an_engine_without_memory_is_busy_and_leaves_nothing_of_the_call(
+    kernel: Kernel, call: Call, catalogue: Catalogue
+) -> None:
+    kept, refused = Kept(), 0
+    story = [*PATHS[:4], *SCOPES[:13]]
+    try:
+        for step in story:
+            before = everything(kernel)
+            for room in (0, 10_000, 40_000):
+                apsw.hard_heap_limit(apsw.memory_used() + room)
+                reply = call(step.tool, **kept.arguments(step))
+                apsw.hard_heap_limit(0)
+                if reply.fault is None:
+                    break
+                assert reply.fault == "busy", (step, room, reply)
+                assert everything(kernel) == before
+                refused += 1
+            else:
+                reply = call(step.tool, **kept.arguments(step))
+            assert reply.fault is None
+            kept.take(step, reply)
+    finally:
+        apsw.hard_heap_limit(0)
+    assert refused > len(story)
+    catalogue("R08", injected="engine without memory", times=refused, outcome="busy, nothing half done, then done")
+
+
+def test_memory_that_ends_inside_a_call_is_busy_for_that_call_alone(
+    kernel: Kernel, call: Call, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_embedder: Embedder, _texts: object) -> None:
+        raise MemoryError
+
+    before = everything(kernel)
+    with monkeypatch.context() as patch:
+        patch.setattr(Embedder, "embed", fail)
+        for number in range(5):
+            reply = call("add_memory", path=f"new/{number}", content="no room")
+            assert (reply.fault, b"Too little memory" in reply.body) == ("busy", True)
+    assert everything(kernel) == before
+    assert call("add_memory", path="new/0", content="room again").fault is None
+    catalogue("R08", injected="MemoryError inside a call", times=5, outcome="busy, nothing half done, then served")
+
+
+def address_space(pid: int) -> int:
+    """Bytes of address space a process has."""
+    words = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    return int(words[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Sender(threading.Thread):
+    """Adds large memories until its connection is lost; what each was answered, and what was taken."""
+
+    def __init__(self, port: int, name: str) -> None:
+        super().__init__(daemon=True)
+        self.answers: list[int] = []
+        self.kept: dict[str, str] = {}
+        self._port, self._name = port, name
+
+    def run(self) -> None:
+        client = Client(self._port)
+        try:
+            for turn in range(4):
+                path = f"{self._name}/{turn}"
+                content = LARGE if turn % 2 else LARGE[:900_000]  # past the bound of a memory, and below it
+                status, _ = client.call("add_memory", path=path, content=content)
+                self.answers.append(status)
+                if status == 200:
+                    self.kept[path] = content
+        except LOST:
+            self.answers.append(0)
+        finally:
+            client.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of another process are set on Linux alone")
+def test_a_server_that_gets_no_more_memory_refuses_what_is_large_and_loses_nothing(
+    tmp_path: Path, catalogue: Catalogue
+) -> None:
+    with serving(tmp_path / "data") as server:
+        client = Client(server.port)
+        assert client.call("add_memory", path="small", content="from before")[0] == 200
+        bound = address_space(server.process.pid)
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (bound, resource.RLIM_INFINITY))
+        senders = [Sender(server.port, f"large/{number}") for number in range(12)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        alive = server.process.poll() is None
+        if alive:
+            resource.prlimit(server.process.pid, resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            assert client.call("read_memory", path="small")[0] == 200
+        client.close()
+    answers = [status for sender in senders for status in sender.answers]
+    kept = {path: content for sender in senders for path, content in sender.kept.items()}
+    assert set(answers) <= {200, 400, 413, 503, 0}
+    assert memories(tmp_path / "data").items() >= kept.items()
+    assert disagreements(tmp_path / "data") == []
+    outcome = f"{len(answers) - len(kept)} of {len(answers)} refused, {'lives on' if alive else 'dead'}, 0 lost"
+    catalogue("R08", injected="server at the end of its address space", times=1, outcome=outcome)
+
+
+def started(data: Path, *before: str) -> tuple[int, str]:
+    """The status and the last line of a server that cannot start, run by another program; there is no traceback."""
+    command = [*before, sys.executable, "-m", "kernel", "serve", "--data", str(data), "--port", str(free_port())]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr.splitlines()[-1]
+
+
+@contextmanager
+def readonly(folder: Path) -> Iterator[None]:
+    """The folder as a file system that cannot be written to, until the end of the block."""
+    try:
+        run("mount", "--bind", str(folder), str(folder))
+    except OSError as error:
+        pytest.skip(f"no file system can be mounted here: {error}")
+    try:
+        run("mount", "-o", "remount,ro,bind", str(folder))
+        yield
+    finally:
+        run("umount", str(folder))
+
+
+def test_a_file_system_that_cannot_be_written_to_is_told_in_one_line(tmp_path: Path, catalogue: Catalogue) -> None:
+    data = tmp_path / "data"
+    app.open_kernel(Config(data=data)).store.close()
+    before = (data / "quipu.db").read_bytes()
+    with readonly(data):
+        assert started(data) == (1, "quipu: Cannot use the data directory: Read-only file system")
+    assert (data / "quipu.db").read_bytes() == before
+    catalogue("R09", injected="read-only file system", times=1, outcome="one line, status 1, file as it was")
+
+
+def test_a_folder_of_somebody_else_is_told_in_one_line(tmp_path: Path, catalogue: Catalogue) -> None:
+    powerless = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("only root can give a folder away, and setpriv take from root what it may do with any folder")
+    data = tmp_path / "data"
+    app.open_kernel(Config(data=data)).store.close()
+    os.chown(data, NOBODY, NOBODY)
+    assert started(data, *powerless) == (1, "quipu: Cannot use the data directory: Permission denied")
+    catalogue("R09", injected="folder of another user", times=1, outcome="one line, status 1")
+
+
+@pytest.mark.parametrize("folder", ["/proc/quipu", "/dev/null/quipu"])
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(folder: str, catalogue: Catalogue) -> None:
+    status, line = started(Path(folder))
+    assert (status, line.partition("directory: ")[0]) == (1, "quipu: Cannot use the data ")
+    catalogue("R09", injected=f"folder {folder}", times=1, outcome="one line, status 1")
+
+
+def test_an_engine_that_can_lose_pages_opens_nothing(
+    config: Config, monkeypatch: pytest.MonkeyPatch, catalogue: Catalogue
+) -> None:
+    app.open_kernel(config).store.close()
+    before = config.file.read_bytes()
+    for version in (3_040_000, 3_050_004, 3_051_002):
+        with monkeypatch.context() as patch:
+            patch.setattr("kernel.store.migrations.sqlite_version", lambda version=version: version)
+            with pytest.raises(Fault, match=r"SQLite 3\.51\.3 or newer is needed"):
+                app.open_kernel(config)
+    assert config.file.read_bytes() == before
+    app.open_kernel(config).store.close()
+    catalogue("R12", injected="SQLite older than 3.51.3", times=3, outcome="refused by name, file as it was")

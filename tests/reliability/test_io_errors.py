@@ -1,0 +1,132 @@
+"""The Nth write, sync or cut of a file fails, once or from then on, under every tool that writes: the caller is told,
+nothing of the call stays, and the next one works.
+
+IO_ERRORS=all tries every N under every step of the story; without it every tool once and one N in seven.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import apsw
+import pytest
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.maintenance import consistency
+from tests.catalogue import Catalogue
+from tests.conftest import Call, everything
+from tests.reliability.disk_images import Countdown, Faulty
+from tests.reliability.write_scenario import STORY, Kept, Step
+
+EVERY = os.environ.get("IO_ERRORS") == "all"
+_numbers = count()
+
+
+@pytest.fixture
+def disk() -> Iterator[Faulty]:
+    """A disk that fails on demand, for everything opened until the end of the test."""
+    faulty = Faulty(f"faulty-{next(_numbers)}")
+    yield faulty
+    faulty.plan = lambda _operation: None
+    apsw.set_default_vfs("unix")
+
+
+@pytest.fixture
+def writing(disk: Faulty, kernel: Kernel, call: Call) -> Call:
+    """A call to a kernel whose files lie on that disk."""
+    return call
+
+
+def test_everybody_who_writes_is_in_the_story(kernel: Kernel) -> None:
+    tools = {name for name, bound in kernel.dispatch.tools.items() if bound.tool.mode != "read"}
+    elsewhere = {"memory_remember", "memory_forget", "memory_conflict"}  # files of their own; nothing to write at first
+    assert {step.tool for step in STORY} - {"memory_export"} == tools - elsewhere
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+def test_a_failing_disk_is_reported_and_leaves_nothing_of_the_call(
+    disk: Faulty, writing: Call, kernel: Kernel, catalogue: Catalogue, lasting: bool
+) -> None:
+    failed = 0
+    kept = Kept()
+    for number, step in enumerate(STORY):
+        failed += tried(disk, writing, kernel, kept, step, lasting=lasting, first=number % 7 + 1)
+    name = "I/O error from the Nth operation on" if lasting else "I/O error at the Nth operation"
+    catalogue("R05", injected=name, times=failed, outcome=f"{len(STORY)} writing steps, none half done")
+    assert failed > len(STORY)
+
+
+def tried(disk: Faulty, call: Call, kernel: Kernel, kept: Kept, step: Step, *, lasting: bool, first: int) -> int:
+    """Makes one operation after the other fail until the call does not meet it any more; how many did."""
+    failed = 0
+    kernel.store.write_sync(lambda _tx: None)  # an export leaves its row of the audit behind it
+    for nth in count(first, 1 if EVERY else 7):
+        before = everything(kernel)
+        plan = Countdown(nth, apsw.IOError, lasting=lasting)
+        disk.plan = plan
+        reply = call(step.tool, **kept.arguments(step))
+        disk.plan = lambda _operation: None
+        if reply.fault is None:
+            # What fails after the commit, in a checkpoint, is no concern of the caller.
+            kept.take(step, reply)
+            return failed + min(1, plan.failed)
+        failed += 1  # noqa: SIM113  not every turn of the loop gets here
+        assert (reply.fault, plan.failed > 0) == ("storage", True), (step, nth, reply)
+        # A file is made small after the commit by which it keeps nothing for undoing.
+        allowed = {"audit", "undo"} if step.arguments.get("action") == "vacuum" else set[str]()
+        after = everything(kernel)
+        assert {**after, **{name: before[name] for name in allowed}} == before, (step, nth)
+    raise AssertionError("counting has no end")
+
+
+def test_a_failed_sync_is_no_answer_and_the_next_call_begins_on_a_fresh_connection(
+    disk: Faulty, writing: Call, kernel: Kernel, catalogue: Catalogue
+) -> None:
+    def attempt(plan: Callable[[str], Exception | None]) -> str | None:
+        disk.plan = plan
+        try:
+            return writing("add_memory", path="synced", content="or not").fault
+        finally:
+            disk.plan = lambda _operation: None
+
+    before = everything(kernel)
+    for nth in (1, 1, 1):
+        assert attempt(Countdown(nth, apsw.IOError, lasting=False, only="sync")) == "storage"
+        assert everything(kernel) == before
+    assert writing("add_memory", path="synced", content="at last").fault is None
+    catalogue("R06", injected="failed sync", times=3, outcome="refused, then written by a new connection")
+
+
+def test_a_commit_that_only_lacked_its_sync_is_wholly_there_or_wholly_absent(
+    disk: Faulty, writing: Call, kernel: Kernel, catalogue: Catalogue
+) -> None:
+    kept: dict[str, str | None] = {}
+    for number in range(10):
+        path = f"synced/{number}"
+        disk.plan = Countdown(1, apsw.IOError, lasting=True, only="sync")
+        assert writing("add_memory", path=path, content="or not").fault == "storage"
+        disk.plan = lambda _operation: None
+        kept[path] = writing("read_memory", path=path).fault
+        assert kept[path] in {None, "not_found"}
+        assert consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
+    assert {path: writing("read_memory", path=path).fault for path in kept} == kept
+    catalogue(
+        "R06", injected="sync fails from then on", times=len(kept), outcome="refused; whole or absent, and so it stays"
+    )
+
+
+def test_a_full_disk_refuses_writes_by_name_serves_reads_and_recovers(
+    disk: Faulty, writing: Call, kernel: Kernel, catalogue: Catalogue
+) -> None:
+    writing("add_memory", path="kept", content="from before")
+    before = everything(kernel)
+    disk.plan = Countdown(1, apsw.FullError, lasting=True)
+    for number in range(5):
+        reply = writing("add_memory", path=f"new/{number}", content="no room")
+        assert (reply.fault, b"insufficient disk space" in reply.body) == ("storage", True)
+        assert b"from before" in writing("read_memory", path="kept").body
+    assert everything(kernel) == before
+    disk.plan = lambda _operation: None
+    assert writing("add_memory", path="new/0", content="room again").fault is None
+    catalogue("R07", injected="full disk", times=5, outcome="refused by name, reads served, recovers")

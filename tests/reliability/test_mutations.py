@@ -1,0 +1,147 @@
+"""No damaged request makes the server fail: every answer is a defined one, and the next good call is answered."""
+
+import collections
+import json
+import os
+import socket
+import time
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from tests.catalogue import Catalogue
+from tests.reliability import mutations
+from tests.reliability.server_process import LATE, Server, serving
+
+COUNT = int(os.environ.get("FUZZ_REQUESTS", "4000"))
+BATCH = int(os.environ.get("FUZZ_BATCH", "500"))
+ROOM = 1.10  # what the server may hold at the end, over what it held once it had settled
+GIVEN_BACK = 90  # seconds: what was freed goes back to the system once a minute
+SEED = int(os.environ.get("FUZZ_SEED", "20261121"))
+STATUSES = {200, 202, 400, 403, 404, 405, 406, 408, 409, 411, 413, 415, 421, 431}
+CODES = {-32700, -32600, -32601, -32602, -32002, -32020, -32021, -32022}
+FAULTS = {
+    "invalid",
+    "not_found",
+    "conflict",
+    "disabled",
+    "blocked",
+    "forbidden",
+    "too_large",
+    "method_not_allowed",
+    "unsupported_media_type",
+    "misdirected",
+    "headers_too_large",
+    "timeout",
+}
+SETTLED = 10_000  # requests after which every tool has run, every page of the model is read, every cache full
+_GOOD = mutations.Call(
+    "POST", "/tools/recall", (("Host", "localhost"), ("Content-Type", "application/json")), b'{"query":"x"}'
+)
+
+
+class Wire:
+    """A keep-alive connection that starts anew whenever the server closed it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._socket: socket.socket | None = None
+
+    def send(self, call: mutations.Call) -> tuple[int, bytes]:
+        """Status and body of the answer; (0, b"") where there was none.
+
+        Nothing is closed before: who hangs up has given up the call, and may get no answer.
+        """
+        connection = self._socket or socket.create_connection(("127.0.0.1", self._port), timeout=20)
+        self._socket = None
+        try:
+            connection.sendall(call.encode())
+            status, headers, body = _answer(connection, call.method)
+        except OSError:
+            connection.close()
+            return 0, b""
+        if status in (0, 400, 431) or b"close" in headers.get(b"connection", b"") or call.length is not None:
+            connection.close()
+        else:
+            self._socket = connection
+        return status, body
+
+    def close(self) -> None:
+        """Ends the connection, if one is open."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _works(server: Server) -> bool:
+    begun = time.monotonic()
+    with closing(Wire(server.port)) as wire:
+        return wire.send(_GOOD)[0] == 200 and time.monotonic() - begun < LATE
+
+
+def _given_back(server: Server, room: float) -> int:
+    deadline = time.monotonic() + GIVEN_BACK
+    while server.memory > room and time.monotonic() < deadline:
+        time.sleep(1)
+    return server.memory
+
+
+def _answer(connection: socket.socket, method: str) -> tuple[int, dict[bytes, bytes], bytes]:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (more := connection.recv(65536)):
+            return 0, {}, b""
+        data += more
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *rest = head.split(b"\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in rest)}
+    length = int(headers.get(b"content-length", b"0")) if method != "HEAD" else 0
+    chunked = headers.get(b"transfer-encoding") == b"chunked"
+    while len(body) < length or (chunked and not body.endswith(b"0\r\n\r\n")):
+        if not (more := connection.recv(65536)):
+            break
+        body += more
+    # What a request had beyond its stated length is answered too, as a request of its own.
+    return int(first.split()[1]), headers, body if chunked else body[:length]
+
+
+def _wrong(call: mutations.Call, status: int, body: bytes) -> str:
+    if status not in STATUSES:
+        return f"status {status}"
+    if b"Traceback" in body or b'File "' in body:
+        return "a traceback"
+    if not body.startswith(b"{"):
+        return ""
+    found: Any = json.loads(body)
+    error = found.get("error")
+    if isinstance(error, dict) and error.get("code") not in CODES | FAULTS:
+        return f"error code {error.get('code')}"
+    if call.path == "/mcp" and "jsonrpc" in found and ("result" in found) == ("error" in found):
+        return "neither a result nor an error"
+    return ""
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_damaged_requests_get_a_defined_answer_and_leave_the_server_sound(
+    tmp_path: Any, part: int, catalogue: Catalogue
+) -> None:
+    seen: collections.Counter[int] = collections.Counter()
+    count, held = COUNT // 4, 0
+    with serving(tmp_path / "data") as server, closing(Wire(server.port)) as wire:
+        for number, call in enumerate(mutations.mutations(SEED + part, count)):
+            status, body = wire.send(call)
+            wrong = _wrong(call, status, body)
+            assert not wrong, f"seed {SEED + part}, request {number}: {wrong}\n{call}\n{body[:500]!r}"
+            seen[status] += 1
+            if number % BATCH == BATCH - 1:
+                assert _works(server)
+            if number == min(count - 1, SETTLED):
+                held = server.memory
+        assert _works(server)
+        now = _given_back(server, held * ROOM) if count > SETTLED else server.memory
+        assert "Traceback" not in server.log()
+    outcome = f"seed {SEED + part}: {dict(sorted(seen.items()))}; {held >> 20} MB held, {now >> 20} at the end"
+    catalogue("S24", injected=f"damaged request, served after each {BATCH}", times=seen.total(), outcome=outcome)
+    if count > SETTLED:
+        assert now <= held * ROOM

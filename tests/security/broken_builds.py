@@ -1,0 +1,190 @@
+"""Builds that are broken on purpose, by name: each a fault that one row of the catalogue is there to find.
+
+`BROKEN=name` breaks what runs under `pytest -p tests.security.broken_builds`.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from handlers.brain import immutability as immutable
+from handlers.brain import search
+from handlers.common import scoring
+from handlers.notes import safe_fs as steps
+from handlers.sessions import secret_scan
+from kernel import data_dir, dispatch, limits, text
+from kernel.search import index, quarantine
+from kernel.search import query as terms
+from kernel.security import api_keys, auth, permissions
+from kernel.security.rate_limit import Meter
+from kernel.store import audit
+from kernel.store.sqlite import connection, query_budget
+from kernel.store.sqlite.query_budget import Budget, Engine
+
+HERE = "tests/security"
+SESSIONS = "../handlers/sessions"
+
+
+class Broken(NamedTuple):
+    """The row, what is broken and how, and the test that must find it."""
+
+    row: str
+    what: str
+    change: Callable[[], object]
+    test: str
+
+
+def put(where: Any, **new: Any) -> None:
+    """Replaces what stands in a module or a class."""
+    for name, value in new.items():
+        assert hasattr(where, name), name
+        setattr(where, name, value)
+
+
+def _pages_of_others() -> None:
+    put(limits, host_allowed=lambda _value, _allowed: True, origin_allowed=lambda _value, _allowed: True)
+
+
+def _forms() -> None:
+    put(limits, is_json=lambda _value: True)
+
+
+def _no_keys() -> None:
+    put(auth.Auth, caller=lambda _self, _headers: permissions.ANYBODY)
+
+
+def _no_rights() -> None:
+    put(dispatch.Dispatch, _allow=lambda *_given: None)
+
+
+def _one_tenant() -> None:
+    put(data_dir, home=lambda data, _name: data)
+
+
+def _wildcards() -> None:
+    put(search, _pattern=lambda query: f"%{query}%")
+
+
+def _raw_match() -> None:
+    put(terms, quote=lambda word: word)
+
+
+def _slow_pattern() -> None:
+    put(text, _WORD=re.compile("[^;]+;"))
+
+
+def _no_bounds() -> None:
+    put(Engine, fit=lambda _self, reply: reply)
+
+
+def _no_clock() -> None:
+    put(Budget, __call__=lambda _self: False)
+
+
+def _loose_engine() -> None:
+    put(query_budget, SETTINGS={}, LIMITS={})
+
+
+def _unsafe_text() -> None:
+    put(text, _quoted=lambda given: f'"{given}"')
+
+
+def _open_folders() -> None:
+    def private(folder: Path) -> None:
+        folder.mkdir(mode=0o777, parents=True, exist_ok=True)
+
+    put(data_dir, private=private)
+    from kernel import app
+
+    put(app, private=private)
+
+
+def _reaching() -> None:
+    kept = connection.Tx.new_id
+
+    def new_id(self: connection.Tx, prefix: str) -> str:
+        socket.socket().connect_ex(("127.0.0.1", 9))
+        return kept(self, prefix)
+
+    put(connection.Tx, new_id=new_id)
+
+
+def _flooded() -> None:
+    put(scoring, _varied=lambda items, _leaders, _rules: list(items))
+
+
+def _following() -> None:
+    put(steps, ONLY_HERE=0)
+
+
+def _careless() -> None:
+    put(secret_scan, _HINTS=())
+
+
+def _silent() -> None:
+    put(audit, note=lambda *_given, **_more: None)
+
+
+def _credulous() -> None:
+    put(index, apart=lambda _tx: False)
+
+
+def _blind() -> None:
+    put(quarantine, suspicious=lambda _text: "")
+
+
+def _unguarded() -> None:
+    put(immutable, immutable=lambda _row: False)
+
+
+def _bugs_for_mistakes() -> None:
+    put(dispatch, _UNREADABLE=(RecursionError,))
+
+
+def _no_meter() -> None:
+    put(Meter, wait=lambda *_given: 0.0)
+
+
+def _early_compare() -> None:
+    def fits(secret: str, key: Any) -> bool:
+        return key is not None and api_keys.digest(secret) == key.hash
+
+    put(api_keys, fits=fits)
+
+
+BUILDS: Mapping[str, Broken] = {
+    "pages of others": Broken("S01", "every Host and Origin passes", _pages_of_others, "test_routes.py -k somebody"),
+    "forms": Broken("S03", "every content type is JSON", _forms, "test_routes.py -k form"),
+    "no keys": Broken("S05", "nobody is asked for a key", _no_keys, "test_routes.py -k no_route"),
+    "no rights": Broken("S06", "no call is checked for its scope", _no_rights, "test_scopes.py -k answered_as"),
+    "one tenant": Broken("S07", "all tenants share a file", _one_tenant, "test_tenants.py -k stranger"),
+    "wildcards": Broken("S09", "LIKE takes % and _ for wildcards", _wildcards, "test_injection.py -k wildcard"),
+    "raw match": Broken("S10", "words go to FTS5 as they are", _raw_match, "test_injection.py -k syntax"),
+    "slow pattern": Broken("S11", "a pattern looks back from all over", _slow_pattern, "test_patterns.py -k WORD"),
+    "no bounds": Broken("S12", "an answer may be of any size", _no_bounds, "test_costs.py -k too_large_is"),
+    "no clock": Broken("S12", "a statement may take for ever", _no_clock, "test_costs.py -k between"),
+    "loose engine": Broken("S12", "the engine does all it can", _loose_engine, "test_costs.py -k itself"),
+    "unsafe text": Broken("S15", "YAML escapes nothing", _unsafe_text, "test_breakouts.py -k paths"),
+    "open folders": Broken("S16", "folders for everybody", _open_folders, "../kernel/test_folders.py"),
+    "following": Broken("S14", "links to folders are followed", _following, "test_links.py -k nobody_out"),
+    "reaching": Broken("S17", "an id asks a server for its number", _reaching, "test_outward.py -k argument"),
+    "careless": Broken("S18", "nothing is taken for a secret", _careless, f"{SESSIONS}/test_sensitive.py -k found"),
+    "credulous": Broken("S19", "what is marked is found", _credulous, "test_poison.py -k not_found"),
+    "blind": Broken("S19", "nothing is marked", _blind, "test_poison.py -k not_found"),
+    "flooded": Broken("S21", "the same said again counts again", _flooded, "test_flood.py -k numbered"),
+    "unguarded": Broken("S22", "immutable memories are as others", _unguarded, "../handlers/brain/test_guard.py"),
+    "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
+    "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
+    "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../kernel/test_meter.py"),
+    "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),
+}
+
+
+def pytest_configure() -> None:
+    """Breaks what is asked for, before any test is read."""
+    name = os.environ.get("BROKEN")
+    if name:
+        BUILDS[name].change()

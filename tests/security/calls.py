@@ -1,0 +1,137 @@
+"""One call of every action of every tool, with arguments that its decoder takes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Arguments = Mapping[str, Any]
+Call = tuple[str, str]  # a tool, and its action or nothing
+
+_ENTRY_ID = {"id": "absent"}
+_LINK = {
+    "sourceType": "tool",
+    "sourceId": "absent",
+    "targetType": "tool",
+    "targetId": "b",
+    "relationType": "applies_to",
+}
+_FILE = {"file_path": "/src/a.py", "agent_id": "ada"}
+_CORE = {"db": "core"}
+_MEMORY = {"content": "The API listens on port 80.", "category": "decision"}
+_TAGGED = {"entryType": "tool", "entryId": "absent", "tagName": "mine"}
+_ENDS = {"source_type": "memory", "source_id": "mem_1", "target_type": "entity", "target_id": "ent_1"}
+
+
+def _entry(add: Arguments, update: Arguments) -> dict[str, Arguments]:
+    return {
+        "add": {"scopeType": "global", **add},
+        "update": {**_ENTRY_ID, **update},
+        "get": _ENTRY_ID,
+        "list": {},
+        "history": _ENTRY_ID,
+        "deactivate": _ENTRY_ID,
+    }
+
+
+_BY_ACTION: Mapping[str, Mapping[str, Arguments]] = {
+    "memory_org": {"create": {"name": "Acme"}, "list": {}},
+    "memory_project": {"create": {"name": "Shop"}, "list": {}, "get": _ENTRY_ID, "update": {**_ENTRY_ID, "name": "b"}},
+    "memory_session": {"start": {"agentId": "ada"}, "end": _ENTRY_ID, "list": {}},
+    "memory_tool": _entry({"name": "git"}, {"description": "Versions"}),
+    "memory_guideline": _entry({"name": "commits", "content": "Small ones"}, {"category": "c"}),
+    "memory_knowledge": _entry({"title": "cart", "content": "The cart is being rewritten"}, {"content": "It is done"}),
+    "memory_tag": {
+        "create": {"name": "mine"},
+        "list": {},
+        "attach": _TAGGED,
+        "detach": _TAGGED,
+        "for_entry": {"entryType": "tool", "entryId": "absent"},
+    },
+    "memory_relation": {
+        "create": _LINK,
+        "list": {},
+        "delete": _LINK,
+    },
+    "memory_file_lock": {
+        "checkout": _FILE,
+        "checkin": _FILE,
+        "status": {"file_path": "/src/a.py"},
+        "list": {},
+        "force_unlock": _FILE,
+    },
+    "memory_query": {"search": {"search": "cart"}, "context": {"scopeType": "global"}},
+    "memory_conflict": {"list": {}, "resolve": {"id": "absent", "resolution": "kept"}},
+    "memory_init": {"init": {}, "status": {}, "reset": {"confirm": True}},
+    "memory_export": {"export": {}},
+    "memory_import": {"import": {"content": "{}"}},
+    "maintenance": {
+        "prune_older_than": {"confirm": True, "older_than_days": 9},
+        "purge_all": {"confirm": True},
+        "purge_session": {"confirm": True, "session_id": "s"},
+        "vacuum": {},
+    },
+}
+_PLAIN: Mapping[str, Arguments] = {
+    "add_memory": {"path": "car", "content": "In May."},
+    "replace_memory": {"path": "car", "content": "In June."},
+    "drop_memory": {"path": "car"},
+    "clear_memory": {},
+    "read_memory": {"path": "car"},
+    "list_memories": {},
+    "memory_health": {},
+    "save_memory": {**_CORE, **_MEMORY},
+    "get_memories": _CORE,
+    "update_memory": {**_CORE, "id": "mem_1", "content": "Port 443."},
+    "supersede_memory": {**_CORE, "old_id": "mem_1", "new_content": "Port 443."},
+    "bulk_save_memories": {**_CORE, "memories": [_MEMORY]},
+    "delete_memory": {**_CORE, "id": "mem_1"},
+    "smart_save_memory": {**_CORE, **_MEMORY},
+    "handle_correction": {**_CORE, "correct_content": "Port 443."},
+    "get_memory_history": {"memory_id": "mem_1"},
+    "create_entity": {**_CORE, "name": "API", "type": "system"},
+    "get_entities": _CORE,
+    "update_entity": {**_CORE, "id": "ent_1", "name": "The API"},
+    "get_entity_full": {**_CORE, "id": "ent_1"},
+    "delete_entity": {**_CORE, "id": "ent_1"},
+    "create_link": {**_CORE, **_ENDS, "relationship": "part_of"},
+    "get_links": _CORE,
+    "delete_link": {**_CORE, "id": "lnk_1"},
+    "search": {**_CORE, "query": "port"},
+    "search_all": {"query": "port"},
+    "hybrid_search": {**_CORE, "query": "port"},
+    "semantic_search": {**_CORE, "query": "port"},
+    "batch_embed": _CORE,
+    "get_query_stats": {},
+    "cleanup_query_log": {},
+    "save_note": {**_CORE, "title": "Standup", "content": "At ten."},
+    "get_notes": _CORE,
+    "update_note": {**_CORE, "id": "note_1", "title": "Daily"},
+    "save_resource": {**_CORE, "title": "SQLite"},
+    "get_resources": _CORE,
+    "get_config": {},
+    "set_config": {"key": "retrieval.vector_weight", "value": "0.5"},
+    "memory_list_types": {},
+    "memory_remember": {"title": "Use SQLite", "content": "One file.", "memoryType": "context"},
+    "memory_recall": {"query": "file"},
+    "memory_forget": {"filePaths": ["/nowhere.md"]},
+    "memory_sync": {},
+    "memory_lint": {},
+    "remember": {"content": "Embeddings run on the CPU.", "session_id": "s"},
+    "search_memory": {"query": "embeddings", "session_id": "s"},
+    "list_recent": {},
+    "list_entities": {"memory_id": 1},
+    "upsert_entity": {"name": "API"},
+    "add_relation": {"source": "API", "target": "port", "relation_type": "uses"},
+    "get_entity": {"name": "API"},
+    "get_context_graph": {},
+    "diagnostics": {},
+    "health": {},
+    "recall": {"query": "port"},
+}
+CALLS: Mapping[Call, Arguments] = {
+    **{(tool, ""): given for tool, given in _PLAIN.items()},
+    **{
+        (tool, action): {"action": action, **given}
+        for tool, actions in _BY_ACTION.items()
+        for action, given in actions.items()
+    },
+}

@@ -1,0 +1,235 @@
+"""A call that costs the store too much is ended, says so as its dialect does, and leaves nothing of itself behind."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
+from kernel.errors import Fault
+from kernel.limits import Limits
+from kernel.search import lexical
+from kernel.store.context import Origin, World
+from kernel.store.sqlite import connection, query_budget
+from kernel.store.sqlite.connection import Connection, tokenize
+from kernel.store.sqlite.query_budget import Engine
+from kernel.tools import Reply
+from tests.catalogue import Catalogue
+from tests.conftest import Call, everything
+from tests.security.calls import CALLS
+from tests.unit.store_fixtures import STATEMENTS, THING_WORLD, add, names, thing_store
+
+ANYBODY = Origin("things", "add", "tester")
+SHORT = THING_WORLD._replace(engine=Engine(milliseconds=50))
+STEPS = (1, 2, 5, 15, 60)
+FREE = ["health", "memory_forget", "memory_import", "memory_list_types"]  # so called they ask the engine for nothing
+
+
+class Scissors:
+    """In the place of the clock: ends the call when it is asked for the `left`th time; 0 is never."""
+
+    left = 0
+
+    def __init__(self, _milliseconds: int) -> None:
+        self.fresh = self.over = self.running = False
+
+    def begin(self, _times: int = 1) -> None:
+        self.running, self.over = True, False
+
+    def end(self, answer: Any = None) -> Any:
+        self.running = False
+        return Fault("invalid", query_budget.TOO_LONG) if self.over else answer
+
+    def __call__(self) -> bool:
+        if self.running and Scissors.left:
+            Scissors.left -= 1
+            self.over = not Scissors.left
+        return self.over and self.running
+
+
+@pytest.fixture
+def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]:
+    """A kernel whose engine asks at every step whether to go on, but for the few that find a tokenizer."""
+
+    def untouched(tx: connection.Tx, text: str) -> Any:
+        left, Scissors.left = Scissors.left, 0
+        found = tokenize(tx, text)
+        Scissors.left = left
+        return found
+
+    monkeypatch.setattr(lexical, "tokenize", untouched)
+    monkeypatch.setattr(query_budget, "Budget", Scissors)
+    monkeypatch.setattr(query_budget, "STEPS", 1)
+    running = open_kernel(config._replace(environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))
+    yield running
+    Scissors.left = 0
+    running.store.close()
+
+
+def test_every_tool_ended_at_any_step_says_so_and_has_done_nothing(
+    cutting: Kernel, caller: Callable[[Dispatch], Call], catalogue: Catalogue
+) -> None:
+    call = caller(cutting.dispatch)
+    ended = set[str]()
+    times = 0
+    for (tool, action), arguments in CALLS.items():
+        for steps in STEPS:
+            before = everything(cutting)
+            Scissors.left = steps
+            reply = call(tool, **arguments)
+            cut, Scissors.left = not Scissors.left, 0
+            if not cut:
+                break
+            times += 1
+            ended.add(tool)
+            assert (reply.fault, b"takes too long" in reply.body) == ("invalid", True), (tool, action, steps, reply)
+            assert everything(cutting) == before, (tool, action, steps)
+    assert sorted(set(cutting.dispatch.tools) - ended) == FREE
+    catalogue("S12", injected="calls ended in the engine", times=times, outcome="the dialect's error, nothing changed")
+
+
+def test_a_statement_without_end_is_ended_and_its_neighbours_are_not(tmp_path: Path) -> None:
+    """They share a transaction, which the engine ends as a whole; the calls then run one by one."""
+    running = thing_store(tmp_path / "things.db", SHORT)
+    running.start()
+
+    async def work() -> list[Any]:
+        def forever(tx: connection.Tx) -> Any:
+            tx.run("thing.add", name="half")
+            return tx.one("thing.forever", int)
+
+        works = [add("before"), forever, add("after")]
+        futures = [running.write(work, ANYBODY)[1] for work in works]
+        futures.append(running.read(lambda tx: tx.one("thing.forever", int), ANYBODY)[1])
+        return await asyncio.gather(*futures)
+
+    try:
+        answers = [answer.message if isinstance(answer, Fault) else answer for answer in asyncio.run(work())]
+        assert answers == ["before", query_budget.TOO_LONG, "after", query_budget.TOO_LONG]
+        assert running.read_sync(names) == ["before", "after"]
+        reading = running.read_now(lambda tx: tx.one("thing.forever", int), ANYBODY)
+        assert isinstance(reading, Fault)
+        assert (reading.code, reading.message) == ("invalid", query_budget.TOO_LONG)
+    finally:
+        running.close()
+
+
+def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(query_budget.time, "thread_time", lambda: now[0])
+    watch = query_budget.Budget(100)
+
+    def stopped(*spent: float) -> bool:
+        """Whether a statement is ended that has spent so many seconds when it is asked."""
+        watch.fresh = True
+        asked = [watch()]
+        for seconds in spent:
+            now[0] += seconds
+            asked.append(watch())
+        return any(asked)
+
+    assert not stopped(9.0)  # nobody's call
+    watch.begin()
+    assert not stopped(0.05)
+    now[0] += 9.0
+    assert not stopped(0.04)
+    assert stopped(0.02)
+    assert watch.over
+    watch.begin(times=2)
+    assert not stopped(0.19)
+    assert stopped(0.02)
+    watch.begin()
+    watch.end()
+    assert not stopped(9.0)
+
+
+@pytest.mark.parametrize("most", [1 << 16, 1 << 20])
+def test_an_answer_that_is_too_large_is_refused_and_nothing_of_the_call_stays(
+    tmp_path: Path, caller: Callable[[Dispatch], Call], most: int, catalogue: Catalogue
+) -> None:
+    limits = Limits(answer=most)
+    running = open_kernel(Config(data=tmp_path / "data", model=None, limits=limits))
+    call = caller(running.dispatch)
+    try:
+        call("add_memory", path="large", content="x" * most)
+        call("save_memory", db="core", content="x" * (most // 50), category="fact", tags=["large"])
+        for number in range(60):
+            call("save_memory", db="core", content=f"{number} " + "x" * (most // 50), category="fact")
+        before = everything(running)
+        refused: list[Reply] = [
+            call("read_memory", path="large"),
+            call("get_memories", db="core", limit=100),
+            call("replace_memory", path="large", content="y" * most, response="content"),
+        ]
+        for reply in refused[:2]:
+            assert (reply.fault, f"larger than {most} bytes".encode() in reply.body) == ("invalid", True)
+        assert everything(running) == before
+        assert call("list_memories").fault is None
+    finally:
+        running.store.close()
+    catalogue("S12", injected=f"answers past {most} bytes", times=2, outcome="refused, nothing changed")
+
+
+def test_a_value_that_is_too_large_for_the_store_is_refused(tmp_path: Path) -> None:
+    running = thing_store(tmp_path / "things.db", World(STATEMENTS, engine=Engine(value=1 << 20)))
+    running.start()
+    try:
+        with pytest.raises(Fault, match="too large"):
+            running.write_sync(add("x" * ((1 << 20) + 1)))
+        running.write_sync(add("x" * 1_000_000))
+        assert len(running.read_sync(names)) == 1
+    finally:
+        running.close()
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_the_engine_itself_is_kept_within_what_we_need(tmp_path: Path, readonly: bool) -> None:
+    """No trigger runs, no file is attached, no shadow table written, whatever stands in the file."""
+    file = tmp_path / "things.db"
+    theirs = apsw.Connection(str(file))
+    theirs.execute(
+        "CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT); CREATE TABLE spied (name TEXT);"
+        "CREATE TRIGGER spy AFTER INSERT ON thing BEGIN INSERT INTO spied VALUES (new.name); END;"
+        "CREATE VIRTUAL TABLE words USING fts5 (word)"
+    )
+    theirs.close()
+    db = Connection(file, THING_WORLD, readonly=readonly)
+    attached = "ATTACH ':memory:' AS one"
+    deep = "SELECT " + "(" * 120 + "1" + "+1)" * 120
+    many = "SELECT " + ",".join(f"?{number}" for number in range(1, 1002))
+    refused = [
+        f"{attached}; ATTACH ':memory:' AS two",
+        deep,
+        many,
+        'SELECT "thing"',
+        "SELECT 1 WHERE 'a' LIKE '" + "%" * 30_000 + "'",
+        "SELECT load_extension('x')",
+    ]
+    for text in [*refused, *([] if readonly else ["DELETE FROM words_data"])]:
+        with pytest.raises((apsw.SQLError, apsw.ReadOnlyError, apsw.TooBigError)):
+            db.values(text)
+    if not readonly:
+        db.script("INSERT INTO thing (name) VALUES ('a')")
+        assert db.values("SELECT count(*) FROM spied") == [(0,)]
+    db.close()
+
+
+BOMBS = {
+    "json": json.dumps({"entries": {"tools": []}, "more": [[]] * 400_000}),
+    "yaml": "- []\n" * 600_000,
+    "yaml lists on a line": "entries: [" + "[]," * 300_000 + "]",
+}
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_an_import_of_too_many_values_is_refused_before_it_is_read(call: Call, what: str) -> None:
+    reply = call("memory_import", action="import", content=BOMBS[what], format=what.partition(" ")[0])
+    found = json.loads(reply.body)
+    assert (found["success"], found["created"]) == (False, 0)
+    assert found["errors"][0]["error"].startswith("Too large for one request")

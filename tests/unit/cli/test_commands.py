@@ -1,0 +1,233 @@
+"""Each command prints what it did and gives its status."""
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.cli import commands
+from kernel.cli.main import main, parser, settings
+from kernel.config import Config
+from kernel.errors import Fault
+from kernel.security import api_keys
+from kernel.store.external import foreign
+from kernel.store.sqlite.connection import Tx
+from kernel.tools import Import, Imported
+from tests.conftest import Call
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(config: Config, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The status and the output of a command line, with the test's own settings."""
+
+    def command(*arguments: str, **changes: object) -> tuple[int, str]:
+        status = commands.run(parser().parse_args(arguments), config._replace(**changes))
+        return status, capsys.readouterr().out
+
+    return command
+
+
+def damage(config: Config, statement: str) -> None:
+    db = apsw.Connection(str(config.file))
+    db.execute(statement)
+    db.close()
+
+
+def test_check_says_ok_of_a_new_directory(run: Run) -> None:
+    assert run("check") == (0, "ok\n")
+
+
+def test_check_names_differences_and_mends_them_when_told_to(kernel: Kernel, call: Call, run: Run) -> None:
+    for path in ("a", "b"):
+        call("add_memory", path=path, content="hello")
+    damage(kernel.config, "DELETE FROM doc_vector")
+    line = "documents: 2 without a vector of the configured model\n"
+    assert run("check") == (1, f"{line}differences found\n")
+    assert run("check", "--repair") == (0, f"{line}repaired\n")
+    assert run("check") == (0, "ok\n")
+
+
+def test_reindex_counts_the_vectors(kernel: Kernel, call: Call, run: Run) -> None:
+    call("add_memory", path="a", content="hello")
+    assert run("reindex") == (0, "1 vectors rebuilt\n")
+
+
+def test_backup_names_its_file_and_puts_it_beside_the_data(
+    kernel: Kernel, call: Call, run: Run, tmp_path: Path
+) -> None:
+    call("add_memory", path="a", content="hello")
+    assert run("backup", str(tmp_path / "copy.db")) == (0, f"{tmp_path / 'copy.db'}\n")
+    status, printed = run("backup")
+    assert status == 0
+    named = Path(printed.strip())
+    assert named.parent == kernel.config.data
+    assert named.name.startswith("quipu-2")
+    for file in (named, tmp_path / "copy.db"):
+        db = apsw.Connection(str(file))
+        assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",)]
+        db.close()
+
+
+def test_a_damaged_file_is_told_in_one_line_without_a_traceback(
+    config: Config, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("check")
+    content = bytearray(config.file.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    config.file.write_bytes(content)
+    for command in ("check", "reindex"):
+        assert main([command, "--data", str(config.data)]) == 1
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert error.startswith("quipu: ")
+
+
+def test_a_file_held_by_another_process_is_told_as_busy(
+    kernel: Kernel, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 10)
+    other = apsw.Connection(str(kernel.config.file))
+    other.execute("BEGIN IMMEDIATE")
+    for command in ("check", "reindex"):
+        with pytest.raises(Fault, match="The store is busy"):
+            run(command)
+    other.close()
+
+
+def test_tools_are_listed_with_their_mode_and_words(run: Run) -> None:
+    status, printed = run("tools")
+    lines = printed.splitlines()
+    assert status == 0
+    assert len(lines) == sum(len(dialect.tools) for dialect in app.DIALECTS)
+    assert lines[0].split()[:3] == ["paths", "write", "add_memory"]
+
+
+def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QUIPU_DATA", "/from/environment")
+    monkeypatch.setenv("PORT", "1234")
+
+    def chosen(*arguments: str) -> Config:
+        return settings(parser().parse_args(arguments))
+
+    assert (chosen("serve").data, chosen("serve").port) == (Path("/from/environment"), 1234)
+    given = chosen("serve", "--data", str(tmp_path), "--host", "::1", "--port", "0", "--model", "none")
+    assert (given.data, given.host, given.port, given.model) == (tmp_path, "::1", 0, None)
+
+
+def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "quipu.db").write_text(
+        "not a database, whatever its name says, and long enough to be read as one\n" * 9
+    )
+    assert main(["check", "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith("quipu: The database is damaged: ")
+
+
+def test_the_commands_of_the_parser_are_those_that_run() -> None:
+    actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
+    assert set(actions[0].choices) == {
+        "serve",
+        "stdio",
+        "check",
+        "backup",
+        "reindex",
+        "compact",
+        "import",
+        "audit",
+        "undo",
+        "quarantine",
+        "tools",
+        "key",
+        "setup",
+        "doctor",
+        "health",
+    }
+
+
+@pytest.fixture
+def importing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dialect that imports the paths of another program, and fails on a bad one."""
+
+    def bring(tx: Tx, path: Path, password: str | None) -> Imported:
+        with foreign(path) as theirs:
+            for row in theirs.rows("memory"):
+                tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
+            if password == "wrong":
+                raise Fault("invalid", "The password is wrong.")
+            return Imported({"memories": len(theirs.rows("memory"))}, [f"password {password}"])
+
+    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", bring),))
+    monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
+
+
+@pytest.mark.usefixtures("importing")
+def test_an_import_is_all_or_nothing_and_tells_what_it_did(
+    config: Config, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute("CREATE TABLE memory (path, content); INSERT INTO memory VALUES ('a', 'x'), ('b', 'y')")
+    db.close()
+    secrets = {"BAD": "wrong", "GOOD": "right"}
+    with pytest.raises(Fault, match=r"^The password is wrong\.$"):
+        run("import", "shelf", str(file), "--password-env", "BAD", environment=secrets)
+    with pytest.raises(Fault, match=r"^The variable NONE holds no password$"):
+        run("import", "shelf", str(file), "--password-env", "NONE", environment=secrets)
+    with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
+        run("import", "attic", str(file))
+    db = apsw.Connection(str(config.file))
+    assert db.execute("SELECT count(*) FROM paths_memory").fetchall() == [(0,)]
+    capsys.readouterr()
+    assert (
+        commands.run(
+            parser().parse_args(["import", "shelf", str(file), "--password-env", "GOOD"]),
+            config._replace(environment=secrets),
+        )
+        == 0
+    )
+    assert capsys.readouterr() == ("memories: 2\n", "password right\n")
+    assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",), ("b",)]
+    db.close()
+
+
+def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run) -> None:
+    assert run("key", "list") == (0, "")
+    wanted = ("--scope", "write", "--tenant", "acme", "--dialect", "paths", "--dialect", "brain", "--name", "laptop")
+    status, printed = run("key", "create", *wanted, "--expires", "90d")
+    secret = printed.strip()
+    id_ = api_keys.named(secret)
+    assert (status, bool(id_)) == (0, True)
+    run("key", "create", "--scope", "read")
+    listed = run("key", "list")[1]
+    first, second = (re.sub(r"\S+Z", "TIME", line) for line in listed.splitlines())
+    assert first == f"{id_}  active    acme  write  brain,paths  created TIME  expires TIME  laptop"
+    assert second[8:] == "  active    main  read  all dialects  created TIME  never expires"
+    assert secret[15:] not in listed
+    assert api_keys.digest(secret) not in listed
+    status, printed = run("key", "revoke", id_)
+    assert (status, re.sub(r"\S+Z", "TIME", printed)) == (
+        0,
+        f"{id_}  revoked   acme  write  brain,paths  created TIME  revoked TIME  laptop\n",
+    )
+    assert run("key", "list")[1].startswith(f"{id_}  revoked ")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        (("--tenant", "../elsewhere"), "A tenant has a name"),
+        (("--dialect", "nope"), "There is no dialect nope"),
+        (("--dialect", "common"), "common reads every dialect"),
+        (("--expires", "2020-01-01"), "in the future"),
+        (("--name", "two\nlines"), "printable characters"),
+    ],
+)
+def test_a_key_that_means_nothing_is_not_made(run: Run, wanted: tuple[str, ...], told: str) -> None:
+    with pytest.raises(Fault, match=told):
+        run("key", "create", "--scope", "read", *wanted)
+    assert run("key", "list") == (0, "")

@@ -1,0 +1,210 @@
+"""Entities are kept with what is linked to them, and go with their links."""
+
+from typing import Any
+
+import pytest
+
+from kernel.app import Kernel
+from tests.conftest import Clock
+from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events
+
+
+def row(key: str, name: str, kind: str = "project", **changed: Any) -> dict[str, Any]:
+    """A new entity as the contract wants it, with what is otherwise."""
+    return {
+        "id": key,
+        "name": name,
+        "type": kind,
+        "subtype": None,
+        "description": None,
+        "tags": None,
+        "aliases": None,
+        "status": "active",
+        "mention_count": 0,
+        "first_mentioned": None,
+        "last_mentioned": None,
+        "has_embedding": 1,
+        "embedding_model": IDENTITY,
+        "metadata": None,
+        "created_at": NOW,
+        "updated_at": NOW,
+        **changed,
+    }
+
+
+def link(told: Told, source: str, target: str, relationship: str = "relates_to") -> None:
+    kinds = {"mem": "memory", "ent": "entity"}
+    told(
+        "create_link",
+        db="core",
+        source_type=kinds[source[:3]],
+        source_id=source,
+        target_type=kinds[target[:3]],
+        target_id=target,
+        relationship=relationship,
+    )
+
+
+def test_create_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Clock) -> None:
+    said = told(
+        "create_entity",
+        db="core",
+        name="Quipu",
+        type="system",
+        subtype="server",
+        description="Knots on cords",
+        tags=["inca"],
+        metadata={"a": [1]},
+    )
+
+    assert said == row(
+        "ent_1",
+        "Quipu",
+        "system",
+        subtype="server",
+        description="Knots on cords",
+        tags='["inca"]',
+        metadata='{"a":[1]}',
+    )
+    assert told("get_entities", db="core") == [said]
+    found = [by_words(kernel, words) for words in ("quipu", "knots", "system", "inca", "server")]
+    assert found == [{"ent_1"}] * 4 + [set()]
+    assert events(kernel, "ent_1") == [("created", None, "Quipu. Knots on cords", None)]
+
+
+def test_a_name_alone_will_do(told: Told, clock: Clock) -> None:
+    assert told("create_entity", db="core", name="Ada", type="person") == row("ent_1", "Ada", "person")
+
+
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        ({}, ["Cy", "Bo", "Al"]),
+        ({"type": "person"}, ["Bo", "Al"]),
+        ({"type": "nonsense"}, []),
+        ({"tags": ["X"]}, ["Bo", "Al"]),
+        ({"tags": ["%"]}, []),
+        ({"tags": ["y", "z"]}, ["Cy", "Bo"]),
+        ({"status": "archived"}, ["Di"]),
+        ({"limit": 1}, ["Cy"]),
+        ({"limit": 1, "offset": 2}, ["Al"]),
+    ],
+    ids=str,
+)
+def test_filters_choose_and_the_last_updated_comes_first(
+    told: Told, clock: Clock, filters: dict[str, Any], wanted: list[str]
+) -> None:
+    for name, kind, tags in (("Al", "person", ["x"]), ("Bo", "person", ["x", "y"]), ("Cy", "concept", ["z"])):
+        told("create_entity", db="core", name=name, type=kind, tags=tags)
+        clock.move(minutes=1)
+    told("create_entity", db="core", name="Di", type="client")
+    told("update_entity", db="core", id="ent_4", status="archived")
+    told("create_entity", db="dnd", name="Ed", type="person")
+
+    assert [entity["name"] for entity in told("get_entities", db="core", **filters)] == wanted
+
+
+def test_update_changes_what_is_given_and_what_it_is_found_by(told: Told, kernel: Kernel, clock: Clock) -> None:
+    saved = told("create_entity", db="core", name="Quipu", type="system", description="Knots", tags=["a"])
+    clock.move(hours=1)
+
+    changed = told("update_entity", db="core", id="ent_1", description="Cords", tags=["b"], metadata={"x": 1})
+
+    assert changed == {
+        **saved,
+        "description": "Cords",
+        "tags": '["b"]',
+        "metadata": '{"x":1}',
+        "updated_at": LATER,
+    }
+    assert told("get_entities", db="core") == [changed]
+    assert [by_words(kernel, words) for words in ("knots", "cords", "a", "b")] == [set(), {"ent_1"}, set(), {"ent_1"}]
+    assert events(kernel, "ent_1")[1:] == [
+        ("updated", "Quipu. Knots", "Quipu. Cords", "Changed description, tags, metadata")
+    ]
+    told("update_entity", db="core", id="ent_1", status="archived")
+    assert by_words(kernel, "cords") == set()
+    told("update_entity", db="core", id="ent_1", status="active", name="Khipu")
+    assert by_words(kernel, "khipu cords") == {"ent_1"}
+
+
+def test_the_whole_of_an_entity_is_what_is_linked_to_it_and_what_belongs_to_it(told: Told, clock: Clock) -> None:
+    for name in ("Quipu", "Ada", "Gone", "Far"):
+        told("create_entity", db="core", name=name, type="project")
+        clock.move(minutes=1)
+    for content, more in (
+        ("linked", {"importance": 5}),
+        ("linked and scoped", {"project_id": "ent_1"}),
+        ("scoped", {"project_id": "ent_1"}),
+        ("archived", {"project_id": "ent_1"}),
+        ("unrelated", {}),
+        ("links to it", {}),
+    ):
+        told("save_memory", db="core", content=content, category="fact", **more)
+    link(told, "ent_1", "mem_5")
+    link(told, "mem_6", "ent_1")
+    link(told, "ent_1", "mem_6", "part_of")
+    link(told, "mem_10", "ent_1", "depends_on")
+    link(told, "ent_1", "mem_8")
+    link(told, "ent_1", "ent_2", "depends_on")
+    link(told, "ent_2", "ent_1", "depends_on")
+    link(told, "ent_2", "ent_1", "part_of")
+    link(told, "ent_1", "ent_1")
+    link(told, "ent_3", "ent_1")
+    told("update_entity", db="core", id="ent_3", status="archived")
+    told("update_memory", db="core", id="mem_8", status="archived")
+
+    said = told("get_entity_full", db="core", id="ent_1")
+
+    assert list(said) == ["entity", "linked_memories", "scoped_memories", "related_entities"]
+    assert said["entity"] == row("ent_1", "Quipu")
+    assert [memory["content"] for memory in said["linked_memories"]] == ["linked", "links to it", "linked and scoped"]
+    assert [memory["content"] for memory in said["scoped_memories"]] == ["scoped"]
+    ada = row("ent_2", "Ada", created_at=said["related_entities"][0]["created_at"])
+    ada["updated_at"] = ada["created_at"]
+    assert said["related_entities"] == [{**ada, "relationship": "depends_on"}, {**ada, "relationship": "part_of"}]
+    assert told("get_memories", db="core")[0]["access_count"] == 0
+
+
+def test_an_entity_alone_has_empty_lists(told: Told, clock: Clock) -> None:
+    told("create_entity", db="core", name="Quipu", type="system")
+
+    assert told("get_entity_full", db="core", id="ent_1") == {
+        "entity": row("ent_1", "Quipu", "system"),
+        "linked_memories": [],
+        "scoped_memories": [],
+        "related_entities": [],
+    }
+
+
+def test_delete_takes_the_links_at_either_end_and_no_memory(told: Told, kernel: Kernel, clock: Clock) -> None:
+    for name in ("Quipu", "Ada"):
+        told("create_entity", db="core", name=name, type="system")
+    told("save_memory", db="core", content="x", category="fact", project_id="ent_1")
+    link(told, "ent_1", "ent_2")
+    link(told, "mem_3", "ent_1")
+    link(told, "mem_3", "ent_2")
+
+    assert told("delete_entity", db="core", id="ent_1") == "Deleted entity 'ent_1' and its links"
+
+    assert [entity["id"] for entity in told("get_entities", db="core")] == ["ent_2"]
+    assert [(one["source_id"], one["target_id"]) for one in told("get_links", db="core")] == [("mem_3", "ent_2")]
+    assert told("get_memories", db="core")[0]["project_id"] == "ent_1"
+    assert by_words(kernel, "quipu") == set()
+    assert events(kernel, "ent_1")[-1] == ("deleted", "Quipu", None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("update_entity", {"name": "x"}), ("get_entity_full", {}), ("delete_entity", {})]
+)
+def test_an_unknown_entity_is_not_found(told: Told, refused: Told, name: str, more: dict[str, str]) -> None:
+    key = told("create_entity", db="therapy", name="Elsewhere", type="person")["id"]
+
+    assert refused(name, db="core", id=key, **more) == ("not_found", f"Error: Entity '{key}' not found")
+
+
+def test_an_update_of_nothing_is_refused_in_the_contracts_words(told: Told, refused: Told) -> None:
+    key = told("create_entity", db="core", name="Quipu", type="system")["id"]
+
+    assert refused("update_entity", db="core", id=key) == ("invalid", "No fields to update")

@@ -1,0 +1,103 @@
+"""Whatever another program left in a column becomes a value our rows can hold."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import asdict
+
+from handlers.brain import import_rows
+from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
+
+NOW = "2026-01-02T03:04:05.678Z"
+NAMES = sorted(
+    {
+        *Memory.__struct_fields__,
+        *Entity.__struct_fields__,
+        *Link.__struct_fields__,
+        *Note.__struct_fields__,
+        *Resource.__struct_fields__,
+    }
+)
+values = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text() | st.binary()
+rows = st.dictionaries(st.sampled_from(NAMES), values)
+
+
+@given(rows)
+def test_every_row_becomes_one_of_ours_whatever_its_columns_hold(row: dict[str, Any]) -> None:
+    found = [
+        import_rows.memory(row, NOW, (1, "m")),
+        import_rows.entity(row, NOW, (1, "m")),
+        import_rows.link(row, NOW),
+        import_rows.note(row, "core", NOW, (1, "m")),
+        import_rows.resource(row, "core", NOW, (0, None)),
+    ]
+
+    for one in found:
+        assert msgspec.convert(asdict(one), type(one)) == one
+    assert 1 <= import_rows.memory(row, NOW, (0, None)).importance <= 5
+    assert len(import_rows.query(row, "core", NOW)) == 9
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, 3),
+        (1, 1),
+        (2.5, 3),
+        (2.4, 2),
+        (4.5, 5),
+        (0, 1),
+        (99, 5),
+        (-1e300, 1),
+        (1e300, 5),
+        (float("inf"), 5),
+        ("4", 3),
+        (b"4", 3),
+    ],
+)
+def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> None:
+    assert import_rows.whole({"importance": value}, "importance", 3, 1, 5) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2025-03-01 10:00:00", "2025-03-01T10:00:00.000Z"),
+        ("2025-03-01T12:00:00+02:00", "2025-03-01T10:00:00.000Z"),
+        ("yesterday", None),
+        ("", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_a_time_is_told_in_our_form(value: Any, expected: str | None) -> None:
+    assert import_rows.when({"created_at": value}, "created_at") == expected
+
+
+def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() -> None:
+    kept = import_rows.query({"query_text": "password: " + "x" * 20_000}, "core", NOW)
+
+    assert kept[2] == "password: [redacted]"
+    assert import_rows.query({"query_text": "a " * 10_000 + "b"}, "core", NOW)[2] == "a " * 499 + "a…"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ('["a", 1]', '["a", 1]'),
+        ("infra, staging server,", '["infra","staging server"]'),
+        ("infra", '["infra"]'),
+        ('{"a": 1}', '["{\\"a\\": 1}"]'),
+        ("[a, b", '["[a","b"]'),
+        ("7", '["7"]'),
+        (7, '["7"]'),
+        (" , ", None),
+        ("", None),
+    ],
+)
+def test_tags_become_a_json_list(value: Any, expected: str | None) -> None:
+    assert import_rows.tags({"tags": value}) == expected

@@ -1,0 +1,85 @@
+"""Whatever stands in a question is searched for like plain words, by recall and by the searches of the dialects."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.conftest import Call
+
+PROBES = {
+    "c++": "Prefer c++ where it is fast",
+    "don't": "We don't deploy on Fridays",
+    "ann.lee@mail.example": "Write to ann.lee@mail.example first",
+    "https://docs.example/a?b=c#d": "The guide is at https://docs.example/a?b=c#d today",
+    'the "blue" door': 'Behind the "blue" door is the cellar',
+    "cats AND dogs NOT (birds OR fish*)": "Both cats and dogs, not birds or fish",
+    "NEAR(gate, 3)": "Stand near gate 3",
+    "title:report": "Its title: report of spring",
+    "-minus ^caret": "A minus and a caret",
+    "'; DROP TABLE doc; --": "Bobby said drop table doc",
+    "東京": "会議は東京で開かれます",
+    "ラーメン": "夕食はラーメンでした",
+    "서울": "회의는 서울에서 열립니다",
+    "🚀 launch": "The 🚀 launch is in May",
+    "naïve café": "A naive cafe at the corner",
+    "50% of $9.99": "It costs 50% of $9.99",
+    "snake_case": "Names are in snake_case",
+    "src/app/main.py:42": "The bug is in src/app/main.py:42",
+}
+WORDLESS = ("", " ", "???", "*", '"', "🙂", "\u0000", "(", "AND", "--")
+
+
+def remember(call: Call, text: str) -> str:
+    return str(said(call("remember", content=text, session_id="s"))["id"])
+
+
+def save(call: Call, text: str) -> str:
+    return str(said(call("save_memory", db="core", content=text, category="fact"))["id"])
+
+
+def add(call: Call, text: str) -> str:
+    entry = call("memory_knowledge", action="add", scopeType="global", title=text[:20], content=text)
+    return str(said(entry)["knowledge"]["id"])
+
+
+def said(reply: Any) -> Any:
+    assert reply.fault is None, reply.body
+    return msgspec.json.decode(reply.structured or reply.body)
+
+
+def keys(part: str, name: str = "id") -> Callable[[Any], list[str]]:
+    return lambda answer: [str(row[name]) for row in answer[part]]
+
+
+WAYS: dict[str, tuple[Callable[[Call, str], str], dict[str, Any], str, Callable[[Any], list[str]]]] = {
+    "recall": (remember, {}, "query", keys("memories", "key")),
+    "search_memory": (remember, {"session_id": "s"}, "query", keys("result")),
+    "hybrid_search": (save, {"db": "core"}, "query", keys("results")),
+    "memory_query": (
+        add,
+        {"action": "search", "scope": {"type": "global"}, "compact": True},
+        "search",
+        keys("results"),
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", WAYS)
+def test_any_string_is_searched_for_like_plain_words(call: Call, tool: str) -> None:
+    store, arguments, question, found = WAYS[tool]
+    ids = {probe: store(call, text) for probe, text in PROBES.items()}
+
+    found_by = {probe: found(said(call(tool, **arguments, **{question: probe}))) for probe in PROBES}
+
+    assert [probe for probe, key in ids.items() if key not in found_by[probe]] == []
+
+
+@pytest.mark.parametrize("tool", WAYS)
+@pytest.mark.parametrize("question", WORDLESS)
+def test_a_question_without_words_is_refused_or_finds_what_it_can(call: Call, tool: str, question: str) -> None:
+    store, arguments, name, _ = WAYS[tool]
+    store(call, "Water the roses")
+
+    assert call(tool, **arguments, **{name: question}).fault in (None, "invalid")

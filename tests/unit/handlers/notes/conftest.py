@@ -1,0 +1,73 @@
+"""A project whose memories are files in the temporary data directory, and calls that must leave no trace at all."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.tools import Reply
+from tests.conftest import Call
+from tests.unit.handlers.test_paths import everything
+
+Tree = dict[str, tuple[int, bytes | str]]
+Tell = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def folder(config: Config) -> Path:
+    """Where the files of the default project lie."""
+    return config.data / "notes" / ".mnemonics"
+
+
+@pytest.fixture
+def tell(call: Call) -> Tell:
+    """`tell("memory_recall", ...)` is what a call that must succeed answers."""
+
+    def told(name: str, **arguments: Any) -> dict[str, Any]:
+        reply = call(name, **arguments)
+        assert reply.fault is None, reply.body
+        assert reply.body == reply.structured
+        return msgspec.json.decode(reply.body)
+
+    return told
+
+
+@pytest.fixture
+def unchanged(kernel: Kernel, call: Call, tmp_path: Path) -> Callable[..., Reply]:
+    """A call that must leave no trace in the store or in any file, inside the project or around it; its reply."""
+
+    def same(name: str, **arguments: Any) -> Reply:
+        before, files = everything(kernel), tree(tmp_path)
+        reply = call(name, **arguments)
+        assert everything(kernel) == before
+        assert tree(tmp_path) == files
+        return reply
+
+    return same
+
+
+def tree(top: Path) -> Tree:
+    """Mode and content of everything below a folder, but for the store itself."""
+    found: Tree = {}
+    for path in sorted(top.rglob("*")):
+        if not path.name.startswith("quipu.db"):
+            what = str(path.readlink()) if path.is_symlink() else b"" if path.is_dir() else path.read_bytes()
+            found[str(path.relative_to(top))] = (path.lstat().st_mode, what)
+    return found
+
+
+def put(folder: Path, path: str, text: str | bytes) -> Path:
+    """A file written by hand."""
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return file
+
+
+def titles(answer: dict[str, Any]) -> list[str]:
+    """The titles of a recall, in its order."""
+    return [memory["title"] for memory in answer["memories"]]

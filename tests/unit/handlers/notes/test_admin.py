@@ -1,0 +1,163 @@
+"""Lint finds what went wrong in files that people edit, and nothing where nothing did."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
+from tests.conftest import Call, Clock
+from tests.unit.handlers.notes.conftest import Tell, put
+from tests.unit.handlers.test_paths import everything
+
+HEAD = "---\nmemory_type: {}\ncreated: 2026-01-01\nmodified: 2026-01-01\n---\n\n"
+SOUND = {"success": True, "summary": {"totalMemories": 0, "issuesFound": 0, "healthScore": 100}, "issues": []}
+
+
+def found(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(issue["severity"], issue["type"], issue["file"]) for issue in answer["issues"]]
+
+
+def test_no_memories_are_sound(tell: Tell) -> None:
+    assert tell("memory_lint") == SOUND
+
+
+def test_what_the_tools_write_is_sound(tell: Tell, clock: Clock) -> None:
+    for title in ("One", "日本語", 'Third: "quoted"'):
+        tell("memory_remember", title=title, content="x", memoryType="learning", tags=["a"])
+
+    assert tell("memory_lint") == SOUND | {"summary": {"totalMemories": 3, "issuesFound": 0, "healthScore": 100}}
+
+
+def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock, folder: Path) -> None:
+    clock.now = "2026-01-02T03:04:05.678Z"
+    texts = {
+        "learning/good.md": HEAD.format("learning") + "see [[Other Note]] and [[issue/linked|this]]\n",
+        "learning/other-note.md": HEAD.format("learning") + "`[[not a link]]`\n```\n[[ -f x ]]\n```\n",
+        "issue/linked.md": HEAD.format("issue") + "x\n",
+        "issue/lonely.md": HEAD.format("issue") + "x\n",
+        "issue/broken.md": HEAD.format("issue") + "[[nowhere]] [[nowhere#part]]\n",
+        "issue/empty.md": HEAD.format("issue") + " \n",
+        "issue/bare.md": "x [[good]]\n",
+        "issue/stale.md": HEAD.format("issue").replace("modified: 2026", "modified: 2024") + "[[good]]\n",
+        "strange/a.md": HEAD.format("strange") + "[[good]]\n",
+        "issue/a.md": HEAD.format("issue") + "[[good]]\n",
+        "issue/bytes.md": (HEAD.format("issue") + "[[good]] ").encode() + b"\xff\n",
+    }
+    for path, text in texts.items():
+        put(folder, path, text)
+    (folder / "issue" / "link.md").symlink_to("linked.md")
+    answer = tell("memory_lint")
+
+    assert found(answer) == [
+        ("error", "missing-frontmatter", "issue/bare.md"),
+        ("error", "unreadable", "issue/link.md"),
+        ("error", "invalid-type", "strange/a.md"),
+        ("warning", "duplicate-title", "issue/a.md"),
+        ("warning", "broken-wikilink", "issue/broken.md"),
+        ("warning", "invalid-text", "issue/bytes.md"),
+        ("warning", "empty-content", "issue/empty.md"),
+        ("warning", "stale", "issue/stale.md"),
+        ("warning", "duplicate-title", "strange/a.md"),
+        ("info", "orphan", "issue/empty.md"),
+        ("info", "orphan", "issue/lonely.md"),
+    ]
+    assert answer["success"] is False
+    assert answer["summary"] == {"totalMemories": 11, "issuesFound": 11, "healthScore": 27}
+    assert answer["issues"][0] == {
+        "type": "missing-frontmatter",
+        "severity": "error",
+        "file": "issue/bare.md",
+        "message": "Front matter lacks memory_type, created, modified",
+        "suggestion": "Add it, or update it",
+    }
+    assert all(issue["message"] and issue["suggestion"] for issue in answer["issues"])
+
+
+@pytest.mark.parametrize("time", ["2026-02-30T10:00:00Z", "soonZ", "yesterday", "0001-01-01T00:00:00+14:00", "[a]"])
+def test_a_time_that_is_none_is_told_and_the_time_of_the_file_stands_for_it(
+    tell: Tell, clock: Clock, folder: Path, time: str
+) -> None:
+    file = put(folder, "learning/a.md", f"---\nmemory_type: learning\ncreated: {time}\nmodified: {time}\n---\n\nx\n")
+    moment = 1_767_323_045_678 * 10**6
+    os.utime(file, ns=(moment, moment))
+    answer = tell("memory_lint")
+
+    assert answer["issues"] == [
+        {
+            "type": "invalid-time",
+            "severity": "warning",
+            "file": "learning/a.md",
+            "message": "What stands for created and modified is no time",
+            "suggestion": "Write it as 2026-01-31T10:00:00Z",
+        }
+    ]
+    (memory,) = tell("memory_recall", isAll=True)["memories"]
+    assert [memory["created"], memory["modified"]] == ["2026-01-02T03:04:05.678Z"] * 2
+
+
+def test_lint_sees_what_was_changed_by_hand_and_changes_nothing(tell: Tell, unchanged: Call, folder: Path) -> None:
+    put(folder, "learning/a.md", "x")
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert unchanged("memory_lint").fault is None
+
+
+@pytest.fixture
+def several(config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path) -> Iterator[tuple[Kernel, Call]]:
+    """Two projects, `web` and `blog`, with a memory each that was recalled once."""
+    for name in ("web", "blog"):
+        put(tmp_path, f"{name}/.mnemonics/learning/{name}.md", HEAD.format("learning") + "salt\n")
+    roots = os.pathsep.join([str(tmp_path / "web"), str(tmp_path / "blog")])
+    kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": roots}))
+    call = caller(kernel.dispatch)
+    assert call("memory_recall", isAll=True).fault is None
+    yield kernel, call
+    kernel.store.close()
+
+
+def test_a_project_that_cannot_be_looked_at_stops_no_other(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+    kernel, call = several
+    rows = everything(kernel)
+    (tmp_path / "web" / ".mnemonics").rename(tmp_path / "away")
+    (tmp_path / "web" / ".mnemonics").symlink_to(tmp_path / "away")
+    message = f"{tmp_path / 'web' / '.mnemonics'} is a link, or leads through one, or is no file."
+
+    assert msgspec.json.decode(call("memory_recall", isAll=True).body)["count"] == 2
+    assert everything(kernel) == rows
+    put(tmp_path, "blog/.mnemonics/learning/new.md", HEAD.format("learning") + "raven\n")
+    for arguments in ({"project": "blog"}, {}):
+        reply = call("memory_recall", query="raven", type="search", **arguments)
+        assert msgspec.json.decode(reply.body)["count"] == 1
+    assert call("memory_recall", isAll=True, project="web").fault == "blocked"
+    reply = call("memory_sync")
+    assert (reply.fault, reply.body.decode()) == ("blocked", message)
+    lint = msgspec.json.decode(call("memory_lint").body)
+    assert {"type": "unreadable", "file": str(tmp_path / "web"), "message": message}.items() <= lint["issues"][
+        0
+    ].items()
+    assert lint["summary"]["totalMemories"] == 3
+
+
+def test_a_project_whose_types_cannot_be_read_stops_no_other(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+    _, call = several
+    put(tmp_path, "web/.opencode/opencode-historian.json", "{")
+    put(tmp_path, "blog/.opencode/opencode-historian.json", '{"memoryTypes": [{"name": "x", "description": "X"}]}')
+
+    assert call("memory_list_types").body.count(b'"name":"x"') == 1
+    assert call("memory_remember", title="t", content="c", memoryType="x", project="blog").fault is None
+    assert call("memory_remember", title="t", content="c", memoryType="x", project="web").fault == "invalid"
+    (issue, *_) = msgspec.json.decode(call("memory_lint").body)["issues"]
+    assert (issue["type"], issue["file"]) == ("unreadable", str(tmp_path / "web"))
+    assert issue["message"].startswith("Cannot read the types of opencode-historian.json: ")
+
+
+@pytest.mark.parametrize("piece", ["[[", "```\n", "`", "[[a", "~~~\n", "]]"])
+def test_awkward_text_is_read_in_no_time(tell: Tell, folder: Path, piece: str) -> None:
+    put(folder, "learning/a.md", piece * 100_000)
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1

@@ -1,0 +1,95 @@
+"""The types are those of the contract's home and those people configure, in the files they have."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from handlers.notes.memory_types import BUILT_IN, Kind, chosen, known
+from kernel.errors import Fault
+from tests.unit.handlers.notes.conftest import Tell, put
+
+NAMES = [
+    "architectural-decision",
+    "design-decision",
+    "learning",
+    "user-preference",
+    "project-preference",
+    "issue",
+    "context",
+    "recurring-pattern",
+    "conventions-pattern",
+]
+JSONC = """\ufeff{
+  // ours
+  "memoryTypes": [
+    {"name": "Team Ritual", "description": "What we do // every week", "template": "## When"}, /* more
+    to come */
+    {"name": "issue", "description": "Ours, not theirs: \\"bugs\\"",},
+  ],
+  "model": {"anything": [1, 2, 3,]},
+}"""
+
+
+def test_the_built_in_types_come_in_the_order_of_the_original(tell: Tell) -> None:
+    answer = tell("memory_list_types")
+
+    assert [kind["name"] for kind in answer["types"]] == NAMES
+    assert all(set(kind) == {"name", "description"} and kind["description"] for kind in answer["types"])
+    assert {key: answer[key] for key in answer if key != "types"} == {
+        "fallbackType": "context",
+        "fallbackDescription": "General context information - use when no other type fits",
+    }
+
+
+def test_configured_types_follow_and_the_last_word_counts(tmp_path: Path) -> None:
+    put(tmp_path, "one/.opencode/opencode-historian.jsonc", JSONC)
+    put(tmp_path, "one/.opencode/opencode-historian.json", "never read beside the other")
+    put(tmp_path, "two/.opencode/opencode-historian.json", '{"memoryTypes": [{"name": "x", "description": "X"}]}')
+    user = put(tmp_path, "user.json", json.dumps({"memoryTypes": [{"name": "teamRitual", "description": "Other"}]}))
+
+    found = known(str(user), [tmp_path / "one", tmp_path / "two", tmp_path / "three"])
+    assert list(found) == [*NAMES, "team-ritual", "x"]
+    assert found["team-ritual"] == Kind("team-ritual", "What we do // every week", "## When")
+    assert found["issue"] == Kind("issue", 'Ours, not theirs: "bugs"')
+    assert list(known("", [])) == NAMES == [kind.name for kind in BUILT_IN]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"memoryTypes": [{"name": ""}]}',
+        '{"memoryTypes": [{"name": "", "description": "x"}]}',
+        '{"memoryTypes": [{"name": "..", "description": "x"}]}',
+        '{"memoryTypes": 1}',
+        "\0",
+        "{" * 3000,
+        '{"memoryTypes": [{"name": "Notes.MD", "description": "x"}]}',
+        '{"memoryTypes": [{"name": "a\\u0000b", "description": "x"}]}',
+        '{"a": /* }',
+    ],
+)
+def test_a_configuration_nobody_can_read_is_named(tmp_path: Path, text: str) -> None:
+    put(tmp_path, ".opencode/opencode-historian.json", text)
+    with pytest.raises(Fault, match=r"^Cannot read the types of opencode-historian\.json: ") as caught:
+        known("", [tmp_path])
+    assert caught.value.code == "invalid"
+
+
+def test_a_missing_file_of_the_users_is_named(tmp_path: Path) -> None:
+    with pytest.raises(Fault, match=r"^Cannot read the types of none\.json: "):
+        known(str(tmp_path / "none.json"), [])
+
+
+def test_a_type_is_found_however_it_is_written() -> None:
+    kinds = {kind.name: kind for kind in BUILT_IN}
+
+    assert chosen(kinds, "Architectural Decision") == chosen(kinds, "architecturalDecision") == "architectural-decision"
+    for given in ("", "nothing", "../context", "context\0"):
+        with pytest.raises(Fault) as caught:
+            chosen(kinds, given)
+        assert caught.value.message == (
+            f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types.'
+        )

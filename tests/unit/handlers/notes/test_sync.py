@@ -1,0 +1,474 @@
+"""The index follows the files: whatever hands, editors and version control do to them, the next recall knows."""
+
+import errno
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from handlers.notes import sync
+from handlers.notes.files import File
+from handlers.notes.safe_fs import Stamp
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
+from kernel.errors import Fault
+from kernel.maintenance import consistency
+from kernel.store import history
+from kernel.store.sqlite.connection import Tx
+from tests.conftest import Call
+from tests.unit.handlers.notes.conftest import Tell, put, titles
+from tests.unit.handlers.test_paths import everything
+
+NOTE = "---\nmemory_type: learning\ntags: [x]\n---\n\n{}\n"
+
+
+def everything_else(kernel: Kernel) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: rows for name, rows in everything(kernel).items() if name != "notes_file"}
+
+
+def contents(tell: Tell, **arguments: Any) -> dict[str, str]:
+    """What isAll shows, content by title."""
+    answer = tell("memory_recall", isAll=True, **arguments)
+    return {memory["title"]: memory["content"] for memory in answer["memories"]}
+
+
+def events(kernel: Kernel, path: str) -> list[tuple[str, str | None, str | None]]:
+    found = kernel.store.read_sync(lambda tx: history.read(tx, "notes:default", path))
+    return [(event.operation, event.before, event.after) for event in found]
+
+
+def agrees(kernel: Kernel) -> bool:
+    """Whether rows, documents, full text and vectors tell the same story."""
+    return consistency.check(kernel.config.file, app.world(kernel.config.model), app.DIALECTS) == []
+
+
+@pytest.mark.parametrize("trusted", [False, True], ids=["fresh stamps", "trusted stamps"])
+def test_a_new_file_an_edit_a_rename_and_a_deletion_are_seen_by_the_next_recall(
+    kernel: Kernel, tell: Tell, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if trusted:
+        monkeypatch.setattr(sync, "_TICK", -(10**15))
+    file = put(folder, "learning/first.md", NOTE.format("the sea is salty"))
+    assert contents(tell) == {"First": "the sea is salty"}
+    assert titles(tell("memory_recall", query="ocean water")) == ["First"]
+
+    file.write_text(NOTE.format("ravens are clever"))
+    assert contents(tell) == {"First": "ravens are clever"}
+    assert titles(tell("memory_recall", query="ravens", type="search")) == ["First"]
+    assert titles(tell("memory_recall", query="salty", type="search")) == []
+
+    file.rename(folder / "learning" / "second.md")
+    assert contents(tell) == {"Second": "ravens are clever"}
+
+    (folder / "learning" / "second.md").unlink()
+    assert contents(tell) == {}
+    assert titles(tell("memory_recall", query="ravens", type="query")) == []
+    assert agrees(kernel)
+
+
+def test_what_happened_by_hand_stands_in_the_history(kernel: Kernel, tell: Tell, folder: Path) -> None:
+    file = put(folder, "learning/a.md", "one")
+    contents(tell)
+    file.write_text("two!")
+    contents(tell)
+    file.unlink()
+    contents(tell)
+
+    assert events(kernel, "learning/a.md") == [
+        ("found", None, "one"),
+        ("edited", "one", "two!"),
+        ("gone", "two!", None),
+    ]
+
+
+def test_a_folder_that_is_there_before_the_server_is_read_whole(
+    tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "_BATCH", 10)
+    monkeypatch.setattr(sync, "_AT_ONCE", 4)
+    for number in range(35):
+        put(folder, f"learning/n{number}.md", f"note {number}")
+
+    assert contents(tell) == {f"N{number}": f"note {number}" for number in range(35)}
+
+
+def test_a_batch_ends_where_its_bytes_do(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "_BATCH_BYTES", 3)
+    monkeypatch.setattr(sync, "_AT_ONCE", 1)
+    for number in range(5):
+        put(folder, f"learning/n{number}.md", f"note {number}")
+
+    assert len(contents(tell)) == 5
+
+
+def test_a_recall_that_finds_nothing_changed_writes_nothing(kernel: Kernel, tell: Tell, folder: Path) -> None:
+    put(folder, "learning/a.md", "one")
+    contents(tell)
+    before = everything(kernel)
+    for _ in range(3):
+        assert contents(tell) == {"A": "one"}
+        assert titles(tell("memory_recall", query="one", type="query")) == ["A"]
+    assert everything(kernel) == before
+
+
+def test_a_file_that_was_only_touched_is_not_a_change(kernel: Kernel, tell: Tell, folder: Path) -> None:
+    file = put(folder, "learning/a.md", "one")
+    contents(tell)
+    before = everything_else(kernel)
+    os.utime(file, ns=(10**18, 10**18))
+    (memory,) = tell("memory_recall", isAll=True)["memories"]
+
+    assert memory["modified"] == "2001-09-09T01:46:40.000Z"
+    assert everything_else(kernel) == before
+
+
+@pytest.mark.parametrize("seconds", [13_600_000_000, -13_600_000_000])
+def test_a_file_from_a_far_future_or_past_is_a_memory_like_any_other(
+    kernel: Kernel, tell: Tell, folder: Path, seconds: int
+) -> None:
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(seconds * 10**9, seconds * 10**9))
+    assert contents(tell) == {"A": "one"}
+    assert contents(tell) == {"A": "one"}
+    assert tell("memory_sync")["success"] is True
+    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert agrees(kernel)
+
+
+def same_stamp(file: Path, text: str) -> None:
+    """Other content of the same size under a stamp that shows nothing, as a coarse clock would leave it."""
+    seen = file.stat()
+    assert len(text.encode()) == seen.st_size
+    file.write_text(text)
+    os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+
+@pytest.fixture
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system whose stamps never tell when an entry changed, only a modification time anybody can set."""
+    look = sync.scan
+    read = sync.read_all
+
+    def blind(stamp: Stamp) -> Stamp:
+        return stamp._replace(changed=stamp.modified)
+
+    def scanned(root: Path) -> Any:
+        found = look(root)
+        return found and found._replace(stamps={path: blind(stamp) for path, stamp in found.stamps.items()})
+
+    def files(root: Path, paths: Any) -> Any:
+        for path, file in read(root, paths):
+            yield path, file and File(file.data, blind(file.stamp))
+
+    monkeypatch.setattr(sync, "scan", scanned)
+    monkeypatch.setattr(sync, "read_all", files)
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_second_edit_within_a_tick_of_the_clock_is_seen_too(tell: Tell, folder: Path) -> None:
+    file = put(folder, "learning/a.md", "one")
+    assert contents(tell) == {"A": "one"}
+    same_stamp(file, "two")
+    assert contents(tell) == {"A": "two"}
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_file_that_was_quiet_for_longer_than_a_tick_is_known_by_its_stamp(tell: Tell, folder: Path) -> None:
+    """Only the sync, which reads everything, sees an edit that leaves no trace whatever."""
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    same_stamp(file, "two")
+    assert contents(tell) == {"A": "one"}
+    assert tell("memory_sync") == {"success": True, "message": "Index and embeddings updated successfully"}
+    assert contents(tell) == {"A": "two"}
+
+
+@pytest.mark.usefixtures("coarse")
+def test_a_sync_reads_every_file_whatever_else_has_changed(tell: Tell, folder: Path) -> None:
+    file = put(folder, "learning/a.md", "one")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    same_stamp(file, "two")
+    put(folder, "learning/b.md", "new")
+    assert tell("memory_sync")["success"] is True
+    assert contents(tell) == {"A": "two", "B": "new"}
+
+
+@pytest.mark.usefixtures("coarse")
+def test_files_are_doubted_no_longer_once_there_are_many(
+    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def doubtful() -> int:
+        return sum(row[5] for row in everything(kernel)["notes_file"])
+
+    for number in range(4):
+        put(folder, f"learning/n{number}.md", "x")
+    assert len(contents(tell)) == 4
+    assert doubtful() == 4
+    monkeypatch.setattr(sync, "_TICK", -(10**15))
+    contents(tell)
+    assert doubtful() == 4
+    monkeypatch.setattr(sync, "_BEARABLE", 3)
+    contents(tell)
+    assert doubtful() == 0
+
+
+def test_the_sync_drops_what_belongs_to_no_project_any_more(
+    config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
+) -> None:
+    put(tmp_path, "web/.mnemonics/a.md", "a")
+    put(config.data, "notes/.mnemonics/b.md", "b")
+    roots = {"QUIPU_NOTES_ROOTS": f"{tmp_path / 'web'}"}
+    for environment, space, found in (
+        (roots, "notes:web", ["a.md"]),
+        ({}, "notes:web", []),
+        ({}, "notes:default", ["b.md"]),
+    ):
+        kernel = app.open_kernel(config._replace(environment=environment))
+        call = caller(kernel.dispatch)
+        call("memory_recall", isAll=True)
+        call("memory_sync")
+        assert [source.key for source in kernel.store.read_sync(sync.sources) if source.space == space] == found
+        assert agrees(kernel)
+        kernel.store.close()
+
+
+def test_a_project_that_is_not_there_for_a_while_loses_nothing(
+    config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
+) -> None:
+    put(tmp_path, "web/.mnemonics/a.md", "a")
+    kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": f"{tmp_path / 'web'}"}))
+    call = caller(kernel.dispatch)
+    before = call("memory_recall", isAll=True)
+    rows = everything(kernel)
+    (tmp_path / "web").rename(tmp_path / "unmounted")
+    assert call("memory_recall", isAll=True).fault is None
+    assert everything(kernel) == rows
+    (tmp_path / "unmounted").rename(tmp_path / "web")
+    assert call("memory_recall", isAll=True) == before
+    kernel.store.close()
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ESTALE])
+@pytest.mark.parametrize("place", ["learning", "a.md"])
+def test_what_cannot_be_read_just_now_is_not_gone(
+    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+) -> None:
+    put(folder, "learning/a.md", "one")
+    put(folder, "issue/b.md", "two")
+    before = contents(tell)
+    rows = everything(kernel)
+    really = os.open
+
+    def failing(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == place:
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", failing)
+        assert contents(tell) == before
+        assert tell("memory_sync")["success"] is True
+        assert everything(kernel) == rows
+    assert contents(tell) == before
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO])
+def test_what_is_no_file_any_more_is_gone(
+    tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    put(folder, "learning/a.md", "one")
+    put(folder, "issue/b.md", "two")
+    contents(tell)
+    really = os.open
+
+    def failing(path: Any, *arguments: Any, **more: Any) -> int:
+        if path == "learning":
+            raise OSError(number, os.strerror(number))
+        return really(path, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", failing)
+    assert contents(tell) == {"B": "two"}
+
+
+def test_what_a_killed_write_left_goes_after_an_hour(tell: Tell, folder: Path) -> None:
+    young, old = put(folder, f".quipu_{22 * '1'}", "half"), put(folder, f"learning/.quipu_{22 * '2'}", "half")
+    os.utime(old, ns=(10**18, 10**18))
+    assert contents(tell) == {}
+    assert [young.exists(), old.exists()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "name", [".quipu-notes.txt", ".quipu", ".quipu_1", f".quipu_{23 * 'a'}", f".quipu_{22 * 'A'}", ".quipu_mine.md"]
+)
+def test_a_file_that_only_sounds_like_ours_stays(tell: Tell, folder: Path, name: str) -> None:
+    file = put(folder, name, "mine")
+    os.utime(file, ns=(10**18, 10**18))
+    assert contents(tell) == {}
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".quipu", f".quipu_{22 * 'a'}"])
+def test_a_folder_called_like_a_file_of_ours_stays_and_stops_no_recall(tell: Tell, folder: Path, name: str) -> None:
+    put(folder, "learning/a.md", "one")
+    file = put(folder, f"{name}/keep", "mine")
+    os.utime(file.parent, ns=(10**18, 10**18))
+    assert contents(tell) == {"A": "one"}
+    assert file.read_text() == "mine"
+
+
+def test_what_cannot_be_swept_stops_no_recall(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    put(folder, "learning/a.md", "one")
+    old = put(folder, f".quipu_{22 * '2'}", "half")
+    os.utime(old, ns=(10**18, 10**18))
+    monkeypatch.setattr("handlers.notes.scan.os.unlink", denied)
+    assert contents(tell) == {"A": "one"}
+    assert old.exists()
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused_and_not_followed(
+    unchanged: Call, folder: Path, tmp_path: Path
+) -> None:
+    put(tmp_path, "elsewhere/learning/a.md", "secret")
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(tmp_path / "elsewhere")
+    for name, arguments in (
+        ("memory_recall", {"query": "secret"}),
+        ("memory_recall", {"isAll": True}),
+        ("memory_sync", {}),
+        ("memory_lint", {}),
+        ("memory_remember", {"title": "x", "content": "y", "memoryType": "learning"}),
+    ):
+        reply = unchanged(name, **arguments)
+        assert reply.fault == "blocked"
+        assert b"is a link, or leads through one, or is no file." in reply.body
+
+
+def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_next_look(
+    kernel: Kernel, tell: Tell, folder: Path
+) -> None:
+    file = put(folder, "learning/a.md", "one")
+    put(folder, "learning/b.md", "gone soon")
+    contents(tell)
+    file.write_text("two!")
+    (folder / "learning" / "b.md").unlink()
+    found = kernel.store.read_sync(lambda tx: sync.check(tx, None))
+    assert found is not None
+    file.write_text("three")
+    put(folder, "learning/b.md", "back again")
+    assert contents(tell) == {"A": "three", "B": "back again"}
+    before = everything(kernel)
+
+    def late(tx: Tx) -> bool:
+        return sync.write(tx, None, found)
+
+    assert kernel.store.write_sync(late) is True
+    assert everything(kernel) == before
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(28, "No space left on device"), "storage", "Cannot write to storage, insufficient disk space."),
+        (OSError(20, "Not a directory"), "blocked", "/x is a link, or leads through one, or is no file."),
+        (OSError(13, "Permission denied"), "storage", "Cannot use /x: Permission denied."),
+    ],
+)
+def test_what_the_system_refuses_is_told_in_our_words(error: OSError, code: str, message: str) -> None:
+    fault = sync.refused(error, "/x")
+    assert isinstance(fault, Fault)
+    assert (fault.code, fault.message) == (code, message)
+
+
+PATHS = st.sampled_from(["learning/a.md", "learning/b.md", "issue/a.md", "c.md", "context/deep/d.md", "issue/é.md"])
+TEXTS = st.sampled_from(["salt", "raven", "---\nmemory_type: issue\n---\nknot", "---\ntags: a, b\n---\nsalt", ""])
+
+
+class Following(RuleBasedStateMachine):
+    """Hands and tools change the files in any order; after each step a recall shows exactly what is there."""
+
+    made: ClassVar[Iterator[tuple[Kernel, Call, Path]]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel, self.call, self.folder = next(self.made)
+
+    def files(self) -> list[str]:
+        found = sorted(self.folder.rglob("*.md")) if self.folder.exists() else []
+        return [str(path.relative_to(self.folder)) for path in found]
+
+    @rule(path=PATHS, text=TEXTS)
+    def write(self, path: str, text: str) -> None:
+        put(self.folder, path, text)
+
+    @precondition(lambda self: self.files())
+    @rule(data=st.data(), goal=PATHS)
+    def rename(self, data: st.DataObject, goal: str) -> None:
+        source = self.folder / data.draw(st.sampled_from(self.files()))
+        (self.folder / goal).parent.mkdir(parents=True, exist_ok=True)
+        source.replace(self.folder / goal)
+
+    @precondition(lambda self: self.files())
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        (self.folder / data.draw(st.sampled_from(self.files()))).unlink()
+
+    @rule(title=st.sampled_from(["a", "A!", "語"]), kind=st.sampled_from(["learning", "issue"]), text=TEXTS)
+    def remember(self, title: str, kind: str, text: str) -> None:
+        self.call("memory_remember", title=title, content=text or "x", memoryType=kind)
+
+    @precondition(lambda self: self.files())
+    @rule(data=st.data(), kind=st.sampled_from(["learning", "issue"]), text=TEXTS)
+    def update(self, data: st.DataObject, kind: str, text: str) -> None:
+        path = data.draw(st.sampled_from(self.files()))
+        reply = self.call("memory_remember", title="a", content=text or "x", memoryType=kind, filePath=path)
+        assert reply.fault is None
+
+    @precondition(lambda self: self.files())
+    @rule(data=st.data())
+    def forget(self, data: st.DataObject) -> None:
+        self.call("memory_forget", filePaths=[data.draw(st.sampled_from(self.files()))])
+
+    @invariant()
+    def a_recall_shows_what_is_there(self) -> None:
+        shown = msgspec.json.decode(self.call("memory_recall", isAll=True).body)["memories"]
+        found = [str(Path(memory["path"]).relative_to(self.folder)) for memory in shown]
+        assert found == sorted(self.files())
+        for memory in shown:
+            assert Path(memory["path"]).read_text().removesuffix("\n").endswith(memory["content"])
+        query = msgspec.json.decode(self.call("memory_recall", query="salt", type="search", limit=100).body)
+        wanted = {memory["path"] for memory in shown if "salt" in memory["content"]}
+        assert {memory["path"] for memory in query["memories"]} == wanted
+
+    def teardown(self) -> None:
+        assert agrees(self.kernel)
+        self.kernel.store.close()
+
+
+def test_the_index_follows_hands_and_tools_in_any_order(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
+    def made() -> Iterator[tuple[Kernel, Call, Path]]:
+        for number in itertools.count():
+            data = tmp_path / str(number)
+            kernel = app.open_kernel(Config(data=data))
+            yield kernel, caller(kernel.dispatch), data / "notes" / ".mnemonics"
+
+    few = settings(
+        max_examples=12,
+        stateful_step_count=15,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    run_state_machine_as_test(type("Machine", (Following,), {"made": made()}), settings=few)

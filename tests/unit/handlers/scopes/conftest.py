@@ -1,0 +1,177 @@
+"""What the tests of scopes share: answers read as JSON, refusals taken apart, a place in every scope, many at once."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.dispatch import Dispatch
+from kernel.tools import Reply
+from tests.conftest import TESTER, Call
+
+Do = Callable[..., Any]
+KINDS = ("tool", "guideline", "knowledge")
+MANY = {"tool": "tools", "guideline": "guidelines", "knowledge": "knowledge"}
+NOW = "2026-01-02T03:04:05.678Z"
+Storm = Callable[[Sequence[tuple[str, dict[str, Any]]]], list[Reply]]
+
+
+class Places(NamedTuple):
+    """The ids of an organization, of a project in it, and of a session in that."""
+
+    org: str
+    project: str
+    session: str
+
+
+def told(reply: Reply) -> Any:
+    """What a reply says, which its text and its structured content say alike."""
+    said = json.loads(reply.body)
+    assert reply.fault is None, said
+    assert reply.media == "application/json"
+    assert reply.body.decode() == json.dumps(said, indent=2, ensure_ascii=False)
+    assert json.loads(reply.structured or b"") == said
+    return said
+
+
+def refused(reply: Reply) -> tuple[str | None, str, str, dict[str, Any]]:
+    """Code of the kernel, code of the contract, message and context of a refusal."""
+    said = json.loads(reply.body)
+    assert list(said) in (["error", "code", "context"], ["error", "code"])
+    assert (reply.media, reply.structured) == ("application/json", None)
+    return reply.fault, said["code"], said["error"], said.get("context", {})
+
+
+@pytest.fixture
+def do(call: Call) -> Do:
+    """A call that succeeds; what it says."""
+
+    def done(tool: str, action: str, **arguments: Any) -> Any:
+        return told(call(tool, action=action, **arguments))
+
+    return done
+
+
+@pytest.fixture
+def places(do: Do) -> Places:
+    """An organization, a project in it, a session in that."""
+    org = do("memory_org", "create", name="Org")["organization"]["id"]
+    project = do("memory_project", "create", name="Project", orgId=org)["project"]["id"]
+    return Places(org, project, do("memory_session", "start", projectId=project)["session"]["id"])
+
+
+class Store(NamedTuple):
+    """A store of its own: its kernel, calls to it, and calls that succeed."""
+
+    kernel: Kernel
+    call: Call
+    do: Do
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
+    """An empty second store."""
+    running = open_kernel(Config(data=tmp_path / "elsewhere"))
+    call = caller(running.dispatch)
+    yield Store(running, call, lambda tool, action, **given: told(call(tool, action=action, **given)))
+    running.store.close()
+
+
+def exported(do: Do, **given: Any) -> dict[str, Any]:
+    """The document of an export of everything there is, less its time."""
+    whole: dict[str, Any] = {"includeVersions": True, "includeInactive": True}
+    document = json.loads(do("memory_export", "export", **(whole | given))["content"])
+    del document["exportedAt"]
+    return document
+
+
+@pytest.fixture
+def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
+    """Many calls at once; their replies in the order of the calls."""
+
+    async def all_at_once(calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
+        tools = kernel.dispatch.tools
+        return await asyncio.gather(
+            *(kernel.dispatch.call(tools[name], msgspec.json.encode(given), TESTER) for name, given in calls)
+        )
+
+    return lambda calls: runner.run(all_at_once(calls))
+
+
+class Add(NamedTuple):
+    """A way to add an entry."""
+
+    do: Do
+
+    def __call__(self, kind: str, name: str, says: str = "", **more: Any) -> str:
+        """Its id."""
+        heading = {"title" if kind == "knowledge" else "name": name}
+        said = {"description": says} if kind == "tool" else {"content": says or name}
+        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **said, **more})[kind]["id"]
+
+
+@pytest.fixture
+def add(do: Do) -> Add:
+    """Adds an entry of a kind by its name."""
+    return Add(do)
+
+
+@pytest.fixture
+def search(do: Do) -> Callable[..., Any]:
+    """The answer of a search."""
+    return lambda **given: do("memory_query", "search", **given)
+
+
+@pytest.fixture
+def found(search: Callable[..., Any]) -> Callable[..., list[str]]:
+    """The names a search gives, best first; its totals hold together."""
+
+    def names(**given: Any) -> list[str]:
+        said = search(**given)
+        results = [heading(result) for result in said["results"]]
+        assert said["meta"]["returnedCount"] == len(results)
+        assert said["meta"]["hasMore"] == (said["meta"]["totalCount"] > len(results))
+        return results
+
+    return names
+
+
+def heading(result: dict[str, Any]) -> str:
+    """The name or the title of a result."""
+    inside = result[result["type"]]
+    return inside["title"] if result["type"] == "knowledge" else inside["name"]
+
+
+def inside(scope: str, scope_id: str | None = None, **more: Any) -> dict[str, Any]:
+    """The argument that names a scope."""
+    return {"scope": {"type": scope, "id": scope_id, **more}}
+
+
+def scopes(places: Places) -> list[tuple[str, str | None]]:
+    """The chain of a session, nearest first."""
+    return [("session", places.session), ("project", places.project), ("org", places.org), ("global", None)]
+
+
+def tag(do: Do, kind: str, entry_id: str, *names: str) -> None:
+    """Marks an entry with tags."""
+    for name in names:
+        do("memory_tag", "attach", entryType=kind, entryId=entry_id, tagName=name)
+
+
+def relate(do: Do, source: tuple[str, str], target: tuple[str, str], relation: str) -> None:
+    """Links two things, each given as (type, id)."""
+    do(
+        "memory_relation",
+        "create",
+        sourceType=source[0],
+        sourceId=source[1],
+        targetType=target[0],
+        targetId=target[1],
+        relationType=relation,
+    )

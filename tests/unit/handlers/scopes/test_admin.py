@@ -1,0 +1,264 @@
+"""Health counts what there is; a reset clears this dialect alone, at once or not at all, and keeps a backup."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from handlers import scopes
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.http import rest
+from kernel.limits import Limits
+from kernel.maintenance import consistency
+from kernel.search import index
+from kernel.store import history, statements
+from kernel.store.sqlite.connection import Connection
+from tests.conftest import Call, Clock, everything
+from tests.contracts.seed_texts import contracts
+from tests.http.mcp_fixture import unlocked
+from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
+from tests.unit.handlers.scopes.test_export import add
+
+MIGRATIONS = sorted(file.stem for file in (statements.ROOT / "schema").glob("*_scopes*.sql"))
+NOW = "2026-01-02T03:04:05.678Z"
+
+
+def tables(call: Call) -> dict[str, int]:
+    """The counts of health."""
+    return told(call("memory_health"))["tables"]
+
+
+def test_health_says_what_its_document_shows_and_more(call: Call) -> None:
+    (contract,) = (tool for tool in contracts()["scopes"] if tool.name == "memory_health")
+
+    said = told(call("memory_health"))
+
+    assert said == {
+        "serverVersion": "0.3.0",
+        "status": "healthy",
+        "database": {"type": "SQLite", "inMemory": False, "walEnabled": True},
+        "cache": {"enabled": False, "size": 0, "hits": 0, "misses": 0, "ttl": 0},
+        "tables": {
+            "organizations": 0,
+            "projects": 0,
+            "sessions": 0,
+            "tools": 0,
+            "guidelines": 0,
+            "knowledge": 0,
+            "tags": 26,
+            "fileLocks": 0,
+            "conflicts": 0,
+        },
+    }
+    assert set(contract.returns) <= set(said)
+
+
+def test_health_counts_what_is_in_use(call: Call, do: Do, places: Places, clock: Clock) -> None:
+    do("memory_tool", "deactivate", id=add(do, "tool", "gone"))
+    rule = add(do, "guideline", "g")
+    for kind in ("tool", "guideline", "knowledge"):
+        add(do, kind, "x")
+    do("memory_guideline", "update", id=rule, content="at once")
+    do("memory_tag", "create", name="mine")
+    for path, seconds in (("/a", 60), ("/b", 600), ("/c", 0)):
+        do("memory_file_lock", "checkout", file_path=path, agent_id="a", expires_in=seconds)
+    clock.move(minutes=5)
+
+    assert tables(call) == {
+        "organizations": 1,
+        "projects": 1,
+        "sessions": 1,
+        "tools": 1,
+        "guidelines": 2,
+        "knowledge": 1,
+        "tags": 27,
+        "fileLocks": 2,
+        "conflicts": 1,
+    }
+    do("memory_conflict", "resolve", id=do("memory_conflict", "list")["conflicts"][0]["id"], resolution="fine")
+    assert tables(call)["conflicts"] == 0
+
+
+def test_health_takes_no_arguments(unchanged: Call) -> None:
+    assert refused(unchanged("memory_health", verbose=True)) == (
+        "invalid",
+        "E1000",
+        "Validation error: verbose - memory_health has no such parameter for this action",
+        {"field": "verbose"},
+    )
+
+
+@pytest.mark.parametrize("action", ["status", "", None, 7])
+def test_health_refuses_an_action_by_call_and_over_the_wire(
+    kernel: Kernel, runner: asyncio.Runner, unchanged: Call, action: Any
+) -> None:
+    app = rest.Tools(kernel.dispatch, Limits(), unlocked(kernel.dispatch))
+
+    async def post() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.post("/tools/memory_health", json={"action": action})
+
+    reply = unchanged("memory_health", action=action)
+    wire = runner.run(post())
+
+    message = "Validation error: action - memory_health has no such parameter for this action"
+    assert refused(reply) == ("invalid", "E1000", message, {"field": "action"})
+    assert (wire.status_code, wire.content) == (400, reply.body)
+
+
+@pytest.mark.parametrize("given", [{}, {"force": True, "verbose": True}, {"force": None, "verbose": None}])
+def test_init_has_nothing_to_do(unchanged: Call, given: dict[str, Any]) -> None:
+    assert told(unchanged("memory_init", action="init", **given)) == {
+        "success": True,
+        "initialized": True,
+        "alreadyInitialized": True,
+        "migrationsApplied": [],
+        "migrationCount": 0,
+        "totalMigrations": len(MIGRATIONS),
+        "pendingMigrations": [],
+        "message": "Database already initialized, all migrations applied",
+    }
+
+
+def test_status_lists_the_migrations_of_the_dialect(unchanged: Call) -> None:
+    assert told(unchanged("memory_init", action="status")) == {
+        "initialized": True,
+        "status": "ready",
+        "totalMigrations": len(MIGRATIONS),
+        "appliedMigrations": MIGRATIONS,
+        "appliedCount": len(MIGRATIONS),
+        "pendingMigrations": [],
+        "pendingCount": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        ({}, "E5001", "Unknown action for memory_init: undefined"),
+        ({"action": "drop"}, "E5001", "Unknown action for memory_init: drop"),
+        ({"action": "reset"}, "E1000", "confirm is required"),
+        ({"action": "reset", "confirm": None}, "E1000", "confirm is required"),
+        ({"action": "reset", "confirm": "true"}, "E1000", "Validation error: confirm - expected bool, got str"),
+        ({"action": "reset", "confirm": 1}, "E1000", "Validation error: confirm - expected bool, got int"),
+        ({"action": "init", "force": "x"}, "E1000", "Validation error: force - expected bool, got str"),
+        ({"action": "init", "verbose": 1}, "E1000", "Validation error: verbose - expected bool, got int"),
+        ({"action": "status", "confirm": True}, "E1000", "Validation error: confirm - memory_init has no such paramet"),
+        ({"action": "reset", "confirm": True, "path": "../x"}, "E1000", "Validation error: path - memory_init has no"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_name_their_field(unchanged: Call, given: dict[str, Any], code: str, message: str) -> None:
+    found = refused(unchanged("memory_init", **given))
+
+    assert found[:2] == ("invalid", code)
+    assert found[2].startswith(message)
+    assert found[3]["field"] in {"action", *given, "confirm"}
+
+
+def test_a_reset_that_is_not_confirmed_changes_nothing(do: Do, unchanged: Call, kernel: Kernel) -> None:
+    add(do, "tool", "t")
+
+    assert told(unchanged("memory_init", action="reset", confirm=False)) == {
+        "success": False,
+        "error": "Reset requires confirmation. Set confirm=true to proceed. WARNING: This will delete all data!",
+    }
+    assert [file.name for file in kernel.config.data.glob("*reset*")] == []
+
+
+def fill(call: Call, do: Do, places: Places) -> None:
+    """Something in every table of the dialect, and something of another dialect."""
+    call("add_memory", path="kept", content="marmalade of another dialect")
+    entry = add(do, "tool", "t", ("session", places.session), description="marmalade")
+    do("memory_tool", "update", id=entry, description="marmalade jar")
+    do("memory_tag", "attach", entryType="tool", entryId=entry, tagName="mine")
+    do("memory_tag", "detach", entryType="tool", entryId=entry, tagName="mine")
+    do("memory_tag", "attach", entryType="tool", entryId=entry, tagName="mine")
+    do(
+        "memory_relation",
+        "create",
+        sourceType="tool",
+        sourceId=entry,
+        targetType="project",
+        targetId=places.project,
+        relationType="applies_to",
+    )
+    do("memory_file_lock", "checkout", file_path="/a", agent_id="a")
+
+
+def test_a_reset_leaves_a_store_as_new_but_for_other_dialects(
+    call: Call, do: Do, kernel: Kernel, elsewhere: Store, places: Places, clock: Clock
+) -> None:
+    fill(call, do, places)
+    filled = everything(kernel)
+    empty = [name for name, rows in filled.items() if name.startswith("scopes_") and not rows]
+    assert empty == []
+
+    said = do("memory_init", "reset", confirm=True, verbose=True)
+
+    assert said == {
+        "success": True,
+        "message": "Database reset successfully",
+        "backup": "quipu-before-reset-2026-01-02T030405678Z.db",
+        "migrationsApplied": MIGRATIONS,
+        "migrationCount": len(MIGRATIONS),
+    }
+    after, fresh = everything(kernel), everything(elsewhere.kernel)
+    seeded = [(*row[:-1], NOW) for row in fresh["scopes_tag"]]
+    assert len(seeded) == 26
+    for name in (name for name in after if name.startswith("scopes_")):
+        assert after[name] == (seeded if name == "scopes_tag" else fresh[name]), name
+    for name in ("paths_memory", "setting", "migration", "doc_model"):
+        assert after[name] == filled[name]
+    assert {row[1] for row in after["history"]} == {row[1] for row in after["doc"]} == {"paths"}
+    found = kernel.store.read_sync(lambda tx: index.search(tx, "marmalade"))
+    assert [(hit.space, hit.id) for hit in found] == [("paths", "kept")]
+    assert kernel.store.read_sync(lambda tx: history.read(tx, "scopes:tools", "tool_9")) == []
+    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+
+
+def test_the_fencing_numbers_go_on_after_a_reset(do: Do) -> None:
+    lock = {"file_path": "/a", "agent_id": "a"}
+    before = do("memory_file_lock", "checkout", **lock)["lock"]["fencingToken"]
+    do("memory_init", "reset", confirm=True)
+
+    assert do("memory_file_lock", "checkout", **lock)["lock"]["fencingToken"] > before
+
+
+def test_the_backup_is_the_store_as_it_was(
+    call: Call, do: Do, kernel: Kernel, places: Places, tmp_path: Any, caller: Any
+) -> None:
+    fill(call, do, places)
+    before = exported(do)
+
+    name = do("memory_init", "reset", confirm=True)["backup"]
+    again = do("memory_init", "reset", confirm=True)["backup"]
+
+    assert exported(do)["scopes"] == {"organizations": [], "projects": [], "sessions": []}
+    assert name != again
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    (kernel.config.data / name).rename(restored / "quipu.db")
+    other = open_kernel(Config(data=restored))
+    there = caller(other.dispatch)
+    assert exported(lambda tool, action, **given: told(there(tool, action=action, **given))) == before
+    assert told(there("memory_health"))["tables"]["fileLocks"] == 1
+    other.store.close()
+
+
+def test_a_reset_that_fails_half_way_changes_nothing(call: Call, do: Do, kernel: Kernel, places: Places) -> None:
+    fill(call, do, places)
+    db = Connection(kernel.config.file, kernel.store.world, readonly=False)
+    last = db.values("SELECT max(created_at) FROM scopes_tag")[0][0]
+    db.script(f"CREATE UNIQUE INDEX scopes_last ON scopes_tag (length(name) > 0) WHERE created_at > '{last}'")
+    db.close()
+    before = everything(kernel)
+
+    reply = call("memory_init", action="reset", confirm=True)
+
+    assert (reply.fault, json.loads(reply.body)["code"]) == ("internal", "E5001")
+    assert everything(kernel) == before
+    assert kernel.store.read_sync(lambda tx: index.search(tx, "marmalade jar"))[0].space == "scopes:tools"

@@ -1,0 +1,352 @@
+"""The entries a query is about are those its scopes see and its filters leave, and the best of them come first."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from handlers.scopes import candidates
+from handlers.scopes.inheritance import chain
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.search import index
+from kernel.store.context import Origin
+from kernel.store.sqlite.connection import Connection, Tx
+from tests.conftest import Clock
+from tests.unit.handlers.scopes.conftest import (
+    KINDS,
+    MANY,
+    NOW,
+    Add,
+    Do,
+    Places,
+    heading,
+    inside,
+    relate,
+    scopes,
+    tag,
+    told,
+)
+
+
+@pytest.mark.parametrize(
+    ("tags", "wanted"),
+    [
+        ({"include": ["python"]}, "ab"),
+        ({"include": ["PYTHON", "Go"]}, "abc"),
+        ({"require": ["python", "security"]}, "a"),
+        ({"require": ["Security"]}, "ac"),
+        ({"exclude": ["security"]}, "bd"),
+        ({"exclude": ["security", "nobody has this"]}, "bd"),
+        ({"include": ["python", "go"], "exclude": ["security"]}, "b"),
+        ({"include": ["python"], "require": ["security"], "exclude": ["go"]}, "a"),
+        ({"include": ["nobody has this"]}, ""),
+        ({"include": ["nobody has this", "go"]}, "c"),
+        ({"require": ["go", "nobody has this"]}, ""),
+        ({"include": [], "require": None}, "abcd"),
+        ({}, "abcd"),
+    ],
+)
+@pytest.mark.parametrize("text", [None, "cords"])
+def test_tags_in_any_case_choose_entries(
+    do: Do, add: Add, found: Callable[..., list[str]], tags: dict[str, Any], wanted: str, text: str | None
+) -> None:
+    for name, marks in {"a": ("python", "security"), "b": ("python",), "c": ("go", "security"), "d": ()}.items():
+        tag(do, "tool", add("tool", name, "Knotted cords"), *marks)
+
+    assert set(found(tags=tags, search=text)) == set(wanted)
+
+
+def test_tags_asked_for_count_three_each_and_no_more_than_three_do(clock: Clock, do: Do, add: Add) -> None:
+    marks = ["one", "two", "three", "four"]
+    for count in range(5):
+        tag(do, "tool", add("tool", str(count)), *marks[:count], "other")
+
+    said = do("memory_query", "search", tags={"include": [*marks, "other"]}, types=["tools"])
+
+    scores = {heading(result): result["score"] for result in said["results"]}
+    assert scores == {"0": 5.5, "1": 8.5, "2": 11.5, "3": 11.5, "4": 11.5}
+
+
+def test_a_relation_leads_from_either_end_and_the_anchor_itself_fits(
+    clock: Clock, do: Do, add: Add, places: Places, search: Callable[..., Any]
+) -> None:
+    ids = {name: add("guideline", name, "Knotted cords") for name in "abcde"}
+    project = ("project", places.project)
+    relate(do, ("guideline", ids["a"]), project, "applies_to")
+    relate(do, project, ("guideline", ids["b"]), "related_to")
+    relate(do, ("guideline", ids["c"]), ("guideline", ids["a"]), "depends_on")
+
+    def seen(anchor: tuple[str, str], relation: str | None = None, **more: Any) -> dict[str, float]:
+        related = {"type": anchor[0], "id": anchor[1], "relation": relation}
+        return {heading(result): result["score"] for result in search(relatedTo=related, **more)["results"]}
+
+    assert seen(project) == {"a": 8.25, "b": 8.25}
+    assert seen(project, "applies_to") == {"a": 8.25}
+    assert seen(("guideline", ids["a"])) == {"a": 8.25, "c": 8.25}
+    assert seen(("guideline", ids["a"]), "conflicts_with") == {"a": 8.25}
+    assert seen(("tool", ids["a"])) == {"a": 8.25}
+    assert set(seen(project, search="cords")) == {"a", "b"}
+    assert set(seen(project, search="cords", includeInactive=True)) == {"a", "b"}
+    assert seen(project, types=["tools"]) == {}
+    assert seen(("project", "nobody")) == {}
+
+
+def test_words_are_found_in_any_order_and_form(add: Add, found: Callable[..., list[str]]) -> None:
+    add("tool", "alpha", "gamma rays are measured", constraints="never indoors")
+    add("guideline", "beta", "delta", rationale="because of gammas")
+    add("knowledge", "epsilon", "zeta", source="the alpha report")
+
+    by_words: dict[str, Any] = {"semanticSearch": False}
+    assert set(found(search="rays gamma", **by_words)) == {"alpha", "beta"}
+    assert found(search="measuring", **by_words) == ["alpha"]
+    assert set(found(search="  ALPHA ", **by_words)) == {"alpha", "epsilon"}
+    assert found(search="indoors", **by_words) == ["alpha"]
+    assert found(search="because", **by_words) == ["beta"]
+
+
+def test_parts_of_words_are_found_where_no_word_is(add: Add, found: Callable[..., list[str]]) -> None:
+    add("tool", "git_commit", "Commit what is staged")
+    add("knowledge", "Größe", "ÄNDERUNGEN vorbehalten")
+
+    by_words: dict[str, Any] = {"semanticSearch": False}
+    assert found(search="stag commi", **by_words) == ["git_commit"]
+    assert found(search="ÄNDERUNG", **by_words) == ["Größe"]
+    assert found(search="stag nothing", **by_words) == []
+
+
+def test_meaning_adds_what_no_word_finds(add: Add, found: Callable[..., list[str]]) -> None:
+    add("knowledge", "Pricing", "What customers pay each month")
+    add("knowledge", "naming", "Functions are written in snake_case")
+
+    assert found(search="monthly cost of the subscription") == ["Pricing"]
+    assert found(search="monthly cost of the subscription", semanticThreshold=0.95) == []
+    assert found(search="monthly cost of the subscription", semanticSearch=False) == []
+    assert set(found(search="monthly cost of the subscription", semanticThreshold=0)) == {"Pricing", "naming"}
+
+
+def test_what_holds_the_words_comes_before_what_is_only_near(add: Add, found: Callable[..., list[str]]) -> None:
+    add("knowledge", "other failures", "What to do when paying with a credit card fails")
+    add("knowledge", "code", "E4312 means that the card was declined by the bank")
+
+    names = found(search="the payment E4312", semanticThreshold=0.5)
+
+    assert names == ["code", "other failures"]
+
+
+def test_words_that_more_than_a_hundred_entries_hold_are_counted_in_all_of_them(
+    add: Add, search: Callable[..., Any]
+) -> None:
+    for number in range(130):
+        add("tool", f"tool {number}", f"Knotted cords {'again ' * (number % 7)}")
+
+    assert search(search="cords", semanticSearch=False, limit=5)["meta"]["totalCount"] == 130
+    assert search(search="cords")["meta"] == {
+        "totalCount": 130,
+        "returnedCount": 20,
+        "truncated": True,
+        "hasMore": True,
+    }
+    assert len(search(search="cords", limit=130)["results"]) == 130
+
+
+def test_a_filter_never_starves_a_search_by_meaning(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
+    for number in range(120):
+        add("guideline", f"login {number}", f"Store the access tokens of logins in cookies, part {number}")
+    last = add("guideline", "rotation", "Rotate refresh tokens")
+    tag(do, "guideline", last, "security")
+
+    assert found(search="credentials", semanticThreshold=0.5, tags={"require": ["security"]}, limit=1) == ["rotation"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["c++", "don't", "foo-bar", "AND", "*", '"', "title:x", "NEAR(", "' OR 1=1 --", "\u202e", "日本", "😀", "(" * 900],
+)
+def test_any_text_can_be_searched_for(add: Add, search: Callable[..., Any], text: str) -> None:
+    add("tool", "hostile", f"it holds {text} in the middle")
+
+    assert [heading(result) for result in search(search=text, semanticSearch=False)["results"]] in ([], ["hostile"])
+
+
+def test_without_a_model_words_alone_are_searched(config: Config, caller: Any) -> None:
+    running = open_kernel(config._replace(model=None))
+    ask = caller(running.dispatch)
+    told(ask("memory_tool", action="add", scopeType="global", name="t", description="Knotted cords"))
+
+    assert told(ask("memory_query", action="search", search="cord"))["meta"]["totalCount"] == 1
+    running.store.close()
+
+
+class Row(NamedTuple):
+    """An entry for the property below."""
+
+    kind: str
+    name: str
+    depth: int
+    age: int
+    priority: int
+    tagged: bool
+    expired: bool
+
+
+ROWS = st.lists(
+    st.builds(
+        Row,
+        st.sampled_from(KINDS),
+        st.sampled_from("abcdefgh"),
+        st.integers(0, 3),
+        st.integers(0, 60),
+        st.integers(0, 100),
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=40,
+    unique_by=lambda row: row[:3],
+)
+
+
+def lay(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None]) -> None:
+    """Writes the row as a store has it that is some days old."""
+    entry_id, scope = f"{row.kind}-{seq}", where[0] if where[1] is None else f"{where[0]}:{where[1]}"
+    born = (datetime.fromisoformat(NOW) - timedelta(days=row.age)).isoformat(timespec="milliseconds")
+    priority = row.priority if row.kind == "guideline" else None
+    until = "2026-01-01T00:00:00.000Z" if row.expired and row.kind == "knowledge" else None
+    given = {
+        "id": entry_id,
+        "kind": row.kind,
+        "type": where[0],
+        "scope": where[1],
+        "name": row.name,
+        "priority": priority,
+        "version": f"v{seq}",
+        "born": born,
+        "until": until,
+        "mark": f"et{seq}",
+    }
+    db.values(
+        "INSERT INTO scopes_entry (id, kind, scope_type, scope_id, name, priority, current_version_id, created_at) "
+        "VALUES (:id, :kind, :type, :scope, :name, :priority, :version, :born)",
+        given,
+    )
+    db.values(
+        "INSERT INTO scopes_version (id, entry_id, version_num, content, valid_until, created_at) "
+        "VALUES (:version, :id, 1, 'x', :until, :born)",
+        given,
+    )
+    if row.tagged:
+        db.values(
+            "INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at) "
+            "VALUES (:mark, :kind, :id, 'tag_python', '')",
+            given,
+        )
+    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=row.kind, name=row.name)
+    index.put(tx, f"scopes:{MANY[row.kind]}", entry_id, "x", scope=scope)
+
+
+def rules(*pairs: tuple[int, int]) -> list[Row]:
+    """Guidelines of one scope, given as (priority, age)."""
+    return [Row("guideline", str(at), 3, age, priority, False, False) for at, (priority, age) in enumerate(pairs)]
+
+
+@example(rows=rules((60, 10), (48, 0), (61, 40)), limit=1, shadowed=False, excluding=False)
+@example(rows=rules((100, 60), (50, 10)), limit=1, shadowed=False, excluding=False)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(rows=ROWS, limit=st.integers(1, 6), shadowed=st.booleans(), excluding=st.booleans())
+def test_the_short_way_to_the_best_leads_where_ranking_everything_does(
+    kernel: Kernel, places: Places, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
+) -> None:
+    """Without a text only few candidates are read; ranked, they begin as all there are do, and are counted alike."""
+    db = Connection(kernel.config.file, kernel.store.world, readonly=False)
+    tx = db.begin(Origin())
+    for seq, row in enumerate(rows):
+        lay(db, tx, row, seq, scopes(places)[row.depth])
+    tagging = candidates.Tagging(exclude=frozenset({"tag_python"}) if excluding else frozenset())
+    seen_by = chain(tx, "session", places.session)
+    ask = candidates.Ask(KINDS, seen_by, NOW, limit, shadowed=shadowed, tagging=tagging)
+
+    for kinds in (KINDS, *((kind,) for kind in KINDS)):
+        asked = ask._replace(kinds=kinds)
+        short, every = candidates.gather(tx, asked), candidates.gather(tx, asked._replace(inactive=True))
+        assert candidates.rank(asked, short)[:limit] == candidates.rank(asked, every)[:limit]
+        assert short.total == every.total == len(every.candidates)
+    best, whole = (
+        candidates.rank(ask, candidates.gather(tx, ask)),
+        candidates.rank(ask, candidates.gather(tx, ask._replace(inactive=True))),
+    )
+    for kind in KINDS:
+        assert of(best, kind)[:limit] == of(whole, kind)[:limit]
+    db.rollback()
+    db.close()
+
+
+def of(ranked: Sequence[candidates.Ranked], kind: str) -> list[candidates.Ranked]:
+    return [one for one in ranked if one.candidate.kind == kind]
+
+
+def test_only_names_that_several_entries_have_are_looked_at_for_shadows(
+    kernel: Kernel, do: Do, add: Add, places: Places
+) -> None:
+    add("tool", "alone")
+    add("guideline", "same")
+    add("tool", "same")
+    first = add("tool", "again")
+    do("memory_tool", "deactivate", id=first)
+    for scope, scope_id in [*scopes(places)[:2], ("global", None)]:
+        add("tool", "again", scopeType=scope, scopeId=scope_id)
+
+    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    marked = db.values("SELECT name, count(*), sum(shared) FROM scopes_entry GROUP BY kind, name ORDER BY kind, name")
+    db.close()
+    assert marked == [("same", 1, 0), ("again", 4, 4), ("alone", 1, 0), ("same", 1, 0)]
+
+
+@pytest.mark.parametrize("text", [None, "cords"])
+def test_a_nearer_entry_shadows_the_farther_ones_of_its_name_unless_they_are_asked_for(
+    do: Do, add: Add, places: Places, search: Callable[..., Any], text: str | None
+) -> None:
+    ids = [
+        add("guideline", "same", f"Cords {scope}", scopeType=scope, scopeId=scope_id)
+        for scope, scope_id in scopes(places)
+    ]
+    add("tool", "same", "Cords")
+
+    def seen(**more: Any) -> tuple[list[str], int]:
+        said = search(**inside("session", places.session), types=["guidelines"], search=text, **more)
+        return [result["id"] for result in said["results"]], said["meta"]["totalCount"]
+
+    assert seen() == ([ids[0]], 1)
+    assert seen(tags={"exclude": ["nothing"]}) == ([ids[0]], 1)
+    every, total = seen(includeShadowed=True)
+    assert (set(every), total) == (set(ids), 4)
+    do("memory_guideline", "deactivate", id=ids[0])
+    assert seen() == ([ids[1]], 1)
+    every, total = seen(includeShadowed=True)
+    assert (set(every), total) == (set(ids[1:]), 3)
+
+
+def test_what_is_shadowed_stays_hidden_where_the_nearer_one_fits_no_filter(
+    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+) -> None:
+    far = add("guideline", "same", "Tabs")
+    add("guideline", "same", "Spaces", scopeType="project", scopeId=places.project)
+    tag(do, "guideline", far, "python")
+    here = inside("project", places.project)
+
+    assert found(**here, search="tabs", semanticSearch=False) == []
+    assert found(**here, tags={"include": ["python"]}) == []
+    assert found(**here, search="tabs", semanticSearch=False, includeShadowed=True) == ["same"]
+
+
+def test_projects_beside_each_other_shadow_nothing(
+    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+) -> None:
+    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
+    for project in (places.project, other):
+        add("tool", "same", scopeType="project", scopeId=project)
+        add("tool", f"only {project}", scopeType="project", scopeId=project)
+
+    assert set(found(**inside("project", other))) == {"same", f"only {other}"}

@@ -1,0 +1,67 @@
+"""Conflicts are listed while they are unresolved, and resolving one changes no version."""
+
+from typing import Any
+
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import Do, refused
+from tests.unit.handlers.scopes.test_entry_tools import named
+
+LATER = "2026-01-02T04:04:05.678Z"
+
+
+def clash(do: Do, kind: str, name: str) -> str:
+    """An entry that was updated at once; its id."""
+    entry = do(f"memory_{kind}", "add", **named(kind, name))[kind]["id"]
+    do(f"memory_{kind}", "update", id=entry)
+    return entry
+
+
+def test_conflicts_are_listed_oldest_first_by_type_and_by_state(do: Do, clock: Clock) -> None:
+    entries = []
+    for kind, name in (("tool", "a"), ("guideline", "b"), ("tool", "c")):
+        entries.append(clash(do, kind, name))
+        clock.move(hours=1)
+
+    def listed(**which: Any) -> list[int]:
+        found = do("memory_conflict", "list", **which)
+        assert found["meta"] == {"returnedCount": len(found["conflicts"])}
+        return [entries.index(conflict["entryId"]) for conflict in found["conflicts"]]
+
+    assert listed() == listed(resolved=False) == listed(resolved=None) == [0, 1, 2]
+    assert listed(entryType="tool") == [0, 2]
+    assert listed(entryType="knowledge") == listed(resolved=True) == []
+    assert listed(limit=1, offset=1) == [1]
+    middle = do("memory_conflict", "list", entryType="guideline")["conflicts"][0]["id"]
+    do("memory_conflict", "resolve", id=middle, resolution="fine")
+    assert (listed(), listed(resolved=True)) == ([0, 2], [1])
+
+
+def test_a_resolved_conflict_says_how_when_and_by_whom(do: Do, clock: Clock) -> None:
+    entry = clash(do, "tool", "a")
+    before = do("memory_tool", "get", id=entry)
+    (conflict,) = do("memory_conflict", "list")["conflicts"]
+    clock.move(hours=1)
+
+    resolved = do("memory_conflict", "resolve", id=conflict["id"], resolution="Kept the second", resolvedBy="ada")
+
+    after = {
+        **conflict,
+        "resolved": True,
+        "resolution": "Kept the second",
+        "resolvedAt": LATER,
+        "resolvedBy": "ada",
+    }
+    assert resolved == {"success": True, "conflict": after}
+    assert do("memory_conflict", "list", resolved=True)["conflicts"] == [after]
+    assert do("memory_tool", "get", id=entry) == before
+    again = do("memory_conflict", "resolve", id=conflict["id"], resolution="Kept the first")["conflict"]
+    assert (again["resolution"], again["resolvedBy"]) == ("Kept the first", None)
+
+
+def test_a_conflict_that_does_not_exist_is_not_resolved(unchanged: Call) -> None:
+    assert refused(unchanged("memory_conflict", action="resolve", id="ghost", resolution="x")) == (
+        "not_found",
+        "E2000",
+        "Conflict not found: ghost",
+        {"resource": "conflict", "identifier": "ghost", "field": "id"},
+    )

@@ -1,0 +1,181 @@
+"""An export holds what was asked for, whole, with the scopes and tags that belong to it."""
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Clock
+from tests.unit.handlers.scopes.conftest import Do, Places, exported
+
+NOW = "2026-01-02T03:04:05.678Z"
+LATER = "2026-01-02T03:05:05.678Z"
+
+
+def add(do: Do, kind: str, name: str, scope: tuple[str, str | None] = ("global", None), **more: Any) -> str:
+    """The id of a new entry."""
+    heading = "title" if kind == "knowledge" else "name"
+    content = {} if kind == "tool" else {"content": f"about {name}"}
+    where = {"scopeType": scope[0], "scopeId": scope[1]}
+    return do(f"memory_{kind}", "add", **where, **{heading: name}, **content, **more)[kind]["id"]
+
+
+def names(document: dict[str, Any]) -> list[str]:
+    """What the entries of a document are called."""
+    return [item.get("name") or item["title"] for items in document["entries"].values() for item in items]
+
+
+@pytest.fixture
+def filled(do: Do, places: Places) -> dict[str, str]:
+    """Entries of every kind in every scope; their ids by name."""
+    ids = {
+        "t": add(do, "tool", "t"),
+        "g": add(do, "guideline", "g", ("org", places.org)),
+        "k": add(do, "knowledge", "k", ("project", places.project)),
+        "s": add(do, "knowledge", "s", ("session", places.session)),
+        "gone": add(do, "tool", "gone"),
+    }
+    do("memory_tool", "deactivate", id=ids["gone"])
+    do("memory_tag", "attach", entryType="tool", entryId=ids["t"], tagName="Python")
+    do("memory_tag", "attach", entryType="guideline", entryId=ids["g"], tagName="python")
+    do("memory_tag", "attach", entryType="guideline", entryId=ids["g"], tagName="mine")
+    return ids
+
+
+def test_a_document_is_whole(do: Do, clock: Clock) -> None:
+    org = do("memory_org", "create", name="Org", metadata={"a": 1})["organization"]
+    project = do("memory_project", "create", name="P", orgId=org["id"], rootPath="/p")["project"]
+    session = do("memory_session", "start", projectId=project["id"], agentId="ada")["session"]
+    rule = add(do, "guideline", "g", ("project", project["id"]), priority=80, category="style", createdBy="ada")
+    clock.move(minutes=1)
+    do("memory_guideline", "update", id=rule, content="new", rationale="r", changeReason="why", updatedBy="bob")
+    tag = do("memory_tag", "create", name="mine", category="custom", description="d")["tag"]
+    do("memory_tag", "attach", entryType="guideline", entryId=rule, tagName="mine")
+    do("memory_tag", "attach", entryType="project", entryId=project["id"], tagName="python")
+    link = do(
+        "memory_relation",
+        "create",
+        sourceType="guideline",
+        sourceId=rule,
+        targetType="project",
+        targetId=project["id"],
+        relationType="applies_to",
+        createdBy="ada",
+    )["relation"]
+    versions = do("memory_guideline", "history", id=rule)["versions"]
+
+    assert exported(do) == {
+        "version": "1.0",
+        "metadata": {"types": ["tools", "guidelines", "knowledge"]},
+        "entries": {
+            "tools": [],
+            "guidelines": [
+                {
+                    "id": rule,
+                    "scopeType": "project",
+                    "scopeId": project["id"],
+                    "name": "g",
+                    "category": "style",
+                    "priority": 80,
+                    "currentVersionId": versions[0]["id"],
+                    "isActive": True,
+                    "createdAt": NOW,
+                    "createdBy": "ada",
+                    "currentVersion": versions[0],
+                    "deactivatedAt": None,
+                    "versions": [versions[1], versions[0]],
+                    "tags": ["mine"],
+                    "relations": [
+                        {
+                            "targetType": "project",
+                            "targetId": project["id"],
+                            "relationType": "applies_to",
+                            "id": link["id"],
+                            "createdAt": LATER,
+                            "createdBy": "ada",
+                        }
+                    ],
+                }
+            ],
+            "knowledge": [],
+        },
+        "scopes": {
+            "organizations": [org],
+            "projects": [{**project, "tags": ["python"], "relations": []}],
+            "sessions": [session],
+        },
+        "tags": [tag],
+    }
+
+
+def test_versions_and_inactive_entries_come_when_asked_for(do: Do, filled: dict[str, str]) -> None:
+    plain = exported(do, includeVersions=False, includeInactive=False)
+    assert names(plain) == ["t", "g", "k", "s"]
+    assert "versions" not in plain["entries"]["tools"][0]
+    assert names(exported(do, includeVersions=False)) == ["t", "gone", "g", "k", "s"]
+    gone = exported(do)["entries"]["tools"][1]
+    assert (gone["isActive"], gone["deactivatedAt"] > gone["createdAt"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"types": ["knowledge", "tools"]}, ["t", "k", "s"]),
+        ({"types": []}, ["t", "g", "k", "s"]),
+        ({"scopeType": "global"}, ["t"]),
+        ({"scopeType": "global", "scopeId": "whatever"}, ["t"]),
+        ({"scopeType": "session"}, ["s"]),
+        ({"scopeType": "project", "scopeId": "{project}"}, ["k"]),
+        ({"scopeId": "{project}"}, ["k"]),
+        ({"tags": ["PYTHON"]}, ["t", "g"]),
+        ({"tags": ["mine", "nothing"]}, ["g"]),
+        ({"tags": []}, ["t", "g", "k", "s"]),
+        ({"tags": ["nothing"]}, []),
+        ({"types": ["tools"], "tags": ["mine"]}, []),
+    ],
+)
+def test_filters_are_all_met(
+    do: Do, filled: dict[str, str], places: Places, given: dict[str, Any], expected: list[str]
+) -> None:
+    given = {key: value.format(**places._asdict()) if isinstance(value, str) else value for key, value in given.items()}
+    assert names(exported(do, includeInactive=False, **given)) == expected
+
+
+def test_the_scopes_of_a_part_are_those_it_stands_in_and_those_above(
+    do: Do, filled: dict[str, str], places: Places
+) -> None:
+    def scopes(**given: Any) -> list[list[str]]:
+        found = exported(do, **given)["scopes"]
+        return [[one["id"] for one in found[many]] for many in ("organizations", "projects", "sessions")]
+
+    other = do("memory_project", "create", name="Other")["project"]["id"]
+    assert scopes() == [[places.org], [places.project, other], [places.session]]
+    assert scopes(types=["tools"]) == [[places.org], [places.project, other], [places.session]]
+    assert scopes(scopeType="session", scopeId=places.session) == [[places.org], [places.project], [places.session]]
+    assert scopes(scopeType="project") == [[places.org], [places.project], []]
+    assert scopes(scopeType="global") == scopes(scopeType="project", scopeId=other) == [[], [], []]
+
+
+def test_the_tags_of_a_part_are_those_it_bears_but_for_the_predefined(do: Do, filled: dict[str, str]) -> None:
+    do("memory_tag", "create", name="alone")
+
+    assert [tag["name"] for tag in exported(do)["tags"]] == ["Python", "alone", "mine"]
+    assert [tag["name"] for tag in exported(do, types=["tools"], scopeType="global")["tags"]] == ["Python"]
+
+
+def test_every_relation_that_goes_out_is_there(do: Do) -> None:
+    source = add(do, "tool", "source")
+    targets = [add(do, "tool", f"target {number}") for number in range(30)]
+    for target in reversed(targets):
+        do(
+            "memory_relation",
+            "create",
+            sourceType="tool",
+            sourceId=source,
+            targetType="tool",
+            targetId=target,
+            relationType="related_to",
+        )
+
+    found = exported(do)["entries"]["tools"]
+    assert [link["targetId"] for link in found[0]["relations"]] == targets[::-1]
+    assert [item["relations"] for item in found[1:]] == [[]] * 30

@@ -1,0 +1,205 @@
+"""memory_export and memory_import answer as their document says, whatever they are given."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml as oracle
+
+from kernel.cli import commands
+from kernel.cli.main import parser
+from kernel.config import Config
+from kernel.errors import Fault
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
+from tests.unit.handlers.scopes.test_export import add
+
+NOW = "2026-01-02T03:04:05.678Z"
+NOTHING = {"created": 0, "updated": 0, "skipped": 0}
+DETAILS = {"tools": NOTHING, "guidelines": NOTHING, "knowledge": NOTHING}
+EMPTY = '{"entries": {}}'
+
+
+def test_an_export_says_what_it_holds(do: Do, clock: Clock, places: Places) -> None:
+    add(do, "tool", "t", ("project", places.project))
+
+    for shape in ("json", "yaml", "markdown", None):
+        said = do("memory_export", "export", format=shape, scopeType="project", scopeId=places.project, types=["tools"])
+        content = said.pop("content")
+        assert said == {
+            "success": True,
+            "format": shape or "json",
+            "metadata": {
+                "exportedAt": NOW,
+                "entryCount": 1,
+                "types": ["tools"],
+                "scopeType": "project",
+                "scopeId": places.project,
+            },
+        }
+        assert NOW in content
+    assert do("memory_export", "export")["metadata"] == {
+        "exportedAt": NOW,
+        "entryCount": 1,
+        "types": ["tools", "guidelines", "knowledge"],
+    }
+
+
+def test_json_is_indented_and_yaml_says_the_same(do: Do, clock: Clock, places: Places) -> None:
+    add(do, "guideline", "a: b\n# c", ("session", places.session), examples={"good": ["x: y", "|", 1.0]})
+    add(do, "tool", "t", parameters={"x" * 2000: {"- a": [[], {}, None, True]}})
+
+    content = do("memory_export", "export", includeVersions=True)["content"]
+    shown = do("memory_export", "export", includeVersions=True, format="yaml")["content"]
+
+    document = json.loads(content)
+    assert content == json.dumps(document, indent=2, ensure_ascii=False)
+    assert shown.startswith("# Agent Memory Export\nversion: ")
+    assert oracle.safe_load(shown) == document
+
+
+@pytest.mark.parametrize(
+    ("given", "fault", "code", "message", "field"),
+    [
+        ({}, "invalid", "E5001", "Unknown action for memory_export: undefined", "action"),
+        ({"action": "import"}, "invalid", "E5001", "Unknown action for memory_export: import", "action"),
+        ({"action": 7}, "invalid", "E5001", "Unknown action for memory_export: undefined", "action"),
+        ({"types": ["tool"]}, "invalid", "E1000", "Validation error: types[0] - invalid enum value 'tool'", "types[0]"),
+        ({"types": "tools"}, "invalid", "E1000", "Validation error: types - expected array, got str", "types"),
+        ({"scopeType": "galaxy"}, "invalid", "E1001", "Validation error: scopeType - invalid enum value", "scopeType"),
+        ({"scopeType": "org", "scopeId": "ghost"}, "not_found", "E2000", "Organization not found: ghost", "scopeId"),
+        ({"scopeId": ""}, "invalid", "E1000", "Validation error: scopeId - must not be empty", "scopeId"),
+        ({"scopeId": "a\0"}, "invalid", "E1000", "Validation error: scopeId - must not hold NUL", "scopeId"),
+        ({"tags": ["a\0"]}, "invalid", "E1000", "Validation error: tags - must not hold NUL", "tags"),
+        ({"tags": "a"}, "invalid", "E1000", "Validation error: tags - expected array", "tags"),
+        ({"tags": [""]}, "invalid", "E1000", "Validation error: tags[0] - must not be empty", "tags[0]"),
+        ({"format": "xml"}, "invalid", "E1000", "Validation error: format - invalid enum value 'xml'", "format"),
+        ({"includeVersions": "yes"}, "invalid", "E1000", "Validation error: includeVersions - expected bool", ""),
+        ({"includeInactive": 1}, "invalid", "E1000", "Validation error: includeInactive - expected bool", ""),
+        ({"limit": 1}, "invalid", "E1000", "Validation error: limit - memory_export has no such parameter", "limit"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_arguments_of_export_name_their_field(
+    unchanged: Call, given: dict[str, Any], fault: str, code: str, message: str, field: str
+) -> None:
+    whole = given if "action" in given or not given else {"action": "export", **given}
+    found = refused(unchanged("memory_export", **whole))
+
+    assert found[:2] == (fault, code)
+    assert found[2].startswith(message)
+    assert found[3]["field"].startswith(field or next(iter(given)))
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message", "field"),
+    [
+        ({"action": None}, "E5001", "Unknown action for memory_import: undefined", "action"),
+        ({"action": "export"}, "E5001", "Unknown action for memory_import: export", "action"),
+        ({"content": None}, "E1000", "content is required", "content"),
+        ({"content": ""}, "E1000", "content is required", "content"),
+        ({"content": {}}, "E1000", "Validation error: content - expected str, got object", "content"),
+        ({"content": EMPTY + "\0"}, "E1000", "Validation error: content - must not hold NUL characters", "content"),
+        ({"format": "xml"}, "E1000", "Validation error: format - invalid enum value 'xml'", "format"),
+        ({"conflictStrategy": "merge"}, "E1000", "Validation error: conflictStrategy - invalid enum", ""),
+        ({"generateNewIds": "no"}, "E1000", "Validation error: generateNewIds - expected bool, got str", ""),
+        ({"importedBy": 7}, "E1000", "Validation error: importedBy - expected str, got int", ""),
+        ({"importedBy": "a\0b"}, "E1000", "Validation error: importedBy - must not hold NUL characters", ""),
+        ({"scopeMapping": []}, "E1000", "Validation error: scopeMapping - expected object, got array", ""),
+        ({"scopeMapping": {"global:": "x"}}, "E1000", "Validation error: scopeMapping[...] - expected object", ""),
+        ({"scopeMapping": {"a\0:": {"type": "global"}}}, "E1000", "Validation error: scopeMapping - must not", ""),
+        ({"scopeMapping": {"global:": {"type": "galaxy"}}}, "E1000", "Validation error: scopeMapping[...].type", ""),
+        ({"scopeMapping": {"global:": {}}}, "E1000", "scopeMapping[...].type is required", ""),
+        ({"scopeMapping": {"global:": {"type": "org"}}}, "E1000", "scopeMapping.global:.id is required for non-gl", ""),
+        ({"scopeMapping": {"global:": {"type": "org", "id": "ghost"}}}, "E2000", "Organization not found: ghost", ""),
+        ({"strategy": "skip"}, "E1000", "Validation error: strategy - memory_import has no such parameter", ""),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_arguments_of_import_name_their_field(
+    unchanged: Call, given: dict[str, Any], code: str, message: str, field: str
+) -> None:
+    found = refused(unchanged("memory_import", **({"action": "import", "content": EMPTY} | given)))
+
+    assert found[1] == code
+    assert found[2].startswith(message)
+    assert found[3]["field"].startswith(field or next(iter(given)))
+
+
+@pytest.mark.parametrize(
+    ("content", "shape", "entry", "error"),
+    [
+        ("{", "json", "parsing", "Not readable as JSON: Input data was truncated"),
+        ('{"entries": NaN}', "json", "parsing", "Not readable as JSON: "),
+        ("[" * 5000, "json", "parsing", "Not readable as JSON: "),
+        ('{"entries": {"tools": [{"name": "\\ud800"}]}}', "json", "parsing", "Not readable as JSON: "),
+        ("a: b: c", "yaml", "parsing", "Not readable as YAML: line 1: a value that holds a colon and a space needs"),
+        ("# Agent Memory Export", "markdown", "parsing", "Markdown import not supported. Please use JSON or YAML"),
+        ("[]", "json", "structure", "Missing entries object"),
+        ("null", "json", "structure", "Missing entries object"),
+        ("{}", "json", "structure", "Missing entries object"),
+        ('{"entries": []}', "json", "structure", "Missing entries object"),
+        ("# nothing", "yaml", "structure", "Missing entries object"),
+        ('{"entries": {"tools": {}}}', "json", "structure", "entries.tools is not a list"),
+        ('{"entries": {"knowledge": "x"}}', "json", "structure", "entries.knowledge is not a list"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_content_that_is_no_export_is_told_and_changes_nothing(
+    unchanged: Call, content: str, shape: str, entry: str, error: str
+) -> None:
+    said = told(unchanged("memory_import", action="import", content=content, format=shape))
+
+    (left,) = said.pop("errors")
+    assert said == {"success": False, **NOTHING, "details": DETAILS}
+    assert left["entry"] == entry
+    assert left["error"].startswith(error)
+
+
+def test_an_import_of_nothing_is_a_success(unchanged: Call) -> None:
+    for content, shape in ((EMPTY, "json"), ("entries: {}", "yaml"), ('{"entries": {"tools": null}}', None)):
+        said = told(unchanged("memory_import", action="import", content=content, format=shape))
+        assert said == {"success": True, **NOTHING, "errors": [], "details": DETAILS}
+
+
+def test_the_file_of_an_export_is_brought_in_by_the_command(
+    do: Do, elsewhere: Store, tmp_path: Path, config: Config, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind in ("tool", "guideline", "knowledge"):
+        elsewhere.call(f"memory_{kind}", action="add", scopeType="global", **named(kind))
+    for shape in ("json", "yaml"):
+        file = tmp_path / f"export.{shape}"
+        file.write_text(elsewhere.do("memory_export", "export", format=shape)["content"], encoding="utf-8")
+    bring = ["import", "memory-export"]
+
+    assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.yaml")]), config) == 0
+    assert capsys.readouterr() == ("created: 3\nupdated: 0\nskipped: 0\n", "")
+    assert exported(do) == exported(elsewhere.do)
+    assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.json")]), config) == 0
+    assert capsys.readouterr() == ("created: 0\nupdated: 3\nskipped: 0\n", "")
+    assert exported(do) == exported(elsewhere.do)
+
+
+def named(kind: str) -> dict[str, str]:
+    content = {} if kind == "tool" else {"content": "c"}
+    return {"title" if kind == "knowledge" else "name": kind, **content}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "Cannot read export.json: No such file or directory."),
+        (b"\xff", "export.json is not text in UTF-8."),
+        (b"{}", "export.json is no export: Missing entries object"),
+    ],
+)
+def test_a_file_that_is_no_export_is_refused(tmp_path: Path, config: Config, content: bytes | None, why: str) -> None:
+    file = tmp_path / "export.json"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(Fault) as found:
+        commands.run(parser().parse_args(["import", "memory-export", str(file)]), config)
+
+    assert found.value.message == why

@@ -1,0 +1,220 @@
+"""Organizations, projects and sessions are made, found, changed and listed as their contract says."""
+
+import json
+from typing import Any
+
+from kernel.app import Kernel
+from kernel.store import history
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused, told
+
+NOW = "2026-01-02T03:04:05.678Z"
+LATER = "2026-01-02T04:04:05.678Z"
+
+
+def test_an_organization_is_made_and_listed_whole(do: Do, clock: Clock) -> None:
+    made = do("memory_org", "create", name="My Company", metadata={"plan": "enterprise"})
+    plain = do("memory_org", "create", name="My Company")
+
+    org = {"id": "org_1", "name": "My Company", "createdAt": NOW, "metadata": {"plan": "enterprise"}}
+    assert made == {"success": True, "organization": org}
+    assert plain["organization"] == {**org, "id": "org_2", "metadata": None}
+    assert do("memory_org", "list") == {"organizations": [org, plain["organization"]], "meta": {"returnedCount": 2}}
+
+
+def test_pages_of_organizations_are_in_order_and_never_longer_than_a_hundred(do: Do) -> None:
+    for number in range(103):
+        do("memory_org", "create", name=str(number))
+
+    def names(**page: Any) -> list[str]:
+        found = do("memory_org", "list", **page)
+        assert found["meta"] == {"returnedCount": len(found["organizations"])}
+        return [org["name"] for org in found["organizations"]]
+
+    everybody = [str(number) for number in range(103)]
+    assert names() == names(limit=None, offset=None) == everybody[:50]
+    assert names(limit=1000) == everybody[:100]
+    assert names(limit=2, offset=101) == everybody[101:]
+    assert names(limit=0) == names(offset=103) == []
+
+
+def test_a_project_is_made_found_changed_and_listed_whole(do: Do, clock: Clock) -> None:
+    do("memory_org", "create", name="Org")
+    made = do(
+        "memory_project",
+        "create",
+        name="My Project",
+        orgId="org_1",
+        description="A sample",
+        rootPath="/path",
+        metadata={"goals": ["ship"]},
+    )
+    clock.move(hours=1)
+    changed = do("memory_project", "update", id="proj_2", description="Updated", metadata={"status": "active"})
+
+    project = {
+        "id": "proj_2",
+        "orgId": "org_1",
+        "name": "My Project",
+        "description": "A sample",
+        "rootPath": "/path",
+        "createdAt": NOW,
+        "updatedAt": NOW,
+        "metadata": {"goals": ["ship"]},
+    }
+    assert made == {"success": True, "project": project}
+    after = {**project, "description": "Updated", "metadata": {"status": "active"}, "updatedAt": LATER}
+    assert changed == {"success": True, "project": after}
+    assert do("memory_project", "get", id="proj_2") == {"project": after}
+    assert do("memory_project", "list", orgId="org_1") == {"projects": [after], "meta": {"returnedCount": 1}}
+    assert do("memory_project", "list", orgId="nobody") == {"projects": [], "meta": {"returnedCount": 0}}
+
+
+def test_what_an_update_changes_of_a_project_stays_in_its_history(
+    kernel: Kernel, do: Do, places: Places, clock: Clock
+) -> None:
+    before = do("memory_project", "get", id=places.project)["project"]
+    after = do("memory_project", "update", id=places.project, name="Other")["project"]
+
+    (event,) = kernel.store.read_sync(lambda tx: history.read(tx, "scopes:projects", places.project))
+    assert (event.operation, event.at) == ("updated", NOW)
+    assert (json.loads(event.before or ""), json.loads(event.after or "")) == (before, after)
+
+
+def test_a_project_is_found_by_name_in_any_case_in_its_organization_and_without(do: Do, call: Call) -> None:
+    first, second = (do("memory_org", "create", name=name)["organization"]["id"] for name in "ab")
+    ids = {
+        org: do("memory_project", "create", name="Straße", **({"orgId": org} if org else {}))["project"]["id"]
+        for org in (first, second, None)
+    }
+    alone = do("memory_project", "create", name="alone", orgId=first)["project"]["id"]
+
+    def found(name: str, **more: Any) -> str:
+        return do("memory_project", "get", name=name, **more)["project"]["id"]
+
+    assert found("STRASSE", orgId=first) == ids[first]
+    assert found("straße", orgId=second) == ids[second]
+    assert found("Strasse") == ids[None]
+    assert found("Alone") == alone
+    assert refused(call("memory_project", action="get", name="alone", orgId=second))[:2] == ("not_found", "E2000")
+
+
+def test_a_name_that_several_organizations_have_needs_one(do: Do, call: Call) -> None:
+    for name in "ab":
+        org = do("memory_org", "create", name=name)["organization"]["id"]
+        do("memory_project", "create", name="Same", orgId=org)
+
+    assert refused(call("memory_project", action="get", name="same")) == (
+        "invalid",
+        "E1000",
+        "Validation error: orgId - is needed: 2 organizations have a project same",
+        {"field": "orgId"},
+    )
+
+
+def test_a_name_is_taken_once_in_an_organization_and_once_outside(do: Do, places: Places, unchanged: Call) -> None:
+    outside = do("memory_project", "create", name="PROJECT")["project"]["id"]
+
+    assert refused(unchanged("memory_project", action="create", name="pRoject", orgId=places.org)) == (
+        "conflict",
+        "E2001",
+        f"Project already exists: pRoject in org:{places.org}",
+        {"resource": "project", "identifier": "pRoject", "field": "name", "id": places.project},
+    )
+    assert refused(unchanged("memory_project", action="create", name="project")) == (
+        "conflict",
+        "E2001",
+        "Project already exists: project in no organization",
+        {"resource": "project", "identifier": "project", "field": "name", "id": outside},
+    )
+
+
+def test_a_project_cannot_take_the_name_of_another_but_may_change_its_own(
+    do: Do, places: Places, unchanged: Call
+) -> None:
+    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
+
+    assert refused(unchanged("memory_project", action="update", id=other, name="PROJECT"))[:3] == (
+        "conflict",
+        "E2001",
+        f"Project already exists: PROJECT in org:{places.org}",
+    )
+    assert do("memory_project", "update", id=other, name="OTHER")["project"]["name"] == "OTHER"
+    assert do("memory_project", "get", name="other", orgId=places.org)["project"]["id"] == other
+
+
+def test_of_a_hundred_projects_of_one_name_one_is_made(storm: Storm, do: Do) -> None:
+    for org in (None, do("memory_org", "create", name="Org")["organization"]["id"]):
+        replies = storm([("memory_project", {"action": "create", "name": "Same", "orgId": org})] * 100)
+
+        assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
+    assert do("memory_project", "list", limit=100)["meta"] == {"returnedCount": 2}
+
+
+def test_a_session_is_started_listed_and_ended_whole(do: Do, places: Places, clock: Clock) -> None:
+    started = do(
+        "memory_session",
+        "start",
+        projectId=places.project,
+        name="Feature",
+        purpose="Login",
+        agentId="claude",
+        metadata={"mode": "tdd"},
+    )
+    session = {
+        "id": "sess_1",
+        "projectId": places.project,
+        "name": "Feature",
+        "purpose": "Login",
+        "agentId": "claude",
+        "status": "active",
+        "startedAt": NOW,
+        "endedAt": None,
+        "metadata": {"mode": "tdd"},
+    }
+    assert started == {"success": True, "session": session}
+    clock.move(hours=1)
+    ended = {**session, "status": "completed", "endedAt": LATER}
+    assert do("memory_session", "end", id="sess_1") == {"success": True, "session": ended}
+    assert do("memory_session", "end", id="sess_1", status="discarded")["session"]["status"] == "discarded"
+
+
+def test_sessions_are_listed_by_project_and_by_status(do: Do, places: Places) -> None:
+    other = do("memory_session", "start")["session"]["id"]
+    gone = do("memory_session", "start", projectId=places.project)["session"]["id"]
+    do("memory_session", "end", id=gone, status="discarded")
+
+    def ids(**which: Any) -> list[str]:
+        return [session["id"] for session in do("memory_session", "list", **which)["sessions"]]
+
+    assert ids() == [places.session, other, gone]
+    assert ids(projectId=places.project) == [places.session, gone]
+    assert ids(projectId=places.project, status="active") == [places.session]
+    assert ids(status="discarded") == [gone]
+    assert ids(status="completed") == ids(projectId="nobody") == []
+    assert ids(limit=1, offset=1) == [other]
+
+
+def test_what_is_within_a_place_that_does_not_exist_is_refused(unchanged: Call) -> None:
+    assert refused(unchanged("memory_project", action="create", name="P", orgId="ghost")) == (
+        "not_found",
+        "E2000",
+        "Organization not found: ghost",
+        {"resource": "organization", "identifier": "ghost", "field": "orgId"},
+    )
+    assert refused(unchanged("memory_session", action="start", projectId="ghost")) == (
+        "not_found",
+        "E2000",
+        "Project not found: ghost",
+        {"resource": "project", "identifier": "ghost", "field": "projectId"},
+    )
+
+
+def test_reads_of_places_leave_no_trace(unchanged: Call, places: Places) -> None:
+    for tool, more in (
+        ("memory_org", {"action": "list"}),
+        ("memory_project", {"action": "list"}),
+        ("memory_project", {"action": "get", "id": places.project}),
+        ("memory_session", {"action": "list"}),
+    ):
+        told(unchanged(tool, **more))

@@ -1,0 +1,728 @@
+"""An import brings everything back as it was, and meets what is there as its strategy says."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from handlers import scopes
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.maintenance import consistency
+from kernel.search import index
+from tests.conftest import Call, Clock, everything
+from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused
+from tests.unit.handlers.scopes.test_export import add, names
+
+HOSTILE = [
+    "- a\n- b",
+    "key: value # c",
+    "# Heading\n## Tools (9)\n### t\n",
+    "```\nfence\n````",
+    "> quote\n\n---\n***",
+    "'single' \"double\" \\ back\\slash",
+    "null",
+    "yes",
+    "12:34:56",
+    "2026-01-02",
+    "|\n  block",
+    "!!python/none",
+    "&anchor *alias",
+    "{a: [b]}",
+    "%YAML 1.1",
+    "--- \n...",
+    "\ttab\n\ttab",
+    "trailing \n  \n\n",
+    " lead",
+    "\r\n",
+    "日本語 ünïcode e\u0301",
+    "👩‍👩‍👧 \u202eright",
+    "line\u2028par\u2029next\x85",
+    "zero\u200bwidth\ufeff",
+    "\x1b[31m\x07",
+    "<script>alert(1)</script>",
+    "![x](http://e/x.png)",
+    "[a]: http://e",
+    "<!-- -->",
+    "a\\\nb",
+    "| a | b |\n|---|---|",
+]
+
+
+def bring(do: Do, document: dict[str, Any] | str, **given: Any) -> dict[str, Any]:
+    """What an import of a document says."""
+    content = document if isinstance(document, str) else json.dumps(document)
+    return do("memory_import", "import", content=content, **given)
+
+
+def counted(said: dict[str, Any]) -> tuple[int, int, int]:
+    """How many were created, updated and skipped, with nothing left out."""
+    assert (said["success"], said["errors"]) == (True, [])
+    for name in ("created", "updated", "skipped"):
+        assert said[name] == sum(counts[name] for counts in said["details"].values())
+    return said["created"], said["updated"], said["skipped"]
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    """A document with one tool."""
+    return {"entries": {"tools": [{"name": name, **more}]}}
+
+
+def sound(kernel: Kernel) -> bool:
+    """Whether the index holds what the rows say."""
+    return not consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT])
+
+
+@pytest.fixture
+def filled(do: Do, places: Places, clock: Clock) -> dict[str, str]:
+    """A store with something of everything; ids by name."""
+    ids = {
+        "t": add(do, "tool", "t", parameters={"a": [1, None, {"b": "x"}]}, category="cli", createdBy="ada"),
+        "g": add(do, "guideline", "g", ("org", places.org), priority=0, examples={"good": ["a"]}),
+        "k": add(do, "knowledge", "k", ("session", places.session), confidence=0.25, validUntil="2030-01-01"),
+        "old": add(do, "tool", "t2"),
+    }
+    clock.move(minutes=1)
+    do("memory_tool", "update", id=ids["t"], description="second", changeReason="r", updatedBy="bob")
+    do("memory_tool", "update", id=ids["t"], description="third")
+    do("memory_tool", "deactivate", id=ids["old"])
+    ids["new"] = add(do, "tool", "t2")
+    do("memory_tag", "create", name="mine", category="domain", description="d")
+    for kind, name, tag in (("tool", "t", "mine"), ("tool", "t", "python"), ("knowledge", "k", "python")):
+        do("memory_tag", "attach", entryType=kind, entryId=ids[name], tagName=tag)
+    do("memory_tag", "attach", entryType="project", entryId=places.project, tagName="rust")
+    for ends in (
+        ("tool", ids["t"], "guideline", ids["g"]),
+        ("guideline", ids["g"], "project", places.project),
+        ("tool", ids["t"], "tool", ids["old"]),
+        ("project", places.project, "tool", ids["t"]),
+    ):
+        do("memory_relation", "create", **dict(zip(ENDS, ends, strict=True)), relationType="related_to")
+    clock.move(minutes=1)
+    return ids
+
+
+ENDS = ("sourceType", "sourceId", "targetType", "targetId")
+
+
+@pytest.mark.parametrize("shape", ["json", "yaml"])
+def test_what_is_imported_into_an_empty_store_is_exported_again(
+    do: Do, elsewhere: Store, filled: dict[str, str], clock: Clock, shape: str
+) -> None:
+    whole = {"includeVersions": True, "includeInactive": True, "format": shape}
+    content = do("memory_export", "export", **whole)["content"]
+
+    assert counted(bring(elsewhere.do, content, format=shape)) == (5, 0, 0)
+
+    assert elsewhere.do("memory_export", "export", **whole)["content"] == content
+    assert sound(elsewhere.kernel)
+    (found,) = elsewhere.kernel.store.read_sync(lambda tx: index.search(tx, "third", semantic=False))
+    assert (found.space, found.id) == ("scopes:tools", filled["t"])
+    for name, kind in (("t", "tool"), ("g", "guideline"), ("k", "knowledge")):
+        for action in ("get", "history"):
+            there = elsewhere.do(f"memory_{kind}", action, id=filled[name])
+            assert there == do(f"memory_{kind}", action, id=filled[name])
+
+
+@pytest.mark.parametrize("given", [{}, {"types": ["guidelines"]}, {"tags": ["mine"]}, {"scopeType": "session"}])
+def test_a_part_comes_back_too(do: Do, elsewhere: Store, filled: dict[str, str], given: dict[str, Any]) -> None:
+    for entry in (filled["t"], filled["g"]):  # so that no relation goes out of the part
+        for link in do("memory_relation", "list", sourceId=entry)["relations"]:
+            do("memory_relation", "delete", id=link["id"])
+    do("memory_relation", "delete", id=do("memory_relation", "list")["relations"][0]["id"])
+    part = exported(do, includeVersions=False, includeInactive=False, **given)
+
+    counted(bring(elsewhere.do, part))
+
+    assert exported(elsewhere.do, includeVersions=False, includeInactive=False, **given) == part
+
+
+@pytest.mark.parametrize("strategy", ["update", "replace", "skip"])
+def test_importing_twice_changes_nothing(
+    do: Do, kernel: Kernel, filled: dict[str, str], call: Call, strategy: str
+) -> None:
+    document = exported(do)
+    said = {"update": (0, 5, 0), "replace": (0, 5, 0), "skip": (0, 0, 5)}[strategy]
+
+    before = everything(kernel)
+    reply = call("memory_import", action="import", content=json.dumps(document), conflictStrategy=strategy)
+
+    assert counted(json.loads(reply.body)) == said
+    assert {**everything(kernel), "audit": before["audit"]} == before
+    assert sound(kernel)
+
+
+def test_error_imports_all_of_it_or_nothing(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+    document = exported(do)
+    elsewhere.do("memory_tool", "add", scopeType="global", name="t")
+    before = everything(elsewhere.kernel)
+    given = {"action": "import", "content": json.dumps(document), "conflictStrategy": "error"}
+
+    assert refused(elsewhere.call("memory_import", **given)) == (
+        "conflict",
+        "E2001",
+        "Nothing was imported, t: Tool already exists: t in global",
+        {"field": "content", "errors": [{"entry": "t", "error": "Tool already exists: t in global"}], "count": 1},
+    )
+    assert everything(elsewhere.kernel) == before
+    document["entries"]["tools"].append({"name": "odd", "priority": "high"})
+    document["entries"]["knowledge"].append({"title": "empty"})
+    found = refused(elsewhere.call("memory_import", **(given | {"content": json.dumps(document)})))
+    assert (found[2], found[3]["count"]) == (
+        "Nothing was imported, t: Tool already exists: t in global (and 2 more)",
+        3,
+    )
+    document["entries"]["tools"] = document["entries"]["tools"][1:]
+    found = refused(elsewhere.call("memory_import", **(given | {"content": json.dumps(document)})))
+    assert found[:2] == ("invalid", "E1000")
+    assert everything(elsewhere.kernel) == before
+
+    do("memory_tool", "deactivate", id=filled["new"])
+    document = exported(do, types=["guidelines", "knowledge"])
+    for entry in document["entries"]["guidelines"]:
+        entry["relations"] = []
+    for project in document["scopes"]["projects"]:
+        project["relations"] = []
+    assert counted(bring(elsewhere.do, document, conflictStrategy="error")) == (2, 0, 0)
+
+
+def test_update_adds_a_version_and_keeps_what_the_document_does_not_say(do: Do, clock: Clock) -> None:
+    number = add(do, "guideline", "g", priority=70, category="style", rationale="why", examples={"good": []})
+    do("memory_tag", "attach", entryType="guideline", entryId=number, tagName="old")
+    clock.move(seconds=1)
+    item = {"name": "g", "tags": ["new"], "currentVersion": {"content": "changed"}}
+
+    assert counted(bring(do, {"entries": {"guidelines": [item]}}, importedBy="ada")) == (0, 1, 0)
+
+    found = do("memory_guideline", "get", id=number)["guideline"]
+    version = found["currentVersion"]
+    assert (found["priority"], found["category"]) == (70, "style")
+    assert {name: version[name] for name in ("versionNum", "content", "rationale", "examples", "createdBy")} == {
+        "versionNum": 2,
+        "content": "changed",
+        "rationale": "why",
+        "examples": {"good": []},
+        "createdBy": "ada",
+    }
+    assert (version["changeReason"], version["conflictFlag"], version["createdAt"]) == (
+        "Imported update",
+        False,
+        clock.now,
+    )
+    tags = do("memory_tag", "for_entry", entryType="guideline", entryId=number)["tags"]
+    assert [tag["name"] for tag in tags] == ["old", "new"]
+    assert do("memory_conflict", "list")["conflicts"] == []
+
+
+def test_replace_leaves_nothing_the_document_does_not_say(do: Do, kernel: Kernel) -> None:
+    number = add(do, "guideline", "g", priority=70, category="style", rationale="why", examples={"good": []})
+    other = add(do, "tool", "other")
+    do("memory_tag", "attach", entryType="guideline", entryId=number, tagName="old")
+    do(
+        "memory_relation",
+        "create",
+        sourceType="guideline",
+        sourceId=number,
+        targetType="tool",
+        targetId=other,
+        relationType="depends_on",
+    )
+    link = {"targetType": "tool", "targetId": other, "relationType": "related_to"}
+    item = {"name": "g", "tags": ["new"], "relations": [link], "currentVersion": {"content": "changed"}}
+
+    assert counted(bring(do, {"entries": {"guidelines": [item]}}, conflictStrategy="replace")) == (0, 1, 0)
+
+    (found,) = exported(do)["entries"]["guidelines"]
+    version = found["currentVersion"]
+    assert (found["id"], found["priority"], found["category"], found["tags"]) == (number, 50, None, ["new"])
+    assert [version[name] for name in ("versionNum", "content", "rationale", "examples")] == [2, "changed", None, None]
+    assert [one["relationType"] for one in found["relations"]] == ["related_to"]
+    assert [one["content"] for one in found["versions"]] == ["about g", "changed"]
+    assert sound(kernel)
+
+    del item["tags"], item["relations"]
+    bring(do, {"entries": {"guidelines": [item]}}, conflictStrategy="replace")
+    assert exported(do)["entries"]["guidelines"] == [found]
+
+
+def test_an_entry_matches_in_its_very_scope_only(do: Do, places: Places) -> None:
+    wide = add(do, "tool", "t", description="global")
+    document = tool("t", scopeType="project", scopeId=places.project, currentVersion={"description": "project"})
+
+    assert counted(bring(do, document)) == (1, 0, 0)
+
+    assert do("memory_tool", "get", id=wide)["tool"]["currentVersion"]["description"] == "global"
+    where = {"scopeType": "project", "scopeId": places.project}
+    assert do("memory_tool", "get", name="t", **where)["tool"]["currentVersion"]["description"] == "project"
+    assert counted(bring(do, document)) == (0, 1, 0)
+
+
+def test_a_mapping_moves_entries_into_other_scopes(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+    home = elsewhere.do("memory_project", "create", name="home")["project"]["id"]
+    document = exported(do)
+    session = document["scopes"]["sessions"][0]["id"]
+    org = document["scopes"]["organizations"][0]["id"]
+    for project in document["scopes"]["projects"]:
+        project["relations"] = []
+    document["entries"]["guidelines"][0]["relations"] = []
+    mapping = {
+        "global:": {"type": "project", "id": home},
+        f"session:{session}": {"type": "global"},
+        f"org:{org}": {"type": "project", "id": home},
+    }
+
+    assert counted(bring(elsewhere.do, document, scopeMapping=mapping)) == (5, 0, 0)
+
+    found = exported(elsewhere.do)
+    where = {
+        item.get("name") or item["title"]: (item["scopeType"], item["scopeId"], item["id"])
+        for items in found["entries"].values()
+        for item in items
+        if item["isActive"]
+    }
+    assert where == {
+        "t": ("project", home, filled["t"]),
+        "t2": ("project", home, filled["new"]),
+        "g": ("project", home, filled["g"]),
+        "k": ("global", None, filled["k"]),
+    }
+    assert [one["id"] for one in found["scopes"]["projects"]] == [home]
+    assert found["scopes"]["sessions"] == found["scopes"]["organizations"] == []
+    assert counted(bring(elsewhere.do, document, scopeMapping=mapping)) == (0, 5, 0)
+
+
+def test_a_mapping_within_a_store_makes_copies(do: Do, places: Places) -> None:
+    """`global` names that scope as well as the `global:` of the document does."""
+    number = add(do, "tool", "t", description="d")
+    where = {"type": "project", "id": places.project}
+
+    assert counted(bring(do, exported(do, types=["tools"]), scopeMapping={"global": where})) == (1, 0, 0)
+
+    first, second = exported(do)["entries"]["tools"]
+    assert (first["id"], second["scopeId"], second["currentVersion"]["description"]) == (number, places.project, "d")
+    assert {first["id"], first["currentVersionId"]} & {second["id"], second["currentVersionId"]} == set()
+
+
+def test_new_ids_are_given_where_asked_for_and_relations_follow(
+    do: Do, elsewhere: Store, filled: dict[str, str]
+) -> None:
+    document = exported(do)
+
+    assert counted(bring(elsewhere.do, document, generateNewIds=True)) == (5, 0, 0)
+
+    found = exported(elsewhere.do)
+    ids = {item["id"] for items in found["entries"].values() for item in items}
+    versions = {one["id"] for items in found["entries"].values() for item in items for one in item["versions"]}
+    assert ids & set(filled.values()) == set()
+    assert (
+        versions & {one["id"] for items in document["entries"].values() for i in items for one in i["versions"]}
+        == set()
+    )
+    assert names(found) == names(document)
+    (rule,) = found["entries"]["guidelines"]
+    links = [(link["targetType"], link["targetId"]) for link in found["entries"]["tools"][0]["relations"]]
+    assert links == [("guideline", rule["id"]), ("tool", found["entries"]["tools"][1]["id"])]
+    assert counted(bring(elsewhere.do, document, generateNewIds=True)) == (0, 5, 0)
+
+
+def test_activity_follows_the_document(do: Do, kernel: Kernel, filled: dict[str, str]) -> None:
+    before = exported(do)
+    do("memory_tool", "deactivate", id=filled["t"])
+    do("memory_tool", "deactivate", id=filled["new"])
+    taken = add(do, "tool", "t")
+
+    assert counted(bring(do, before)) == (0, 5, 0)
+
+    after = {item["id"]: item["isActive"] for item in exported(do)["entries"]["tools"]}
+    assert after == {filled["t"]: False, filled["old"]: False, filled["new"]: True, taken: True}
+    assert sound(kernel)
+    retired = exported(do)
+    retired["entries"]["tools"] = [
+        {**item, "isActive": False} for item in retired["entries"]["tools"] if item["id"] == taken
+    ]
+    bring(do, retired)
+    assert do("memory_tool", "get", id=taken)["tool"]["isActive"] is False
+    assert sound(kernel)
+    unsaid = tool("t2", currentVersion={"description": "x"})
+    bring(do, unsaid)
+    assert do("memory_tool", "get", id=filled["new"])["tool"]["isActive"] is True
+
+
+def test_a_retired_entry_is_not_taken_for_the_one_in_use(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+    elsewhere.do("memory_tool", "add", scopeType="global", name="t2", description="mine")
+
+    said = bring(elsewhere.do, exported(do, types=["tools"], scopeType="global"))
+
+    assert (said["created"], said["updated"]) == (2, 1)
+    found = [(item["name"], item["isActive"]) for item in exported(elsewhere.do)["entries"]["tools"]]
+    assert found == [("t2", True), ("t", True), ("t2", False)]
+
+
+def test_later_versions_of_the_same_history_come_as_they_are(do: Do, elsewhere: Store, clock: Clock) -> None:
+    number = add(do, "tool", "t", description="1")
+    bring(elsewhere.do, exported(do))
+    for text in "23":
+        clock.move(minutes=1)
+        do("memory_tool", "update", id=number, description=text, updatedBy="ada")
+    whole = exported(do)
+    clock.move(minutes=1)
+
+    assert counted(bring(elsewhere.do, whole)) == (0, 1, 0)
+    assert exported(elsewhere.do) == whole
+
+    elsewhere.do("memory_tool", "update", id=number, description="4 elsewhere")
+    do("memory_tool", "update", id=number, description="4 here")
+    assert counted(bring(elsewhere.do, exported(do))) == (0, 1, 0)
+    versions = elsewhere.do("memory_tool", "history", id=number)["versions"]
+    assert [(one["versionNum"], one["description"]) for one in versions][:2] == [(5, "4 here"), (4, "4 elsewhere")]
+
+
+def test_namesakes_of_a_document_stay_apart(do: Do, kernel: Kernel) -> None:
+    """The original allowed two entries of one name in global scope, and two projects of one name."""
+    twins = [{"id": f"t{number}", "name": "t", "currentVersion": {"description": str(number)}} for number in (1, 2)]
+    projects = [{"id": f"p{number}", "name": "P"} for number in (1, 2)]
+    document = {"entries": {"tools": twins}, "scopes": {"projects": projects}}
+
+    assert counted(bring(do, document)) == (2, 0, 0)
+    assert counted(bring(do, document)) == (0, 2, 0)
+
+    found = exported(do)
+    assert [(item["id"], item["currentVersion"]["description"]) for item in found["entries"]["tools"]] == [
+        ("t1", "1"),
+        ("t2", "2"),
+    ]
+    assert [project["id"] for project in found["scopes"]["projects"]] == ["p1", "p2"]
+    assert sound(kernel)
+    assert counted(bring(do, {"entries": {"tools": [{"name": "t"}, {"name": "t"}]}})) == (0, 2, 0)
+
+
+def test_a_namesake_comes_back_into_use_beside_the_other(do: Do, kernel: Kernel) -> None:
+    first, second = ({"id": number, "name": "t", "isActive": True} for number in ("t1", "t2"))
+    bring(do, {"entries": {"tools": [first]}})
+    do("memory_tool", "deactivate", id="t1")
+    bring(do, {"entries": {"tools": [second]}})
+
+    assert counted(bring(do, {"entries": {"tools": [first, second]}})) == (0, 2, 0)
+
+    assert [item["isActive"] for item in exported(do)["entries"]["tools"]] == [True, True]
+    assert sound(kernel)
+
+
+def test_scopes_that_are_there_stay_as_they_are(do: Do, elsewhere: Store, places: Places) -> None:
+    add(do, "tool", "t", ("project", places.project))
+    bring(elsewhere.do, exported(do))
+    elsewhere.do("memory_project", "update", id=places.project, name="renamed")
+
+    assert counted(bring(elsewhere.do, exported(do))) == (0, 1, 0)
+
+    assert elsewhere.do("memory_project", "get", id=places.project)["project"]["name"] == "renamed"
+
+
+def test_a_project_whose_name_is_taken_is_told_with_its_way_out(do: Do, elsewhere: Store) -> None:
+    project = do("memory_project", "create", name="Shop")["project"]["id"]
+    taken = elsewhere.do("memory_project", "create", name="shop")["project"]["id"]
+    add(do, "tool", "t", ("project", project))
+
+    said = bring(elsewhere.do, exported(do))
+
+    assert (said["success"], said["created"]) == (True, 0)
+    hint = f'map "project:{project}" to project {taken} with scopeMapping'
+    ghost = f'Project not found: {project}. Suggestion: create it, or map "project:{project}" with scopeMapping'
+    assert said["errors"] == [
+        {"entry": "project Shop", "error": f"Project already exists: Shop. Suggestion: {hint}"},
+        {"entry": "t", "error": ghost},
+    ]
+    mapping = {f"project:{project}": {"type": "project", "id": taken}}
+    assert counted(bring(elsewhere.do, exported(do), scopeMapping=mapping)) == (1, 0, 0)
+
+
+BAD: list[tuple[str, Any, str, str]] = [
+    ("tools", 7, "tools[0]", "Validation error: entry - expected object, got int"),
+    ("tools", {}, "tools[0]", "Tool name is required"),
+    ("tools", {"title": "x"}, "tools[0]", "Tool name is required"),
+    ("guidelines", {"name": " ", "content": "c"}, "guidelines[0]", "Guideline name is required"),
+    ("guidelines", {"name": "g"}, "g", "Guideline content is required"),
+    ("guidelines", {"name": "g", "currentVersion": {"content": ""}}, "g", "Guideline content is required"),
+    ("knowledge", {"name": "k", "content": "c"}, "knowledge[0]", "Knowledge title is required"),
+    ("knowledge", {"title": "k"}, "k", "Knowledge content is required"),
+    ("tools", {"name": "t", "scopeType": "galaxy"}, "t", "Validation error: scopeType - galaxy is not one of global"),
+    ("tools", {"name": "t", "scopeType": "org"}, "t", "scopeId is required for non-global scope"),
+    ("tools", {"name": "t", "scopeType": "org", "scopeId": "x"}, "t", "Organization not found: x. Suggestion: create"),
+    ("tools", {"name": "t", "id": ""}, "t", "Validation error: id - expected str of length >= 1"),
+    ("tools", {"name": "t", "createdAt": "soon"}, "t", "Validation error: createdAt - is not an ISO 8601 time"),
+    ("tools", {"name": "t", "isActive": "no"}, "t", "Validation error: isActive - expected bool"),
+    ("tools", {"name": "t\0"}, "t\0", "Validation error: name - must not hold NUL characters"),
+    ("tools", {"name": "t", "tags": ["a\0"]}, "t", "Validation error: tags - must not hold NUL characters"),
+    ("tools", {"name": "t", "versions": [{"description": "\0"}]}, "t", "Validation error: versions - must not hold"),
+    ("tools", {"name": "t", "tags": [""]}, "t", "Validation error: tags[0] - expected str of length >= 1"),
+    ("tools", {"name": "t", "relations": [{}]}, "t", "Validation error: relations[0] - object missing required fie"),
+    ("tools", {"name": "t", "currentVersion": {"description": 7}}, "t", "Validation error: currentVersion.description"),
+    ("tools", {"name": "t", "versions": [{"versionNum": 0}]}, "t", "Validation error: versions[0].versionNum - ex"),
+    (
+        "tools",
+        {"name": "t", "versions": [{"id": "a", "versionNum": 1}, {"id": "b", "versionNum": 1}]},
+        "t",
+        "Validation error: versions - two have the same versionNum",
+    ),
+    ("knowledge", {"title": "k", "content": "c", "confidence": 1e300}, "k", "Validation error: confidence - expected"),
+    ("guidelines", {"name": "g", "content": "c", "priority": 2**40}, "g", "Validation error: priority - expected int"),
+    ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected str of"),
+]
+
+
+@pytest.mark.parametrize(("many", "item", "entry", "error"), BAD, ids=lambda value: ascii(value)[:40])
+def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
+    do: Do, many: str, item: Any, entry: str, error: str
+) -> None:
+    good = {
+        "tools": {"name": "good"},
+        "guidelines": {"name": "good", "content": "c"},
+        "knowledge": {"title": "good", "content": "c"},
+    }[many]
+
+    said = bring(do, {"entries": {many: [item, good]}})
+
+    assert (said["success"], said["created"]) == (True, 1)
+    (left,) = said["errors"]
+    assert left["entry"] == entry
+    assert left["error"].startswith(error)
+    assert names(exported(do)) == ["good"]
+
+
+def test_a_relation_of_an_unknown_type_is_kept_and_one_to_an_unknown_type_is_left_out_alone(do: Do) -> None:
+    links = [
+        {"targetType": "galaxy", "targetId": "x", "relationType": "depends_on"},
+        {"targetType": "tool", "targetId": "b", "relationType": "supersedes"},
+    ]
+    document = {"entries": {"tools": [{"id": "a", "name": "a", "relations": links}, {"id": "b", "name": "b"}]}}
+
+    said = bring(do, document)
+
+    unknown = "relations.targetType - galaxy is not one of tool, guideline, knowledge, project"
+    assert said["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
+    (link,) = do("memory_relation", "list")["relations"]
+    assert (said["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
+
+
+@pytest.mark.parametrize(("strategy", "tags"), [("skip", []), ("error", []), ("update", ["x"]), ("replace", ["x"])])
+def test_a_project_that_is_here_keeps_its_tags_where_what_is_here_is_to_stay(
+    do: Do, places: Places, strategy: str, tags: list[str]
+) -> None:
+    link = {"targetType": "project", "targetId": places.project, "relationType": "related_to"}
+    known = {"id": places.project, "name": "Project", "orgId": places.org, "tags": ["x"], "relations": [link]}
+    made = {"id": "fresh", "name": "Fresh", "tags": ["x"]}
+
+    bring(do, {"entries": {}, "scopes": {"projects": [known, made]}}, conflictStrategy=strategy)
+
+    for project, borne in ((places.project, tags), ("fresh", ["x"])):
+        found = do("memory_tag", "for_entry", entryType="project", entryId=project)["tags"]
+        assert [tag["name"] for tag in found] == borne
+    assert len(do("memory_relation", "list")["relations"]) == len(tags)
+
+
+def test_an_author_without_a_name_stays_without_one(do: Do, elsewhere: Store) -> None:
+    add(do, "tool", "t", createdBy="")
+    document = exported(do)
+
+    bring(elsewhere.do, document, importedBy="importer")
+
+    assert exported(elsewhere.do) == document
+    assert document["entries"]["tools"][0]["createdBy"] == ""
+
+
+def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
+    deep: Any = "x"
+    for _ in range(70):
+        deep = [deep]
+    link = {"targetType": "tool", "targetId": "ghost", "relationType": "depends_on"}
+    document = {
+        "entries": {"tools": [{"name": "deep", "parameters": {"a": deep}}, {"name": "t", "relations": [link]}]},
+        "scopes": {
+            "organizations": [{"id": "o"}],
+            "projects": [{"id": "p", "name": "P", "orgId": "none"}],
+            "sessions": [{"id": "s", "name": "S", "projectId": "none"}, {"id": "x", "startedAt": "soon"}],
+        },
+        "tags": [{"category": "x"}, {"name": "fine", "createdAt": "soon"}],
+    }
+
+    assert bring(do, document)["errors"] == [
+        {"entry": "deep", "error": "Validation error: parameters - must not be nested deeper than 64 levels"},
+        {"entry": "organizations[0]", "error": "Validation error: entry - object missing required field name"},
+        {"entry": "sessions[1]", "error": "Validation error: startedAt - is not an ISO 8601 time"},
+        {"entry": "project P", "error": "Organization not found: none"},
+        {"entry": "session S", "error": "Project not found: none"},
+        {"entry": "tags[0]", "error": "Validation error: entry - object missing required field name"},
+        {"entry": "tags[1]", "error": "Validation error: createdAt - is not an ISO 8601 time"},
+        {"entry": "t", "error": "Relation depends_on left out: Tool not found: ghost"},
+    ]
+
+
+def test_an_export_of_the_original_is_read(do: Do) -> None:
+    """Its JSON has the entry alone, with times in two forms; its YAML has no versions at all."""
+    theirs = {
+        "version": "1.0",
+        "exportedAt": "2025-01-01T00:00:00.000Z",
+        "metadata": {"types": ["tools"]},
+        "entries": {
+            "tools": [
+                {
+                    "id": "6f1c",
+                    "scopeType": "global",
+                    "scopeId": None,
+                    "name": "t",
+                    "category": "cli",
+                    "isActive": True,
+                    "createdAt": "2024-12-10 10:00:00",
+                    "createdBy": None,
+                    "currentVersion": {
+                        "id": "77aa",
+                        "toolId": "6f1c",
+                        "versionNum": 3,
+                        "description": "d",
+                        "parameters": None,
+                        "examples": None,
+                        "constraints": None,
+                        "createdAt": "2024-12-11T10:00:00.000Z",
+                        "createdBy": "ada",
+                        "changeReason": None,
+                        "conflictFlag": False,
+                    },
+                    "tags": ["python"],
+                    "relations": [],
+                }
+            ],
+        },
+    }
+    shown = (
+        '# Agent Memory Export\nversion: "1.0"\nexportedAt: "2025-01-01T00:00:00.000Z"\nmetadata:\n'
+        "  types: [guidelines]\nentries:\n  guidelines:\n    - id: abc\n      name: rule\n      scopeType: global\n"
+        "      scopeId: null\n      priority: 90\n      category: style\n"
+        '      content: "one\\ntwo"\n      tags: [a, b]\n'
+    )
+
+    assert counted(bring(do, theirs)) == (1, 0, 0)
+    assert counted(bring(do, shown, format="yaml")) == (1, 0, 0)
+
+    found = exported(do)
+    (item,) = found["entries"]["tools"]
+    assert (item["id"], item["createdAt"], item["versions"]) == (
+        "6f1c",
+        "2024-12-10T10:00:00.000Z",
+        [theirs["entries"]["tools"][0]["currentVersion"]],
+    )
+    (rule,) = found["entries"]["guidelines"]
+    assert (rule["id"], rule["priority"], rule["currentVersion"]["content"]) == ("abc", 90, "one\ntwo")
+    assert rule["tags"] == ["a", "b"]
+
+
+TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
+NAME = TEXT.filter(lambda text: bool(text.strip()))
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+DATA = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), NUMBER, TEXT),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXT, inner, max_size=3)),
+    max_leaves=8,
+)
+ENTRY = st.fixed_dictionaries(
+    {
+        "name": NAME,
+        "description": TEXT,
+        "parameters": st.dictionaries(TEXT, DATA, max_size=3),
+        "examples": st.lists(DATA, max_size=3),
+    },
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: pair[0]["name"]))
+def test_any_entries_go_round_in_json_and_yaml(call: Call, elsewhere: Store, entries: Any) -> None:
+    def here(tool: str, action: str, **more: Any) -> Any:
+        return json.loads(call(tool, action=action, **more).body)
+
+    def there(tool: str, action: str, **more: Any) -> Any:
+        return json.loads(elsewhere.call(tool, action=action, **more).body)
+
+    for store in (here, there):
+        assert store("memory_init", "reset", confirm=True)["success"]
+    for entry, tags in entries:
+        number = here("memory_tool", "add", scopeType="global", **entry)["tool"]["id"]
+        for tag in tags:
+            assert here("memory_tag", "attach", entryType="tool", entryId=number, tagName=tag)["success"]
+    document = exported(here)
+    for shape in ("json", "yaml"):
+        content = here("memory_export", "export", format=shape, includeVersions=True)["content"]
+        counted(bring(there, content, format=shape))
+        assert exported(there) == document
+        there("memory_init", "reset", confirm=True)
+
+
+def many(count: int) -> dict[str, Any]:
+    """A document of hostile entries of all kinds, each linked to the one before."""
+    entries: dict[str, list[dict[str, Any]]] = {"tools": [], "guidelines": [], "knowledge": []}
+    kinds = [("tools", "tool"), ("guidelines", "guideline"), ("knowledge", "knowledge")]
+    links: list[dict[str, str]] = []
+    for number in range(count):
+        plural, kind = kinds[number % 3]
+        text = "".join(HOSTILE[(number * step) % len(HOSTILE)] for step in (1, 5, 7))
+        said = {"description": text, "parameters": {text: [text]}} if kind == "tool" else {"content": text}
+        item = {
+            "id": f"{kind}_{number}",
+            "title" if kind == "knowledge" else "name": f"{number} {text}",
+            "scopeType": "project" if number % 2 else "global",
+            "scopeId": "p" if number % 2 else None,
+            "isActive": number % 10 != 9,
+            "deactivatedAt": "2026-01-01T00:00:00Z" if number % 10 == 9 else None,
+            "createdAt": "2025-01-01T00:00:00Z",
+            "tags": [HOSTILE[number % len(HOSTILE)].strip() or "x"],
+            "versions": [{"versionNum": 1, **said}, {"versionNum": 2, **said, "changeReason": text}],
+            "relations": links,
+        }
+        links = [{"targetType": kind, "targetId": item["id"], "relationType": "related_to"}]
+        entries[plural].append(item)
+    return {"entries": entries, "scopes": {"projects": [{"id": "p", "name": "P: # x"}]}}
+
+
+@pytest.mark.parametrize("shape", ["json", "yaml"])
+def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
+    tmp_path: Any, caller: Any, clock: Clock, shape: str
+) -> None:
+    whole = {"action": "export", "includeVersions": True, "includeInactive": True, "format": shape}
+    contents: list[str] = []
+    given: dict[str, Any] = {"content": json.dumps(many(10_000)), "format": "json"}
+    for name in ("here", "there"):
+        kernel = open_kernel(Config(data=tmp_path / name, model=None))
+        call = caller(kernel.dispatch)
+        said = json.loads(call("memory_import", action="import", **given).body)
+        assert counted(said) == (10_000, 0, 0)
+        contents.append(json.loads(call("memory_export", **whole).body)["content"])
+        given = {"content": contents[-1], "format": shape}
+        kernel.store.close()
+    assert contents[0] == contents[1]
+    assert len(contents[0]) > 10_000_000
+
+
+def test_whoever_imports_made_what_nobody_is_said_to_have_made(do: Do) -> None:
+    document = {"entries": {"tools": [{"name": "a"}, {"name": "b", "createdBy": "ada", "versions": [{}, {}]}]}}
+
+    bring(do, document, importedBy="bob")
+
+    found = exported(do)["entries"]["tools"]
+    assert [(item["createdBy"], [one["createdBy"] for one in item["versions"]]) for item in found] == [
+        ("bob", ["bob"]),
+        ("ada", ["bob", "bob"]),
+    ]
+    assert [one["versionNum"] for one in found[1]["versions"]] == [1, 2]
+
+
+def test_what_was_imported_shadows_as_what_was_added_does(do: Do, elsewhere: Store, places: Places) -> None:
+    where = ("project", places.project)
+    add(do, "tool", "t", description="global")
+    near = add(do, "tool", "t", where, description="near")
+
+    bring(elsewhere.do, exported(do))
+
+    for store in (do, elsewhere.do):
+        seen = store("memory_query", "context", scopeType=where[0], scopeId=where[1])["tools"]
+        assert [item["id"] for item in seen] == [near]

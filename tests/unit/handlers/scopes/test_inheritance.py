@@ -1,0 +1,65 @@
+"""A scope inherits from the project, the organization and global, nearest first, as far as there are any."""
+
+import pytest
+
+from handlers.scopes.inheritance import chain, key, scope_of
+from kernel.app import Kernel
+from kernel.errors import Fault
+from tests.conftest import Call
+from tests.unit.handlers.scopes.conftest import Do, Places, refused
+
+
+def test_a_chain_goes_from_the_session_to_global(kernel: Kernel, places: Places) -> None:
+    session, project, org = f"session:{places.session}", f"project:{places.project}", f"org:{places.org}"
+
+    def scopes(scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
+        return kernel.store.read_sync(lambda tx: chain(tx, scope_type, scope_id, inherit=inherit))
+
+    assert scopes("session", places.session) == [session, project, org, "global"]
+    assert scopes("project", places.project) == [project, org, "global"]
+    assert scopes("org", places.org) == [org, "global"]
+    assert scopes("global", None) == scopes("global", "whatever") == ["global"]
+    assert scopes("session", places.session, inherit=False) == [session]
+    assert scopes("global", None, inherit=False) == ["global"]
+
+
+def test_a_chain_is_as_long_as_there_are_places(kernel: Kernel, do: Do) -> None:
+    project = do("memory_project", "create", name="Alone")["project"]["id"]
+    within = do("memory_session", "start", projectId=project)["session"]["id"]
+    free = do("memory_session", "start")["session"]["id"]
+
+    def scopes(scope_type: str, scope_id: str | None) -> list[str]:
+        return kernel.store.read_sync(lambda tx: chain(tx, scope_type, scope_id))
+
+    assert scopes("session", within) == [f"session:{within}", f"project:{project}", "global"]
+    assert scopes("session", free) == [f"session:{free}", "global"]
+    assert scopes("project", project) == [f"project:{project}", "global"]
+    for scope_type in ("session", "project", "org"):
+        assert scopes(scope_type, "nobody") == [f"{scope_type}:nobody", "global"]
+        assert scopes(scope_type, None) == [scope_type, "global"]
+
+
+def test_a_scope_has_one_key() -> None:
+    assert [key("global", None), key("global", "x"), key("org", "a"), key("project", None)] == [
+        "global",
+        "global",
+        "org:a",
+        "project",
+    ]
+    assert (scope_of("global", "x"), scope_of("org", "a")) == (None, "a")
+    with pytest.raises(Fault, match="scopeId is required for non-global scope"):
+        scope_of("session", None)
+
+
+@pytest.mark.parametrize(
+    ("scope_type", "resource"), [("org", "Organization"), ("project", "Project"), ("session", "Session")]
+)
+def test_nothing_is_put_into_a_scope_that_does_not_exist(unchanged: Call, scope_type: str, resource: str) -> None:
+    reply = unchanged("memory_tool", action="add", scopeType=scope_type, scopeId="ghost", name="a")
+
+    assert refused(reply) == (
+        "not_found",
+        "E2000",
+        f"{resource} not found: ghost",
+        {"resource": resource.lower(), "identifier": "ghost", "field": "scopeId"},
+    )

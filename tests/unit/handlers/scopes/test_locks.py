@@ -1,0 +1,297 @@
+"""A file has one holder at a time, every checkout a greater number, and whoever breaks a lock leaves a record."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused, told
+
+NOW = "2026-01-02T03:04:05.678Z"
+HOUR = "2026-01-02T04:04:05.678Z"
+PATH = "/path/to/file.ts"
+FILE = {"file_path": PATH}
+
+
+def lock(number: int = 1, **more: Any) -> dict[str, Any]:
+    """The first lock of a store, held by ada for an hour."""
+    return {
+        "id": "lock_1",
+        "filePath": PATH,
+        "checkedOutBy": "ada",
+        "sessionId": None,
+        "projectId": None,
+        "checkedOutAt": NOW,
+        "expiresAt": HOUR,
+        "metadata": None,
+        "fencingToken": number,
+        **more,
+    }
+
+
+def test_a_file_is_locked_seen_and_released(do: Do, clock: Clock) -> None:
+    assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": False, "lock": None}
+    assert do("memory_file_lock", "checkout", **FILE, agent_id="ada") == {"success": True, "lock": lock()}
+    assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": True, "lock": lock()}
+    assert do("memory_file_lock", "list") == {"success": True, "locks": [lock()], "count": 1}
+    assert do("memory_file_lock", "checkin", **FILE, agent_id="ada") == {
+        "success": True,
+        "message": f"File {PATH} checked in successfully",
+    }
+    assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": False, "lock": None}
+
+
+def test_a_checkout_says_for_what_and_how_long(do: Do, places: Places, clock: Clock) -> None:
+    held = do(
+        "memory_file_lock",
+        "checkout",
+        **FILE,
+        agent_id="ada",
+        session_id=places.session,
+        project_id=places.project,
+        expires_in=1.5,
+        metadata={"reason": "refactoring"},
+    )["lock"]
+    assert held == lock(
+        sessionId=places.session,
+        projectId=places.project,
+        expiresAt="2026-01-02T03:04:07.178Z",
+        metadata={"reason": "refactoring"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "end"), [(None, HOUR), (0, None), (86_400, "2026-01-03T03:04:05.678Z"), (3600.0, HOUR)]
+)
+def test_a_lock_ends_after_an_hour_if_nothing_else_is_said(
+    do: Do, clock: Clock, seconds: float | None, end: str | None
+) -> None:
+    assert do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=seconds)["lock"]["expiresAt"] == end
+
+
+def test_a_file_that_is_locked_is_refused_to_everybody_else(do: Do, unchanged: Call, clock: Clock) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada")
+
+    context = {"field": "file_path", "lockedBy": "ada", "expiresAt": HOUR}
+    assert refused(unchanged("memory_file_lock", action="checkout", **FILE, agent_id="bob")) == (
+        "conflict",
+        "E3000",
+        f"File {PATH} is already locked by agent ada",
+        context,
+    )
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="bob")) == (
+        "conflict",
+        "E3000",
+        f"File {PATH} is locked by agent ada, not bob",
+        context,
+    )
+
+
+def test_the_holder_may_check_out_again_and_gets_more_time_and_a_new_number(
+    do: Do, call: Call, places: Places, clock: Clock
+) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=places.session, metadata={"a": 1})
+    clock.move(minutes=30)
+    again = do("memory_file_lock", "checkout", **FILE, agent_id="ada", project_id=places.project)["lock"]
+
+    assert again == lock(
+        2,
+        sessionId=places.session,
+        projectId=places.project,
+        expiresAt="2026-01-02T04:34:05.678Z",
+        metadata={"a": 1},
+    )
+    assert refused(call("memory_file_lock", action="checkin", **FILE, agent_id="ada", fencing_token=1)) == (
+        "conflict",
+        "E2002",
+        f"File {PATH} was checked out again: its fencing token is 2, not 1",
+        {"field": "fencing_token", "fencingToken": 2},
+    )
+    assert do("memory_file_lock", "checkin", **FILE, agent_id="ada", fencing_token=2)["success"]
+
+
+def test_a_lock_ends_by_the_clock_of_the_server(do: Do, call: Call, unchanged: Call, clock: Clock) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=60)
+    clock.move(seconds=59.999)
+    assert do("memory_file_lock", "status", **FILE)["isLocked"]
+    clock.move(seconds=0.001)
+
+    assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": False, "lock": None}
+    assert do("memory_file_lock", "list") == {"success": True, "locks": [], "count": 0}
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="ada")) == (
+        "conflict",
+        "E3002",
+        f"File {PATH} is not locked: the lock of agent ada expired at 2026-01-02T03:05:05.678Z",
+        {"field": "file_path", "expiresAt": "2026-01-02T03:05:05.678Z"},
+    )
+    for action, agent in (("checkin", "bob"), ("force_unlock", "admin")):
+        assert refused(unchanged("memory_file_lock", action=action, **FILE, agent_id=agent))[:2] == (
+            "not_found",
+            "E3001",
+        )
+    taken = do("memory_file_lock", "checkout", **FILE, agent_id="bob")["lock"]
+    assert (taken["checkedOutBy"], taken["fencingToken"] > 1) == ("bob", True)
+    assert refused(call("memory_file_lock", action="checkin", **FILE, agent_id="ada"))[1] == "E3000"
+
+
+@pytest.mark.parametrize("action", ["checkin", "force_unlock"])
+def test_a_file_that_is_not_locked_cannot_be_released(unchanged: Call, action: str) -> None:
+    assert refused(unchanged("memory_file_lock", action=action, **FILE, agent_id="ada")) == (
+        "not_found",
+        "E3001",
+        f"File {PATH} is not locked",
+        {"field": "file_path"},
+    )
+
+
+def test_whoever_breaks_a_lock_leaves_a_record(do: Do, clock: Clock) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada")
+    assert do("memory_file_lock", "force_unlock", **FILE, agent_id="admin", reason="Agent crashed") == {
+        "success": True,
+        "message": f"File {PATH} force unlocked by admin",
+    }
+    first = {"agentId": "admin", "holder": "ada", "reason": "Agent crashed", "at": NOW}
+    free = {"success": True, "isLocked": False, "lock": None}
+    assert do("memory_file_lock", "status", **FILE) == {**free, "forceUnlocks": [first]}
+    assert do("memory_file_lock", "status", file_path="/other") == free
+    clock.move(hours=1)
+    do("memory_file_lock", "checkout", **FILE, agent_id="bob")
+    do("memory_file_lock", "force_unlock", **FILE, agent_id="ada")
+    second = {"agentId": "ada", "holder": "bob", "reason": None, "at": HOUR}
+    assert do("memory_file_lock", "status", **FILE)["forceUnlocks"] == [second, first]
+
+
+def test_locks_are_listed_by_agent_session_and_project(do: Do, places: Places) -> None:
+    held = {
+        "/a": {"agent_id": "ada", "session_id": places.session},
+        "/b": {"agent_id": "bob", "project_id": places.project},
+        "/c": {"agent_id": "ada", "project_id": places.project},
+    }
+    for path, more in held.items():
+        do("memory_file_lock", "checkout", file_path=path, **more)
+
+    def listed(**which: str) -> str:
+        found = do("memory_file_lock", "list", **which)
+        assert found["count"] == len(found["locks"])
+        return "".join(one["filePath"].strip("/") for one in found["locks"])
+
+    assert (listed(), listed(agent_id="ada"), listed(project_id=places.project)) == ("abc", "ac", "bc")
+    assert listed(session_id=places.session) == "a"
+    assert listed(agent_id="ada", project_id=places.project) == "c"
+    assert listed(agent_id="nobody") == ""
+
+
+@pytest.mark.parametrize("action", ["checkout", "checkin", "status", "force_unlock"])
+@pytest.mark.parametrize(
+    ("path", "problem", "advice"),
+    [
+        ("src/file.ts", "must be absolute", "give the full path from the root"),
+        ("./file.ts", "must be absolute", "give the full path from the root"),
+        ("C:file.ts", "must be absolute", "give the full path from the root"),
+        ("/a/../b", "must not hold .. segments", "give the path it stands for"),
+        ("C:\\a\\..\\b", "must not hold .. segments", "give the path it stands for"),
+        ("/a/..", "must not hold .. segments", "give the path it stands for"),
+        ("/a\nb", "must not hold line breaks", ""),
+        ("/a\r", "must not hold line breaks", ""),
+        ("/a\0b", "must not hold NUL characters", ""),
+    ],
+)
+def test_a_path_is_absolute_and_plain(unchanged: Call, action: str, path: str, problem: str, advice: str) -> None:
+    agent = {} if action == "status" else {"agent_id": "ada"}
+    hint = f". Suggestion: {advice}" if advice else ""
+    assert refused(unchanged("memory_file_lock", action=action, file_path=path, **agent)) == (
+        "invalid",
+        "E1000",
+        f"Validation error: file_path - {problem}{hint}",
+        {"field": "file_path", **({"suggestion": advice} if advice else {})},
+    )
+
+
+@pytest.mark.parametrize("path", ["/a..b/...", "C:\\src\\a.py", "C:/src", "\\\\host\\share", "/", "/日本/ ", "/a//b"])
+def test_every_absolute_path_is_taken_as_it_is(do: Do, path: str) -> None:
+    assert do("memory_file_lock", "checkout", file_path=path, agent_id="ada")["lock"]["filePath"] == path
+    assert do("memory_file_lock", "status", file_path=path)["isLocked"]
+
+
+@pytest.mark.parametrize(("field", "label"), [("session_id", "Session"), ("project_id", "Project")])
+def test_what_a_lock_refers_to_has_to_exist(unchanged: Call, field: str, label: str) -> None:
+    reply = unchanged("memory_file_lock", action="checkout", **FILE, agent_id="ada", **{field: "ghost"})
+    assert refused(reply) == (
+        "not_found",
+        "E2000",
+        f"{label} not found: ghost",
+        {"resource": label.lower(), "identifier": "ghost", "field": field},
+    )
+
+
+def test_of_a_hundred_agents_that_want_a_file_one_gets_it(storm: Storm, do: Do) -> None:
+    replies = storm(
+        [("memory_file_lock", {"action": "checkout", **FILE, "agent_id": f"agent {number}"}) for number in range(100)]
+    )
+    holders = [told(reply)["lock"]["checkedOutBy"] for reply in replies if reply.fault is None]
+    assert [reply.fault for reply in replies].count("conflict") == 99
+    assert [do("memory_file_lock", "status", **FILE)["lock"]["checkedOutBy"]] == holders
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["checkout", "checkin", "force_unlock", "wait"]),
+        st.sampled_from(["ada", "bob"]),
+        st.sampled_from([0, 1, 10]),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(STEPS)
+def test_whatever_happens_a_file_has_one_holder_and_numbers_only_grow(
+    call: Call, clock: Clock, steps: list[tuple[str, str, int]]
+) -> None:
+    """A model of one lock: who holds it, until when."""
+    call("memory_file_lock", action="checkout", file_path="/model", agent_id="ada", expires_in=0)
+    call("memory_file_lock", action="force_unlock", file_path="/model", agent_id="ada")
+    holder, end, highest = None, "", 0
+    for action, agent, seconds in steps:
+        if action == "wait":
+            clock.move(seconds=seconds)
+        more = {"expires_in": seconds} if action == "checkout" else {}
+        active = holder is not None and (not end or clock.now < end)
+        reply = call("memory_file_lock", action=action, file_path="/model", agent_id=agent, **more)
+        allowed = {
+            "checkout": not active or holder == agent,
+            "checkin": active and holder == agent,
+            "force_unlock": active,
+            "wait": False,
+        }[action]
+        assert (reply.fault is None) == allowed
+        if allowed and action == "checkout":
+            taken = told(reply)["lock"]
+            assert taken["fencingToken"] > highest
+            holder, end, highest = agent, taken["expiresAt"] or "", taken["fencingToken"]
+        elif allowed:
+            holder = None
+        active = holder is not None and (not end or clock.now < end)
+        status = told(call("memory_file_lock", action="status", file_path="/model"))
+        assert (status["isLocked"], (status["lock"] or {}).get("checkedOutBy")) == (active, holder if active else None)
+    if holder is not None:
+        call("memory_file_lock", action="force_unlock", file_path="/model", agent_id="ada")
+
+
+@pytest.mark.parametrize("seconds", [5e-324, 1e-9, 0.0004, 0.001])
+def test_a_lock_of_less_than_a_millisecond_lasts_one(do: Do, clock: Clock, seconds: float) -> None:
+    held = do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=seconds)["lock"]
+    assert held["expiresAt"] == "2026-01-02T03:04:05.679Z"
+    assert do("memory_file_lock", "checkin", **FILE, agent_id="ada")["success"]
+
+
+@pytest.mark.parametrize("action", ["checkout", "checkin", "force_unlock"])
+def test_an_agent_of_nothing_but_blanks_is_refused(unchanged: Call, action: str) -> None:
+    assert refused(unchanged("memory_file_lock", action=action, **FILE, agent_id=" \t")) == (
+        "invalid",
+        "E1000",
+        "agent_id is required",
+        {"field": "agent_id"},
+    )

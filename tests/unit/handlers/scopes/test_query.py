@@ -1,0 +1,407 @@
+"""A query finds by words, meaning, tags and relations what its scopes see, counts it all and shows the best first."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import (
+    KINDS,
+    MANY,
+    NOW,
+    Add,
+    Do,
+    Places,
+    heading,
+    inside,
+    refused,
+    relate,
+    scopes,
+    tag,
+)
+
+
+def test_a_result_is_the_entry_with_its_version_and_its_tags_beside_it(clock: Clock, do: Do, add: Add) -> None:
+    entry_id = add("guideline", "sql", "Use parameters", priority=95, category="security")
+    tag(do, "guideline", entry_id, "security")
+
+    said = do("memory_query", "search")
+
+    entry = do("memory_guideline", "get", id=entry_id)["guideline"]
+    version = entry.pop("currentVersion")
+    assert said == {
+        "results": [
+            {
+                "type": "guideline",
+                "id": entry_id,
+                "scopeType": "global",
+                "scopeId": None,
+                "score": 3.925,
+                "tags": do("memory_tag", "for_entry", entryType="guideline", entryId=entry_id)["tags"],
+                "guideline": entry,
+                "version": version,
+            }
+        ],
+        "meta": {"totalCount": 1, "returnedCount": 1, "truncated": False, "hasMore": False},
+    }
+
+
+def test_compact_results_have_few_fields_and_no_versions(do: Do, add: Add, search: Callable[..., Any]) -> None:
+    ids = {
+        "tool": add("tool", "t", category="cli"),
+        "guideline": add("guideline", "g", category="x", priority=7),
+        "knowledge": add("knowledge", "k", category="fact"),
+    }
+    tag(do, "tool", ids["tool"], "python")
+
+    results = {result["type"]: result for result in search(compact=True, includeVersions=True)["results"]}
+
+    assert {kind: result[kind] for kind, result in results.items()} == {
+        "tool": {"id": ids["tool"], "name": "t", "category": "cli"},
+        "guideline": {"id": ids["guideline"], "name": "g", "category": "x", "priority": 7},
+        "knowledge": {"id": ids["knowledge"], "title": "k", "category": "fact"},
+    }
+    assert [set(result) for result in results.values()] == [
+        {"type", "id", "scopeType", "scopeId", "score", "tags", kind} for kind in results
+    ]
+    assert [mark["name"] for mark in results["tool"]["tags"]] == ["python"]
+
+
+def test_versions_come_newest_first_where_they_are_asked_for(do: Do, add: Add, search: Callable[..., Any]) -> None:
+    entry_id = add("tool", "t", "one")
+    do("memory_tool", "update", id=entry_id, description="two")
+    other = add("knowledge", "k", "alone")
+
+    results = {result["id"]: result for result in search(includeVersions=True)["results"]}
+
+    assert results[entry_id]["versions"] == do("memory_tool", "history", id=entry_id)["versions"]
+    assert [version["description"] for version in results[entry_id]["versions"]] == ["two", "one"]
+    assert results[other]["versions"] == [results[other]["version"]]
+
+
+@pytest.mark.parametrize(
+    ("types", "wanted"),
+    [
+        (None, {"t", "g", "k"}),
+        ([], {"t", "g", "k"}),
+        (["tools"], {"t"}),
+        (["knowledge", "guidelines", "knowledge"], {"g", "k"}),
+    ],
+)
+@pytest.mark.parametrize("text", [None, "cords", " "])
+def test_types_choose_what_is_looked_at(
+    add: Add, found: Callable[..., list[str]], types: list[str] | None, wanted: set[str], text: str | None
+) -> None:
+    for kind in KINDS:
+        add(kind, kind[0], "Knotted cords")
+
+    assert set(found(types=types, search=text)) == wanted
+
+
+def test_a_scope_sees_itself_and_what_is_above_it_and_nothing_beside(
+    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+) -> None:
+    beside = do("memory_project", "create", name="Beside", orgId=places.org)["project"]["id"]
+    add("tool", "beside", "Knotted cords", scopeType="project", scopeId=beside)
+    for scope, scope_id in scopes(places):
+        add("tool", scope, "Knotted cords", scopeType=scope, scopeId=scope_id)
+
+    names = [scope for scope, _ in scopes(places)]
+    for depth, (scope, scope_id) in enumerate(scopes(places)):
+        assert found(**inside(scope, scope_id)) == names[depth:]
+        assert set(found(**inside(scope, scope_id), search="cords")) == set(names[depth:])
+        assert found(**inside(scope, scope_id, inherit=False)) == [scope]
+        assert found(**inside(scope, scope_id, inherit=False), search="cords") == [scope]
+    assert found() == found(scope={}) == ["global"]
+    assert found(**inside("project", "nobody")) == ["global"]
+
+
+def test_a_search_sees_at_once_what_was_written(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
+    assert found(search="cords") == found() == []
+    entry_id = add("tool", "quipu", "Knotted cords")
+    assert found(search="cords") == found() == ["quipu"]
+    do("memory_tool", "update", id=entry_id, description="Woven baskets")
+    assert found(search="knotted cords", semanticSearch=False) == []
+    assert found(search="baskets") == ["quipu"]
+    do("memory_tool", "deactivate", id=entry_id)
+    assert found(search="baskets") == found() == []
+
+
+@pytest.mark.parametrize("text", [None, "cords"])
+def test_inactive_entries_come_only_where_they_are_asked_for(
+    do: Do, add: Add, search: Callable[..., Any], text: str | None
+) -> None:
+    do("memory_tool", "deactivate", id=add("tool", "old", "Knotted cords"))
+    add("tool", "new", "Knotted cords")
+    do("memory_tool", "deactivate", id=add("tool", "other", "Baskets"))
+
+    said = search(search=text, includeInactive=True)
+    seen = {heading(result): result["tool"]["isActive"] for result in said["results"]}
+    assert seen == {"old": False, "new": True} | ({} if text else {"other": False})
+    assert said["meta"]["totalCount"] == len(seen)
+    assert [heading(result) for result in search(search=text)["results"]] == ["new"]
+
+
+@pytest.mark.parametrize("text", [None, "cords"])
+def test_expired_knowledge_is_marked_and_comes_last(
+    clock: Clock, add: Add, search: Callable[..., Any], text: str | None
+) -> None:
+    add("knowledge", "gone", "Knotted cords", validUntil="2026-01-02T03:04:05.678Z")
+    add("knowledge", "lasting", "Knotted cords and much that is said besides", validUntil="2026-01-02T03:04:05.679Z")
+    for number in range(3):
+        add("tool", f"tool {number}", "A long text about many things, one of them being cords, knotted ones at times")
+
+    results = search(search=text, limit=10)["results"]
+    assert [heading(result) for result in results][-1] == "gone"
+    assert [result.get("expired") for result in results] == [None] * 4 + [True]
+    assert search(search=text, limit=1)["meta"]["totalCount"] == 5
+    clock.move(seconds=1)
+    assert [result.get("expired") for result in search(search=text, limit=10)["results"]] == [None] * 3 + [True] * 2
+
+
+def test_a_time_shows_the_versions_and_the_entries_there_were(
+    clock: Clock, do: Do, add: Add, search: Callable[..., Any]
+) -> None:
+    changed = add("knowledge", "changed", "Knotted cords", validUntil="2026-01-03")
+    steady = add("knowledge", "steady", "Cords, knotted")
+    dropped = add("knowledge", "dropped", "Cords, knotted thrice")
+    before = clock.now
+    clock.move(days=2)
+    do("memory_knowledge", "update", id=changed, content="Woven baskets", validUntil="2030-01-01")
+    do("memory_knowledge", "deactivate", id=dropped)
+    add("knowledge", "later", "Knotted cords")
+
+    def seen(text: str | None, **more: Any) -> dict[str, str]:
+        results = search(search=text, semanticSearch=False, **more)["results"]
+        return {heading(result): result["version"]["content"] for result in results}
+
+    there = {"changed": "Knotted cords", "steady": "Cords, knotted", "dropped": "Cords, knotted thrice"}
+    assert seen("knotted cords", asOf=before) == seen(None, asOf=before) == there
+    assert seen("baskets", asOf=before) == {}
+    assert seen("knotted") == {"steady": "Cords, knotted", "later": "Knotted cords"}
+    assert seen(None, asOf="2020-01-01") == {}
+    results = {result["id"]: result for result in search(asOf=before, includeVersions=True)["results"]}
+    assert [len(results[key]["versions"]) for key in (changed, steady)] == [1, 1]
+    assert [results[key]["score"] for key in (changed, steady)] == [2.5, 2.5]
+    assert (results[dropped]["knowledge"]["isActive"], results[changed].get("expired")) == (True, None)
+    assert results[changed]["knowledge"]["currentVersionId"] == results[changed]["version"]["id"]
+    later = {heading(result): result.get("expired") for result in search(asOf="2026-01-03T12:00:00+01:00")["results"]}
+    assert later == {"changed": True, "steady": None, "dropped": None}
+
+
+def test_a_time_shows_what_shadowed_what_then(clock: Clock, do: Do, add: Add, places: Places) -> None:
+    far = add("guideline", "same", "Tabs")
+    clock.move(days=1)
+    near = add("guideline", "same", "Spaces", scopeType="project", scopeId=places.project)
+    between = clock.now
+    clock.move(days=1)
+    do("memory_guideline", "deactivate", id=near)
+
+    def seen(at: str | None) -> list[str]:
+        context = do("memory_query", "context", scopeType="project", scopeId=places.project, asOf=at)
+        return [result["id"] for result in context["guidelines"]]
+
+    assert [seen(NOW), seen(between), seen(None)] == [[far], [near], [far]]
+
+
+@pytest.mark.parametrize("text", [None, "cords"])
+def test_the_total_counts_what_the_page_leaves_out_of_every_type_and_scope(
+    do: Do, add: Add, places: Places, search: Callable[..., Any], text: str | None
+) -> None:
+    for number in range(45):
+        add("tool", f"tool {number}", "Knotted cords")
+    for kind, (scope, scope_id) in itertools.product(("guideline", "knowledge"), scopes(places)):
+        add(kind, f"{kind} {scope}", "Knotted cords", scopeType=scope, scopeId=scope_id)
+
+    said = search(search=text, **inside("session", places.session))
+
+    assert said["meta"] == {"totalCount": 53, "returnedCount": 20, "truncated": False, "hasMore": True}
+    assert {result["type"] for result in said["results"]} == set(KINDS)
+    assert len(search(search=text, **inside("session", places.session), limit=53)["results"]) == 53
+
+
+def test_context_gives_the_best_of_each_type(clock: Clock, do: Do, add: Add, places: Places) -> None:
+    for number in range(45):
+        add("tool", f"tool {number}")
+    for number in range(12):
+        add("guideline", f"g{number}", priority=number, scopeType="project", scopeId=places.project)
+    add("knowledge", "k", scopeType="org", scopeId=places.org)
+
+    said = do("memory_query", "context", scopeType="session", scopeId=places.session, limit=10)
+
+    assert list(said) == ["scope", "tools", "guidelines", "knowledge", "meta"]
+    assert said["scope"] == {"type": "session", "id": places.session}
+    assert [len(said[many]) for many in MANY.values()] == [10, 10, 1]
+    assert [heading(result) for result in said["guidelines"]] == [f"g{number}" for number in range(11, 1, -1)]
+    assert said["meta"] == {"totalCount": 58, "returnedCount": 21, "truncated": False, "hasMore": True}
+    whole = do("memory_query", "context", scopeType="session", scopeId=places.session)
+    assert [len(whole[many]) for many in MANY.values()] == [20, 12, 1]
+    alone = do("memory_query", "context", scopeType="project", scopeId=places.project, inherit=False, compact=True)
+    assert (alone["tools"], alone["knowledge"], len(alone["guidelines"])) == ([], [], 12)
+    assert set(alone["guidelines"][0]["guideline"]) == {"id", "name", "category", "priority"}
+    assert do("memory_query", "context", scopeType="global")["scope"] == {"type": "global", "id": None}
+
+
+def test_the_results_of_a_context_are_those_of_a_search(do: Do, add: Add, places: Places) -> None:
+    for kind, (scope, scope_id) in itertools.product(KINDS, scopes(places)):
+        add(kind, f"{kind} {scope}", scopeType=scope, scopeId=scope_id)
+
+    context = do("memory_query", "context", scopeType="session", scopeId=places.session)
+    for kind, many in MANY.items():
+        searched = do("memory_query", "search", **inside("session", places.session), types=[many])
+        assert context[many] == searched["results"], kind
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        ({"scope": {"type": "galaxy"}}, "scope.type", "Validation error: scope.type - invalid enum value 'galaxy'"),
+        ({"scope": {"type": "project"}}, "scope.id", "scope.id is required for non-global scope"),
+        ({"scope": {"type": "project", "id": ""}}, "scope.id", "Validation error: scope.id - must not be empty"),
+        ({"scope": {"id": "x"}}, "scope.type", "scope.type is required with scope.id"),
+        ({"scope": "project"}, "scope", None),
+        ({"scope": {"type": "global", "inherit": "yes"}}, "scope.inherit", None),
+        ({"scope": {"typo": 1}}, "scope.typo", None),
+        ({"types": ["tool"]}, "types", None),
+        ({"types": "tools"}, "types", None),
+        ({"tags": ["python"]}, "tags", None),
+        ({"tags": {"include": "python"}}, "tags.include", None),
+        ({"tags": {"require": [7]}}, "tags.require", None),
+        (
+            {"tags": {"exclude": ["a\0b"]}},
+            "tags.exclude",
+            "Validation error: tags.exclude - must not hold NUL characters",
+        ),
+        ({"tags": {"any": []}}, "tags.any", None),
+        ({"search": 7}, "search", None),
+        ({"search": "a\0b"}, "search", "Validation error: search - must not hold NUL characters"),
+        ({"search": "x" * 1_048_577}, "search", None),
+        ({"relatedTo": {"type": "project"}}, "relatedTo.id", "relatedTo.id is required"),
+        ({"relatedTo": {"id": "x"}}, "relatedTo.type", "relatedTo.type is required"),
+        ({"relatedTo": {"type": "cat", "id": "x"}}, "relatedTo.type", None),
+        ({"relatedTo": {"type": "tool", "id": "x", "relation": "loves"}}, "relatedTo.relation", None),
+        ({"relatedTo": {"type": "tool", "id": "\0"}}, "relatedTo.id", None),
+        ({"limit": 0}, "limit", None),
+        ({"limit": 10_001}, "limit", None),
+        ({"limit": "20"}, "limit", None),
+        ({"limit": 2.5}, "limit", None),
+        ({"limit": 2**70}, "limit", None),
+        ({"semanticThreshold": 1.1}, "semanticThreshold", None),
+        ({"semanticThreshold": -0.1}, "semanticThreshold", None),
+        ({"semanticSearch": "no"}, "semanticSearch", None),
+        ({"includeVersions": 1}, "includeVersions", None),
+        ({"includeInactive": "x"}, "includeInactive", None),
+        ({"includeShadowed": "x"}, "includeShadowed", None),
+        ({"compact": []}, "compact", None),
+        ({"asOf": "yesterday"}, "asOf", None),
+        ({"asOf": 7}, "asOf", None),
+        ({"scopeType": "global"}, "scopeType", None),
+    ],
+)
+def test_what_a_search_cannot_mean_is_refused_with_the_name_of_the_field(
+    unchanged: Call, given: dict[str, Any], field: str, message: str | None
+) -> None:
+    code, label, said, context = refused(unchanged("memory_query", action="search", **given))
+
+    assert (code, context["field"].partition("[")[0], field in said) == ("invalid", field, True)
+    assert label == ("E1001" if field == "scope.type" and "galaxy" in said else "E1000")
+    assert message in {None, said}
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "scopeType"),
+        ({"scopeType": None}, "scopeType"),
+        ({"scopeType": "galaxy"}, "scopeType"),
+        ({"scopeType": "session"}, "scopeId"),
+        ({"scopeType": "org", "scopeId": ""}, "scopeId"),
+        ({"scopeType": "org", "scopeId": "a\0"}, "scopeId"),
+        ({"scopeType": "global", "limit": 0}, "limit"),
+        ({"scopeType": "global", "inherit": 1}, "inherit"),
+        ({"scopeType": "global", "compact": "x"}, "compact"),
+        ({"scopeType": "global", "asOf": "x"}, "asOf"),
+        ({"scopeType": "global", "search": "x"}, "search"),
+    ],
+)
+def test_what_a_context_cannot_mean_is_refused_with_the_name_of_the_field(
+    unchanged: Call, given: dict[str, Any], field: str
+) -> None:
+    code, _, said, context = refused(unchanged("memory_query", action="context", **given))
+
+    assert (code, context["field"], field in said) == ("invalid", field, True)
+
+
+@pytest.mark.parametrize("action", [None, "find", 7])
+def test_an_action_that_is_none_is_refused(unchanged: Call, action: Any) -> None:
+    code, label, said, context = refused(unchanged("memory_query", action=action))
+
+    assert (code, label, context["validActions"]) == ("invalid", "E5001", ["search", "context"])
+    assert said.startswith("Unknown action for memory_query: ")
+
+
+def test_null_stands_for_what_is_left_out(add: Add, search: Callable[..., Any]) -> None:
+    add("tool", "t", "Knotted cords")
+    names = (
+        "types",
+        "scope",
+        "tags",
+        "relatedTo",
+        "limit",
+        "includeVersions",
+        "includeInactive",
+        "includeShadowed",
+        "compact",
+        "semanticSearch",
+        "semanticThreshold",
+        "asOf",
+    )
+
+    assert search(search="cords", **dict.fromkeys(names)) == search(search="cords")
+
+
+def test_parts_of_words_are_looked_for_among_what_the_filters_leave_and_only_where_no_entry_has_the_words(
+    do: Do, add: Add, found: Callable[..., list[str]]
+) -> None:
+    anchor, part = add("tool", "anchor"), add("tool", "part", "the barfoos xquuxx")
+    for name in ("whole", "other barfoos"):
+        add("tool", name, "a quux" if name == "whole" else name)
+    add("guideline", "part of quux", "xquuxx")
+    tag(do, "tool", part, "python")
+    tag(do, "tool", anchor, "rust")
+    relate(do, ("tool", anchor), ("tool", part), "related_to")
+    words: dict[str, Any] = {"semanticSearch": False}
+
+    for filters in (
+        {"tags": {"require": ["python"]}},
+        {"tags": {"include": ["python"]}},
+        {"relatedTo": {"type": "tool", "id": anchor}},
+    ):
+        assert found(search="arfoo", **filters, **words) == ["part"]
+        assert found(search="quux", **filters, **words) == []
+    for filters in (
+        {"tags": {"require": ["rust"]}},
+        {"tags": {"include": ["sql"]}},
+        {"relatedTo": {"type": "tool", "id": "ghost"}},
+    ):
+        assert found(search="arfoo", **filters, **words) == []
+    do("memory_tool", "deactivate", id=part)
+    assert found(search="arfoo", tags={"require": ["python"]}, **words) == []
+    assert found(search="barfoos", tags={"require": ["python"]}, includeInactive=True, **words) == ["part"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"scope": {"type": "project"}}, "scope.id"),
+        ({"relatedTo": {"id": "x"}}, "relatedTo.type"),
+        ({"relatedTo": {"type": "tool"}}, "relatedTo.id"),
+    ],
+)
+def test_what_is_wrong_is_told_though_a_tag_that_is_required_does_not_exist(
+    call: Call, wrong: dict[str, Any], field: str
+) -> None:
+    said = refused(call("memory_query", action="search", tags={"require": ["no such tag"]}, **wrong))
+    assert (said[0], said[3]["field"]) == ("invalid", field)

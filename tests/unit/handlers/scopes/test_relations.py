@@ -1,0 +1,100 @@
+"""Links are made once between what exists, listed from either end, and deleted by id or by what they link."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kernel.app import Kernel
+from kernel.store import history
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.test_entry_tools import named
+
+NOW = "2026-01-02T03:04:05.678Z"
+FIELDS = ("sourceType", "sourceId", "targetType", "targetId", "relationType")
+Link = dict[str, str]
+
+
+@pytest.fixture
+def link(do: Do, places: Places) -> Link:
+    """A guideline that applies to a project."""
+    source = do("memory_guideline", "add", **named("guideline", "g"))["guideline"]["id"]
+    return dict(zip(FIELDS, ("guideline", source, "project", places.project, "applies_to"), strict=True))
+
+
+def test_a_link_is_made_once(do: Do, link: Link, clock: Clock) -> None:
+    made = do("memory_relation", "create", **link, createdBy="ada")
+    clock.move(hours=1)
+
+    relation = {"id": "rel_1", **link, "createdAt": NOW, "createdBy": "ada"}
+    assert made == {"success": True, "relation": relation}
+    assert do("memory_relation", "create", **link, createdBy="bob") == made
+    assert do("memory_relation", "create", **{**link, "relationType": "related_to"})["relation"]["id"] == "rel_3"
+
+
+def test_links_are_listed_by_any_of_their_fields(do: Do, link: Link, places: Places) -> None:
+    tool = do("memory_tool", "add", **named("tool", "t"))["tool"]["id"]
+    links = [
+        link,
+        {**link, "relationType": "related_to"},
+        {**link, "targetType": "tool", "targetId": tool, "relationType": "depends_on"},
+        {**link, "sourceType": "tool", "sourceId": tool},
+    ]
+    made = [do("memory_relation", "create", **one)["relation"] for one in links]
+
+    def listed(**which: Any) -> list[int]:
+        found = do("memory_relation", "list", **which)
+        assert found["meta"] == {"returnedCount": len(found["relations"])}
+        return [made.index(relation) for relation in found["relations"]]
+
+    assert listed() == [0, 1, 2, 3]
+    assert listed(sourceId=link["sourceId"]) == listed(sourceType="guideline", sourceId=link["sourceId"]) == [0, 1, 2]
+    assert listed(targetId=places.project) == listed(targetType="project") == [0, 1, 3]
+    assert listed(sourceId=link["sourceId"], targetId=tool) == listed(relationType="depends_on") == [2]
+    assert listed(targetId=tool, relationType="applies_to") == listed(sourceId="nobody") == []
+    assert listed(sourceType="tool") == listed(targetId=places.project, sourceType="tool") == [3]
+    assert listed(limit=2, offset=1) == [1, 2]
+    assert listed(sourceId=link["sourceId"], limit=1, offset=1) == [1]
+    assert listed(targetId=places.project, limit=1, offset=2) == [3]
+
+
+def test_a_link_is_deleted_by_id_or_by_all_it_links_and_the_history_knows(kernel: Kernel, do: Do, link: Link) -> None:
+    first = do("memory_relation", "create", **link)["relation"]
+    assert do("memory_relation", "delete", **{**link, "relationType": "related_to"}) == {"success": False}
+    assert do("memory_relation", "delete", **link) == {"success": True}
+    second = do("memory_relation", "create", **link)["relation"]
+    assert do("memory_relation", "delete", id=second["id"]) == {"success": True}
+    assert do("memory_relation", "delete", id=second["id"]) == do("memory_relation", "delete", **link)
+    assert do("memory_relation", "list")["relations"] == []
+    for relation in (first, second):
+        (event,) = kernel.store.read_sync(lambda tx, key=relation["id"]: history.read(tx, "scopes:relations", key))
+        assert (event.operation, json.loads(event.before or "")) == ("deleted", relation)
+
+
+@pytest.mark.parametrize("left_out", [*FIELDS, None])
+def test_a_deletion_needs_an_id_or_every_field(unchanged: Call, link: Link, left_out: str | None) -> None:
+    given = {name: value for name, value in link.items() if left_out not in (name, None)}
+    assert refused(unchanged("memory_relation", action="delete", **given)) == (
+        "invalid",
+        "E1000",
+        "Validation error: id - either id or all of sourceType, sourceId, targetType, targetId and relationType are "
+        "required",
+        {"field": "id"},
+    )
+
+
+@pytest.mark.parametrize(("field", "label"), [("sourceId", "Guideline"), ("targetId", "Project")])
+def test_both_ends_of_a_link_have_to_exist(unchanged: Call, link: Link, field: str, label: str) -> None:
+    assert refused(unchanged("memory_relation", action="create", **{**link, field: "ghost"})) == (
+        "not_found",
+        "E2000",
+        f"{label} not found: ghost",
+        {"resource": label.lower(), "identifier": "ghost", "field": field},
+    )
+
+
+def test_of_a_hundred_links_alike_one_is_made(storm: Storm, do: Do, link: Link) -> None:
+    made = {reply.body for reply in storm([("memory_relation", {"action": "create", **link})] * 100)}
+    assert len(made) == 1
+    assert do("memory_relation", "list")["meta"] == {"returnedCount": 1}

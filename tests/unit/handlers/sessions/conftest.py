@@ -1,0 +1,23 @@
+"""A way to ask a kernel with the default settings, and one with the graph."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel.app import Kernel
+from tests.unit.handlers.sessions.calls import Ask, asking, opened
+
+
+@pytest.fixture
+def ask(kernel: Kernel, runner: asyncio.Runner) -> Ask:
+    """Asks the kernel of the test."""
+    return asking(kernel, runner)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[Ask]:
+    """Asks a kernel whose graph is switched on."""
+    with opened(tmp_path / "graph", ENABLE_GRAPH="1") as (_, found):
+        yield found

@@ -1,0 +1,135 @@
+"""What holds a secret is told from what does not: by the contract's samples, by measure, and in linear time."""
+
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handlers.sessions.secret_scan import RULES, Rule, sensitive
+from tests.catalogue import Catalogue
+from tests.unit.handlers.sessions import samples
+
+RECALL = 0.95
+FALSE_POSITIVES = 0.005
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api_key=abcd1234abcd1234",
+        "secret=abcdefghijkl",
+        "password=123456",
+        "API-KEY : 'abcd1234abcd1234'",
+        "Password :",
+        "apikey: abcd_1234/abcd^12",
+        "SECRET = \\abcdefghijkl",
+        "api_key=sk-abcdef-ghijkl-mnopqr",
+        "x\npassword=\ny",
+    ],
+)
+def test_the_three_patterns_of_the_contract_hold(text: str) -> None:
+    assert sensitive([text])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "all good here",
+        "",
+        "api_key=short",
+        "secret=short",
+        "the password is asked for",
+        "passwords are hashed",
+        "secret ingredient",
+        "api key rotation",
+        "token",
+        "-----BEGIN CERTIFICATE-----",
+        "https://user@example.com/x",
+        "postgres://app:${DB_PASSWORD}@db/app",
+        "AKIA",
+        "eyJ",
+        "see #123 and MEM-12",
+    ],
+)
+def test_what_only_talks_of_secrets_is_kept(text: str) -> None:
+    assert sensitive([text]) == ""
+
+
+def test_one_bad_text_among_many_is_enough_and_the_rule_is_named() -> None:
+    assert sensitive(["fine", "", "ghp_" + "a1B2" * 9]) == "GitHub token"
+
+
+def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> None:
+    missed, kinds = Counter[str](), Counter[str]()
+    for kind, text in samples.secrets(8000):
+        kinds[kind] += 1
+        missed[kind] += not sensitive([text])
+    wrong, texts = Counter[str](), Counter[str]()
+    for kind, text in samples.ordinary(20_000):
+        texts[kind] += 1
+        wrong[kind] += bool(sensitive([text]))
+    recall = 1 - missed.total() / kinds.total()
+    false = wrong.total() / texts.total()
+    print(f"\nsecrets: recall {recall:.4f} of {kinds.total()} in {len(kinds)} kinds; missed {dict(+missed)}")
+    print(f"ordinary texts: {false:.5f} of {texts.total()} taken for secrets; {dict(+wrong)} of {dict(texts)}")
+    assert recall >= RECALL
+    assert false <= FALSE_POSITIVES
+    secrets, ordinary = f"{recall:.2%} of {len(kinds)} kinds found", f"{false:.3%} taken for secrets"
+    catalogue("S18", injected="secrets in notes", times=kinds.total(), outcome=secrets)
+    catalogue("S18", injected="ordinary texts of developers", times=texts.total(), outcome=ordinary)
+    assert {kind: missed[kind] for kind in samples.BARE if missed[kind] > kinds[kind] / 5} == {}
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.check is None], ids=lambda rule: rule.pattern)
+def test_a_hint_stands_in_all_that_its_pattern_matches(rule: Rule) -> None:
+    """A pattern is skipped where none of its hints is there, so a wrong hint would switch it off."""
+    wide = [text for _, text in samples.secrets(2000, seed=7)]
+    for text in wide:
+        if re.search(rule.pattern, text, re.I if rule.fold else 0):
+            where = text.lower() if rule.fold else text
+            assert any(hint in where for hint in rule.hints)
+
+
+@given(st.text(max_size=300))
+def test_any_text_has_an_answer(text: str) -> None:
+    assert isinstance(sensitive([text]), str)
+
+
+PIECES = [
+    "key=",
+    "token: ",
+    "eyJ-",
+    "eyJaaaaaaaa-",
+    "://",
+    "a:",
+    "password",
+    "eyJ",
+    "eyJaaaaaaaa.",
+    "-----BEGIN ",
+    "curl -u ",
+    "--token ",
+    "bearer ",
+    "secret ",
+    ".aaaaaa.",
+    "sk-",
+    "login x password ",
+    "xoxb-",
+    "a.",
+    "://a:",
+    'passphrase = "',
+    "is ",
+    "=",
+    "[",
+    "\n",
+    "authorization: basic ",
+    "hooks.slack.com/services/",
+    "0:AA",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
+    """A pattern that goes back and forth would not end on a megabyte of its own beginnings."""
+    sensitive([(piece * (1_000_000 // len(piece)))[:1_000_000]])

@@ -1,0 +1,88 @@
+"""The table of rights names every tool and every action there is, and agrees with what the tools say of themselves."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from handlers.rights import ACROSS, RIGHTS
+from kernel import app
+from kernel.schema import input_schema
+from kernel.tools import Tool
+
+TOOLS = {tool.name: tool for dialect in app.DIALECTS for tool in dialect.tools}
+# What a reading tool tells is for admins where it tells of the machine.
+TELLS_OF_THE_MACHINE = {"diagnostics", "health"}
+
+
+def actions(tool: Tool) -> list[str]:
+    """The actions of a tool, as clients are shown them."""
+    shown = input_schema(tool)["properties"].get("action", {})
+    return list(shown.get("enum", []))
+
+
+def reading(tool: Tool) -> set[str]:
+    """The actions that run on a connection that cannot write."""
+    if tool.mode == "read":
+        return {"", *actions(tool)}
+    return {str(arm.__struct_config__.tag) for arm in tool.reads}  # type: ignore[attr-defined]
+
+
+def entries() -> Iterator[tuple[str, str, str]]:
+    for name, entry in RIGHTS.items():
+        if isinstance(entry, str):
+            yield name, "", entry
+        else:
+            yield from ((name, action, right) for action, right in entry.items())
+
+
+def test_every_tool_and_every_action_is_listed_and_nothing_else() -> None:
+    listed = {name: [""] if isinstance(entry, str) else sorted(entry) for name, entry in RIGHTS.items()}
+    assert listed == {name: sorted(actions(tool)) or [""] for name, tool in TOOLS.items()}
+    assert len(TOOLS) >= 58
+
+
+@pytest.mark.parametrize(("name", "action", "right"), list(entries()))
+def test_what_readers_may_call_cannot_write_and_what_writes_is_not_for_readers(
+    name: str, action: str, right: str
+) -> None:
+    """A right to read means a connection that is opened read-only, whatever the handler does."""
+    reads = action in reading(TOOLS[name])
+    assert right in {"read", "write", "admin"}
+    assert (right == "read") == (reads and name not in TELLS_OF_THE_MACHINE)
+
+
+def test_an_admin_is_asked_for_where_one_call_is_everybodys_loss() -> None:
+    admins = {(name, action) for name, action, right in entries() if right == "admin"}
+    assert admins == {
+        ("clear_memory", ""),
+        ("memory_file_lock", "force_unlock"),
+        ("memory_init", "reset"),
+        ("memory_import", "import"),
+        ("cleanup_query_log", ""),
+        ("set_config", ""),
+        ("maintenance", "purge_all"),
+        ("maintenance", "prune_older_than"),
+        ("maintenance", "vacuum"),
+        ("diagnostics", ""),
+        ("health", ""),
+    }
+
+
+def test_the_dialects_that_read_all_others_are_told() -> None:
+    assert {dialect.name for dialect in app.DIALECTS} >= ACROSS == {"common"}
+
+
+def misread(tool: Tool, action: str) -> str:
+    """What the decoder says of arguments that hold nothing but an action."""
+    try:
+        msgspec.json.decode(msgspec.json.encode({"action": action}), type=tool.request)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def test_the_decoder_of_a_tool_knows_the_actions_of_the_table() -> None:
+    unknown = [(name, action) for name, action, _ in entries() if action and "$.action" in misread(TOOLS[name], action)]
+    assert unknown == []
+    assert "$.action" in misread(TOOLS["memory_tag"], "absent")

@@ -1,0 +1,223 @@
+"""Room given up comes back, sketches in blocks tell what the vectors tell, and whoever is killed breaks nothing."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import apsw
+import pytest
+
+from kernel.app import Kernel
+from kernel.config import MODEL
+from kernel.maintenance import consistency
+from kernel.maintenance.compact import compact, tidy
+from kernel.maintenance.consistency import Finding
+from kernel.search import ann_storage, index
+from kernel.search.semantic import learn
+from kernel.store import history
+from tests.conftest import Call, Clock
+from tests.unit.index_fixtures import SOMEBODY, Shelf, shelf_in
+
+SUBJECTS = ["cats sleep on the warm roof", "the train to Lyon leaves at noon", "bread rises in a cold kitchen"]
+
+
+def texts(count: int, first: int = 0) -> list[str]:
+    return [f"{SUBJECTS[number % 3]}, said witness{number}" for number in range(first, first + count)]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    with shelf_in(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ann_storage, "SIZE", 8)
+
+
+def findings(shelf: Shelf) -> list[Finding]:
+    return consistency.check(shelf.file, shelf.world, ())
+
+
+def size(shelf: Shelf) -> int:
+    return int(shelf.writer.values("SELECT count(*) FROM doc_sketch")[0][0])
+
+
+def refreshed(shelf: Shelf) -> None:
+    """What another process that opens the file would know of it."""
+    shelf.world.memory.sketches._clear()  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_vectors_go_into_blocks_as_they_come_and_a_new_process_finds_the_same(shelf: Shelf) -> None:
+    for first in range(0, 60, 6):
+        shelf.put(texts(6, first), first=first)
+    shelf.drop([str(number) for number in range(0, 60, 5)])
+    known = shelf.search("Lyon", lexical=False, limit=100)
+
+    refreshed(shelf)
+
+    assert size(shelf) == 7
+    assert shelf.search("Lyon", lexical=False, limit=100) == known
+    assert {hit.id for hit in known} == {str(number) for number in range(60) if number % 5}
+    assert findings(shelf) == []
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_what_is_put_in_a_group_larger_than_a_block_lies_in_several(shelf: Shelf) -> None:
+    shelf.put(texts(50))
+
+    assert (size(shelf), findings(shelf)) == (6, [])
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_while_the_sketches_are_read_a_search_goes_by_words_and_later_by_meaning_too(shelf: Shelf) -> None:
+    shelf.put(texts(80))
+    refreshed(shelf)
+    shelf.world.memory.warming = True
+
+    early = shelf.search("witness7 bread", limit=5)
+    shelf.reader.read(SOMEBODY, learn)
+    late = shelf.search("feline", limit=5)
+
+    assert early[0].id == "7"
+    assert all(hit.text_rank is not None and hit.similarity is not None for hit in early)
+    assert {int(hit.id) % 3 for hit in late if hit.text_rank is None} == {0}
+    assert len(late) == 5
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel: Kernel, call: Call) -> None:
+    for number, text in enumerate(texts(60)):
+        call("add_memory", path=f"m{number}", content=text)
+    for number in range(0, 60, 2):
+        call("drop_memory", path=f"m{number}")
+
+    def state() -> tuple[int, int]:
+        return kernel.store.read_sync(lambda tx: (ann_storage.logged(tx), ann_storage.wrong(tx, index.model_id(tx))))
+
+    worn = state()
+    tidy(kernel.store, lambda: False)
+
+    assert (worn, state()) == ((30, 0), (0, 0))
+    found = {hit.id for hit in kernel.store.read_sync(lambda tx: index.search(tx, "bread", lexical=False, limit=100))}
+    assert found == {f"m{number}" for number in range(1, 60, 2)}
+
+
+def test_a_compacted_file_is_as_small_as_one_that_never_held_more(tmp_path: Path, small_blocks: None) -> None:
+    sizes: list[int] = []
+    for name, held in (("worn", 3000), ("fresh", 1500)):
+        (tmp_path / name).mkdir()
+        worn = Shelf(tmp_path / name, MODEL)
+        worn.put(texts(held))
+        worn.drop([str(number) for number in range(1500, held)])
+        told: list[str] = []
+        freed = compact(worn.file, worn.world, told.append)
+        assert freed.after == worn.file.stat().st_size
+        assert told[-1] == "full text merged"
+        assert findings(worn) == []
+        assert len(worn.search("bread", lexical=False, limit=2000)) == 1500
+        sizes.append(freed.after)
+        worn.close()
+
+    assert sizes[0] <= 1.02 * sizes[1]
+
+
+def test_only_the_history_of_what_was_deleted_before_a_time_is_forgotten(shelf: Shelf, clock: Clock) -> None:
+    def happened(key: str, *texts: str | None) -> None:
+        shelf.write(lambda tx: [history.append(tx, "shelf", key, "changed", after=text) for text in texts])
+
+    happened("deleted", "one", "two", None)
+    happened("back again", "one", None, "two")
+    happened("kept", "one")
+    before = clock.move(seconds=1)
+    happened("deleted later", "one", None)
+
+    compact(shelf.file, shelf.world, lambda _: None, forget=before)
+
+    left = shelf.writer.values("SELECT key, count(*) FROM history GROUP BY key ORDER BY key")
+    assert left == [("back again", 3), ("deleted later", 2), ("kept", 1)]
+
+
+def running(program: str, file: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", program, str(file)]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from kernel import app, blocks
+from kernel.maintenance.compact import compact
+from kernel.config import MODEL
+blocks.SIZE = 16
+world = app.world(MODEL)
+while True:
+    compact(Path(sys.argv[1]), world, lambda part: print(part, flush=True), forget="9")
+"""
+
+
+def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Shelf) -> None:
+    chance, living = Random(1), {str(number) for number in range(400)}
+    shelf.put(texts(400))
+    for _ in range(4):
+        gone = chance.sample(sorted(living), 60)
+        shelf.drop(gone)
+        living -= {*gone}
+        killed = running(KILLED, shelf.file)
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        time.sleep(chance.random() / 20)
+        killed.kill()
+        killed.communicate()
+
+        refreshed(shelf)
+        assert sound(shelf.file)
+        assert findings(shelf) == []
+        assert shelf.keys("bread", lexical=False, limit=400) == living
+        assert shelf.by_words("said", limit=400) == living
+
+
+REBUILT = """
+import sys
+from pathlib import Path
+from kernel import app, upkeep
+from kernel.config import MODEL
+upkeep._BATCH = 4
+upkeep.reindex(Path(sys.argv[1]), app.world(MODEL), lambda done, _: print(done, flush=True))
+"""
+
+
+def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_next_rebuild_the_rest(
+    shelf: Shelf,
+) -> None:
+    chance, living = Random(2), {str(number) for number in range(400)}
+    shelf.put(texts(400))
+    for _ in range(4):
+        killed = running(REBUILT, shelf.file)
+        assert killed.stdout is not None
+        told = [killed.stdout.readline() for _ in range(chance.randrange(1, 40))]
+        killed.kill()
+        begun = int((told + killed.communicate()[0].split())[-1])
+
+        refreshed(shelf)
+        assert sound(shelf.file)
+        assert shelf.by_words("said", limit=400) == living
+        assert begun < 400
+        assert len(shelf.keys("bread", lexical=False, limit=400)) >= begun
+
+    consistency.reindex(shelf.file, shelf.world)
+    refreshed(shelf)
+    assert findings(shelf) == []
+    assert shelf.keys("bread", lexical=False, limit=400) == living
+
+
+def sound(file: Path) -> bool:
+    db = apsw.Connection(str(file))
+    found: Sequence[tuple[object, ...]] = db.execute("PRAGMA integrity_check").fetchall()
+    db.close()
+    return found == [("ok",)]

@@ -1,0 +1,389 @@
+"""Whatever happens to full text and vectors is found, counted and mended from rows that nobody touches."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from kernel import app
+from kernel.app import Kernel, open_kernel
+from kernel.asgi import warm
+from kernel.config import MODEL, Config
+from kernel.dispatch import Dispatch
+from kernel.errors import Fault
+from kernel.maintenance import consistency
+from kernel.maintenance.consistency import Finding
+from kernel.search import index
+from kernel.store.sqlite.connection import Tx
+from kernel.tools import Reply
+from tests.conftest import Call
+from tests.unit.tiny_model import DIMENSIONS, tiny_model
+
+TEXTS = {
+    "green/tea": "Steep for two minutes at seventy degrees.",
+    "dog": "The dog is called Illa and barks at cyclists.",
+    "knots": "A quipu records numbers as knots on cords.",
+    "empty words": "nul \0 inside, quotes ' and \", 日本語のテキスト",
+}
+BASE = "SELECT 'row', path, content, updated_at FROM paths_memory UNION ALL SELECT 'event', id, after, at FROM history"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """A closed file with a few memories."""
+    config = Config(data=tmp_path / "data")
+    running = open_kernel(config)
+    for path, content in TEXTS.items():
+        running.store.write_sync(adding(path, content), WRITER)
+    running.store.close()
+    return config
+
+
+WRITER = app.Origin("paths", "add_memory", "tester")
+
+
+def adding(path: str, content: str) -> Callable[[Any], Any]:
+    tool = next(tool for tool in app.DIALECTS[0].tools if tool.name == "add_memory")
+    return lambda tx: tool.handler(tx, tool.request(path, content))
+
+
+@contextmanager
+def engine(config: Config) -> Iterator[apsw.Connection]:
+    """The file without us, as whoever damages it has it."""
+    db = apsw.Connection(str(config.file))
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def rows(config: Config) -> list[tuple[Any, ...]]:
+    with engine(config) as db:
+        return sorted(db.execute(BASE).fetchall(), key=repr)
+
+
+def check(config: Config, *, repair: bool = False) -> list[Finding]:
+    return consistency.check(config.file, app.world(config.model), app.DIALECTS, repair=repair)
+
+
+def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> dict[str, dict[str, Any]]:
+    """What a recall finds, with the signals of each, by path."""
+    running = open_kernel(config)
+    try:
+        return recalled(caller(running.dispatch)("recall", query=query))
+    finally:
+        running.store.close()
+
+
+def recalled(reply: Reply) -> dict[str, dict[str, Any]]:
+    assert reply.fault is None
+    return {memory["key"]: memory["signals"] for memory in msgspec.json.decode(reply.structured or b"")["memories"]}
+
+
+FULL_TEXT = Finding("full text", 1, "differs from the documents")
+NO_VECTOR = "without a vector of the configured model"
+LACKING = "memories the index lacks or holds differently"
+EXTRA = "documents without a memory"
+
+
+def finding(part: str, count: int, what: str) -> list[Finding]:
+    return [Finding(part, count, what)]
+
+
+DAMAGE: dict[str, tuple[str, list[Finding]]] = {
+    "full text emptied": ("INSERT INTO doc_fts (doc_fts) VALUES ('delete-all')", [FULL_TEXT]),
+    "full text segments gone": ("DELETE FROM doc_fts_data WHERE id > 10", [FULL_TEXT]),
+    "full text structure gone": ("DELETE FROM doc_fts_data", [FULL_TEXT]),
+    "full text segments garbled": ("UPDATE doc_fts_data SET block = x'ffffffffffffff' WHERE id > 10", [FULL_TEXT]),
+    "full text sizes gone": ("DELETE FROM doc_fts_docsize", [FULL_TEXT]),
+    "full text holds a stranger": (
+        "INSERT INTO doc_fts (rowid, text, grams, place) VALUES (99, 'stranger', '', 'p1')",
+        [FULL_TEXT],
+    ),
+    "a vector gone": ("DELETE FROM doc_vector WHERE id = 2", finding("documents", 1, NO_VECTOR)),
+    "all vectors gone": ("DELETE FROM doc_vector", finding("documents", 4, NO_VECTOR)),
+    "a vector without a document": (
+        "INSERT INTO doc_vector (doc, model, place, scale, vector, sketch, tokens) VALUES (99, 1, 1, 1, x'', x'', x'')",
+        finding("vectors", 1, "without a document"),
+    ),
+    "sketches in a block gone": (
+        "INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (3, 1, x'', x'', x'')",
+        finding("sketches", 3, "not as with their vectors"),
+    ),
+    "sketches in a block garbled": (
+        "INSERT INTO doc_sketch (last, model, ids, places, words) VALUES (3, 1, x'01', x'02', x'03')",
+        finding("sketches", 3, "not as with their vectors"),
+    ),
+    "a vector in a wrong place": (
+        "UPDATE doc_vector SET place = 7 WHERE id = 1",
+        finding("vectors", 1, "without a document"),
+    ),
+    "a vector of another model": (
+        "UPDATE doc_vector SET model = 7 WHERE id IN (1, 3)",
+        finding("documents", 2, NO_VECTOR),
+    ),
+    "a document gone": (
+        "DELETE FROM doc WHERE key = 'dog'",
+        [FULL_TEXT, Finding("vectors", 1, "without a document"), Finding("paths", 1, LACKING)],
+    ),
+    "a document changed": (
+        "UPDATE doc SET text = 'something else' WHERE key = 'dog'",
+        [FULL_TEXT, Finding("paths", 1, LACKING)],
+    ),
+    "a document without a memory": (
+        "INSERT INTO doc (space, key, place, text, grams, dialect, tool, actor, created_at, updated_at) "
+        "SELECT space, 'ghost', place, text, grams, dialect, tool, actor, created_at, updated_at FROM doc WHERE id = 1",
+        [FULL_TEXT, Finding("documents", 1, NO_VECTOR), Finding("paths", 1, EXTRA)],
+    ),
+    "the whole index gone": (
+        "DELETE FROM doc; DELETE FROM doc_vector; DELETE FROM doc_fts_data; DELETE FROM doc_fts_docsize",
+        [FULL_TEXT, Finding("paths", 4, LACKING)],
+    ),
+}
+
+
+def test_a_sound_file_has_nothing_to_find(config: Config) -> None:
+    assert check(config) == []
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_found_counted_and_mended_and_no_row_is_touched(
+    config: Config, damage: str, caller: Callable[[Dispatch], Call]
+) -> None:
+    statement, wanted = DAMAGE[damage]
+    before = rows(config)
+    with engine(config) as db:
+        db.execute(statement)
+    assert check(config) == wanted
+    assert check(config, repair=True) == wanted
+    assert check(config) == []
+    assert rows(config) == before
+    hits = found_by(config, "dog barks at cyclists", caller)
+    assert hits["dog"]["words"] is not None
+    assert hits["dog"]["meaning"] > 0.5
+    assert set(hits) <= set(TEXTS)
+
+
+def test_all_damage_at_once_is_mended_in_one_repair(config: Config) -> None:
+    before = rows(config)
+    with engine(config) as db:
+        for name in (
+            "a vector gone",
+            "a vector without a document",
+            "a document changed",
+            "full text segments garbled",
+        ):
+            db.execute(DAMAGE[name][0])
+    assert [finding.part for finding in check(config, repair=True)] == ["full text", "vectors", "documents", "paths"]
+    assert check(config) == []
+    assert rows(config) == before
+
+
+def test_what_only_looks_changes_nothing(config: Config) -> None:
+    with engine(config) as db:
+        db.execute(DAMAGE["a document gone"][0])
+    assert check(config) == check(config) != []
+
+
+def test_without_a_model_missing_vectors_are_no_finding(config: Config) -> None:
+    with engine(config) as db:
+        db.execute("DELETE FROM doc_vector")
+    assert check(config._replace(model=None)) == []
+
+
+@pytest.mark.parametrize("table", ["paths_memory", "doc", "history"])
+def test_damage_to_the_rows_themselves_is_told_as_such_and_nothing_is_written(config: Config, table: str) -> None:
+    with engine(config) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone() or (0,)
+        size = db.pragma("page_size")
+    content = bytearray(config.file.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xa5" * size
+    config.file.write_bytes(content)
+    for repair in (False, True):
+        with pytest.raises(Fault, match="The file is damaged, restore a backup") as raised:
+            check(config, repair=repair)
+        assert raised.value.code == "storage"
+    assert config.file.read_bytes() == content
+
+
+def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
+    config: Config, caller: Callable[[Dispatch], Call]
+) -> None:
+    with engine(config) as db:
+        db.execute("UPDATE doc_vector SET vector = zeroblob(length(vector))")
+        db.execute(DAMAGE["full text emptied"][0])
+    told: list[tuple[int, int]] = []
+    done = consistency.reindex(config.file, app.world(config.model), lambda done, total: told.append((done, total)))
+    assert (done, told) == (4, [(4, 4)])
+    assert check(config) == []
+    assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
+
+
+def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store.sqlite.connection._LOG_PAGES", 20)
+    running = open_kernel(config)
+    for number in range(1000):
+        running.store.write_sync(adding(f"filler/{number}", f"Memory {number} of birds. " * 20), WRITER)
+    running.store.close()
+    log = config.file.with_name(f"{config.file.name}-wal")
+    sizes: list[int] = []
+    consistency.reindex(config.file, app.world(config.model), lambda *_: sizes.append(log.stat().st_size))
+    assert max(sizes) < 1.5 * min(sizes)
+
+
+def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kernel, tmp_path: Path) -> None:
+    def write(writer: int) -> None:
+        for turn in range(40):
+            kernel.store.write_sync(adding(f"{writer}/{turn:03}", "x" * 2000), WRITER)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    copies = [tmp_path / f"copy-{number}" for number in range(3)]
+    for copy in copies:
+        copy.mkdir()
+        consistency.backup(kernel.config.file, kernel.store.world, copy / "quipu.db")
+    for writer in writers:
+        writer.join()
+    for copy in copies:
+        assert oct((copy / "quipu.db").stat().st_mode & 0o777) == "0o600"
+        config = Config(data=copy)
+        assert check(config) == []
+        with engine(config) as db:
+            paths = [
+                path for (path,) in db.execute("SELECT path FROM paths_memory WHERE path GLOB '[0-9]*' ORDER BY 1")
+            ]
+        counts = [len([path for path in paths if path.startswith(f"{writer}/")]) for writer in range(4)]
+        assert paths == [f"{writer}/{turn:03}" for writer in range(4) for turn in range(counts[writer])]
+
+
+def test_a_backup_ends_however_often_others_commit_meanwhile(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.store.write_sync(lambda tx: [adding(f"before/{number}", "x" * 4000)(tx) for number in range(600)], WRITER)
+    told: list[int] = []
+
+    def commit(done: int, _total: int) -> None:
+        told.append(done)
+        assert len(told) < 100
+        kernel.store.write_sync(adding(f"meanwhile/{len(told)}", "y" * 2000), WRITER)
+
+    (tmp_path / "copy").mkdir()
+    consistency.backup(kernel.config.file, kernel.store.world, tmp_path / "copy" / "quipu.db", commit)
+
+    assert len(told) > 2
+    assert told == sorted(told)
+    with engine(Config(data=tmp_path / "copy")) as db:
+        (counts,) = db.execute("SELECT sum(path GLOB 'before/*'), sum(path GLOB 'meanwhile/*') FROM paths_memory")
+    assert counts == (600, 0)
+
+
+def test_a_backup_never_writes_over_a_file(config: Config, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    target.write_text("precious")
+    with pytest.raises(Fault, match=r"copy\.db exists already") as raised:
+        consistency.backup(config.file, app.world(None), target)
+    assert raised.value.code == "conflict"
+    assert target.read_text() == "precious"
+
+
+def test_a_backup_into_a_missing_directory_says_why(config: Config, tmp_path: Path) -> None:
+    with pytest.raises(Fault, match=r"Cannot write copy\.db: No such file or directory"):
+        consistency.backup(config.file, app.world(None), tmp_path / "missing" / "copy.db")
+
+
+def test_another_model_replaces_every_vector_beside_the_calls_being_served(
+    config: Config, tmp_path: Path, caller: Callable[[Dispatch], Call]
+) -> None:
+    old = open_kernel(config)
+    for number in range(300):
+        old.store.write_sync(adding(f"number/{number}", "red green blue"[: 4 + number % 3]), WRITER)
+    old.store.close()
+    running = open_kernel(config._replace(model=tiny_model(tmp_path / "tiny")))
+    call = caller(running.dispatch)
+
+    def vectors() -> list[Any]:
+        with engine(config) as db:
+            return db.execute("SELECT model, length(vector), count(*) FROM doc_vector GROUP BY 1, 2").fetchall()
+
+    seen: list[tuple[list[Any], bool]] = []
+
+    def look() -> bool:
+        hits = recalled(call("recall", query="dog barks"))
+        assert hits["dog"]["words"] is not None
+        meaning = recalled(call("recall", query="red", limit=100))
+        seen.append((vectors(), any(signals["meaning"] is not None for signals in meaning.values())))
+        return False
+
+    assert consistency.embed_missing(running.store, look) == 304
+    assert seen == [
+        ([(1, 256, 304)], False),
+        ([(1, 256, 48), (2, DIMENSIONS, 256)], True),
+        ([(2, DIMENSIONS, 304)], True),
+    ]
+    assert consistency.embed_missing(running.store, look) == 0
+    running.store.close()
+    assert check(running.config) == []
+
+
+def test_embedding_what_is_missing_ends_when_it_is_told_to(kernel: Kernel, call: Call) -> None:
+    call("add_memory", path="a", content="hello")
+    with engine(kernel.config) as db:
+        db.execute("DELETE FROM doc_vector")
+    assert consistency.embed_missing(kernel.store, lambda: True) == 0
+    assert consistency.embed_missing(kernel.store, lambda: False) == 5
+
+
+def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> None:
+    running = open_kernel(config._replace(write_queue=1))
+    running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
+    with engine(config) as db:
+        db.execute("DELETE FROM doc_vector")
+    held, released = threading.Event(), threading.Event()
+
+    def hold(_tx: Tx) -> None:
+        held.set()
+        released.wait(10)
+
+    waiting = [threading.Thread(target=running.store.write_sync, args=(hold,)) for _ in range(2)]
+    waiting[0].start()
+    assert held.wait(10)
+    waiting[1].start()
+    while not running.store._writes._queue.qsize():  # pyright: ignore[reportPrivateUsage]
+        waiting[1].join(0.01)
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        if len(asked) == 3:
+            released.set()
+        return False
+
+    assert consistency.embed_missing(running.store, stop) == len(TEXTS) + 1
+    assert len(asked) > 3
+    for thread in waiting:
+        thread.join()
+    running.store.close()
+
+
+def test_without_a_model_nothing_is_missing(config: Config) -> None:
+    running = open_kernel(config._replace(model=None))
+    assert consistency.embed_missing(running.store, lambda: False) == 0
+    running.store.close()
+
+
+@pytest.mark.parametrize("model", [MODEL, None], ids=["a model", "none"])
+def test_who_waits_for_the_model_is_told_once_be_there_one_or_not(tmp_path: Path, model: Path | None) -> None:
+    kernel = open_kernel(Config(data=tmp_path / "data", model=model))
+    embedder, stopping, told = kernel.store.world.embedder, threading.Event(), list[bool]()
+    stopping.set()
+
+    warm(kernel, stopping, lambda: told.append(embedder is None or embedder.ready))
+    kernel.store.close()
+
+    assert told == [True]

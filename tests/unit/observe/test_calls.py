@@ -1,0 +1,130 @@
+"""Every call is told of once, as it came out; what fails unexpectedly is logged under the call's own id."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.dispatch import Bound, Dispatch
+from kernel.observe import logs
+from kernel.observe.calls import Logged, Told, Watched, together
+from kernel.security.permissions import ANYBODY, Caller, Denied, Right, reach
+from kernel.tools import Tool, write
+from tests.http import mcp_fixture
+from tests.http.mcp_fixture import FIRST, MARKS, RELEASED, STARTED, Words
+
+Calls = list[tuple[str, str]]
+
+
+def bug(tx: Any, request: Words) -> None:
+    """Has a bug, on the writer's thread."""
+    raise KeyError(request.text)
+
+
+def watched(folder: Path, *watches: Callable[[Bound, Caller], Told], more: tuple[Tool, ...] = ()) -> Iterator[Watched]:
+    dialect = FIRST._replace(tools=(*FIRST.tools, *more))
+    with mcp_fixture.opened(folder, dialect) as dispatch:
+        yield Logged(dispatch.store, dispatch.dialects, {}, together(watches))
+
+
+@pytest.fixture
+def told() -> Calls:
+    return []
+
+
+@pytest.fixture
+def dispatch(tmp_path: Path, told: Calls) -> Iterator[Watched]:
+    def watch(bound: Bound, _caller: Caller) -> Told:
+        return lambda outcome, _seconds: told.append((bound.tool.name, outcome))
+
+    yield from watched(tmp_path, watch)
+
+
+def call(dispatch: Dispatch, name: str, caller: Caller = ANYBODY, **arguments: Any) -> Any:
+    return asyncio.run(dispatch.call(dispatch.tools[name], msgspec.json.encode(arguments), caller))
+
+
+def test_each_call_is_told_of_once(dispatch: Watched, told: Calls) -> None:
+    call(dispatch, "echo", text="a")
+    call(dispatch, "keep", text="a")
+    call(dispatch, "fail", code="conflict")
+    call(dispatch, "keep", text=3)
+    call(dispatch, "echo", text=3)
+    call(dispatch, "crash")
+    assert told == [
+        ("echo", "ok"),
+        ("keep", "ok"),
+        ("fail", "conflict"),
+        ("keep", "invalid"),
+        ("echo", "invalid"),
+        ("crash", "internal"),
+    ]
+
+
+def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: Watched, told: Calls) -> None:
+    reader = Caller("reader", reach(Right.read, frozenset(), True))
+    for name in ("echo", "keep"):
+        with pytest.raises(Denied):
+            call(dispatch, name, reader, text="a")
+    assert told == [("echo", "denied"), ("keep", "denied")]
+
+
+def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: Watched, told: Calls) -> None:
+    STARTED.clear()
+    RELEASED.clear()
+    MARKS.clear()
+
+    async def leave() -> None:
+        holding = asyncio.ensure_future(dispatch.call(dispatch.tools["hold"], b"{}", ANYBODY))
+        await asyncio.to_thread(STARTED.wait, 10)
+        waiting = asyncio.ensure_future(dispatch.call(dispatch.tools["mark"], b'{"text": "late"}', ANYBODY))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        RELEASED.set()
+        await holding
+
+    asyncio.run(leave())
+    call(dispatch, "keep", text="a")
+    assert MARKS == []
+    assert told == [("hold", "ok"), ("keep", "ok")]
+
+
+def test_all_watches_are_told(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def named(name: str) -> Callable[[Bound, Caller], Told]:
+        return lambda _bound, _caller: lambda outcome, _seconds: said.append(f"{name} {outcome}")
+
+    for dispatch in watched(tmp_path, named("one"), named("two")):
+        call(dispatch, "echo", text="a")
+    assert said == ["one ok", "two ok"]
+
+
+def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "quipu.calls"):
+        for dispatch in watched(tmp_path, logs.watch, more=(write(bug),)):
+            call(dispatch, "crash")
+            call(dispatch, "bug", text="the mill")
+            call(dispatch, "fail", code="conflict")
+            call(dispatch, "keep", text="a")
+    lines = [record for record in caplog.records if record.name == "quipu.calls"]
+    failures = [record for record in caplog.records if record.name == "quipu"]
+    ids = [vars(record)["told"]["call"] for record in lines]
+    assert [vars(record)["told"]["outcome"] for record in lines] == ["internal", "internal", "conflict", "ok"]
+    assert [record.getMessage() for record in failures] == [f"call {id_} failed" for id_ in ids[:2]]
+    assert len(set(ids)) == 4
+
+
+def test_a_kernel_that_is_not_asked_to_watch_does_not(kernel: Kernel, tmp_path: Path) -> None:
+    assert type(kernel.dispatch) is Dispatch
+    watching = open_kernel(Config(tmp_path / "watched", model=None, metrics=True))
+    watching.store.close()
+    assert type(watching.dispatch) is Watched
+    assert type(watching.dispatch.over(watching.store)) is Watched

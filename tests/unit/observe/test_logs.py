@@ -1,0 +1,64 @@
+"""Log lines are one JSON object each, with what was told and nothing of what went wrong but its kind and its place."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from kernel.observe import logs
+
+SECRET = "behind the old mill"
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """The logging of the tests themselves is put back."""
+    root, calls = logging.getLogger(), logging.getLogger("quipu.calls")
+    before = root.handlers[:], root.level, calls.level
+    yield
+    root.handlers[:], root.level, calls.level = before
+
+
+def line(monkeypatch: pytest.MonkeyPatch, *, as_json: bool) -> str:
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    logs.set_up(as_json=as_json, calls=False)
+    try:
+        raise KeyError(SECRET)
+    except KeyError:
+        logging.getLogger("quipu").exception("call %s failed", "1-2", extra={"told": {"tool": "recall"}})
+    return stderr.getvalue()
+
+
+def test_a_failure_is_told_without_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = line(monkeypatch, as_json=True)
+    assert text.count("\n") == 1
+    found = json.loads(text)
+    assert found.pop("time").endswith("Z")
+    (place,) = found.pop("where")
+    assert place.endswith(" line")
+    assert found == {
+        "level": "error",
+        "logger": "quipu",
+        "message": "call 1-2 failed",
+        "tool": "recall",
+        "error": "KeyError",
+    }
+    assert SECRET not in text
+
+
+def test_words_are_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = line(monkeypatch, as_json=False)
+    assert text.startswith("ERROR call 1-2 failed\nTraceback")
+    assert text.endswith("tool=recall\n")
+
+
+@pytest.mark.parametrize(("calls", "lines"), [(True, 1), (False, 0)])
+def test_calls_are_logged_where_asked_for(monkeypatch: pytest.MonkeyPatch, calls: bool, lines: int) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    logs.set_up(as_json=True, calls=calls)
+    logging.getLogger("quipu.calls").info("call", extra={"told": {"tool": "recall"}})
+    assert stderr.getvalue().count("\n") == lines

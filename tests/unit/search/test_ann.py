@@ -1,0 +1,325 @@
+"""The coarse stage finds nearly every true neighbour, looks where it is told to, and loses or doubles no row."""
+
+import itertools
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from kernel.search.ann import CHUNK, Block, Gone, Row, Sketches, Source
+from kernel.search.binary_codes import Sketcher
+from tests.unit.vectors import clustered, fixed
+
+DIMENSIONS = 256
+
+
+def rows(vectors: Sequence[bytes], sketcher: Sketcher, place: int = 1, first: int = 1) -> list[Row]:
+    return [Row(number, place, sketch) for number, sketch in enumerate(sketcher.sketch(vectors), start=first)]
+
+
+def block(kept: Sequence[Row], last: int | None = None) -> Block:
+    """Rows as the store keeps many of them."""
+    words = np.frombuffer(b"".join(row.sketch for row in kept), np.uint64).reshape(len(kept), -1 if kept else 0)
+    ids = np.array([row.id for row in kept], np.int64).tobytes()
+    places = np.array([row.place for row in kept], np.uint32).tobytes()
+    return Block(last or kept[-1].id, ids, places, np.ascontiguousarray(words.T).tobytes())
+
+
+@dataclass
+class Store:
+    """What a store would give to be read, two rows and one block at once."""
+
+    rows: list[Row]
+    blocks: list[Block] = field(default_factory=list)
+    gone: list[Gone] = field(default_factory=list)
+    most: int = 2
+
+    def source(self) -> Source:
+        return Source(
+            lambda last: [found for found in self.blocks if found.last > last][:1],
+            lambda last: [row for row in self.rows if row.id > last][: self.most],
+            lambda seen: [row for row in self.gone if row.id == 0 or row.id > seen],
+            self.most,
+        )
+
+    def drop(self, *vectors: int) -> None:
+        """Deletes rows as the store does."""
+        self.rows = [row for row in self.rows if row.id not in vectors]
+        self.gone += [Gone(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
+
+    def _log(self) -> int:
+        """The number of the last deletion; none is ever given twice."""
+        newest = self.gone[-1] if self.gone else Gone(0, 0)
+        return newest.id or newest.vector
+
+    def seal(self, size: int) -> None:
+        """Makes a block of some rows that are in none."""
+        after = self.blocks[-1].last if self.blocks else 0
+        if loose := [row for row in self.rows if row.id > after]:
+            self.blocks.append(block(loose[:size]))
+
+    def renew(self, size: int) -> None:
+        """Makes blocks of what is left instead of those there are, and forgets the deletions."""
+        if self.blocks:
+            left = [row for row in self.rows if row.id <= self.blocks[-1].last]
+            self.blocks = [block(left[at : at + size]) for at in range(0, len(left), size)]
+            self.gone = [Gone(0, self._log())] if self.gone else []
+
+
+def filled(kept: list[Row], dimensions: int = DIMENSIONS) -> Sketches:
+    sketches = Sketches(lambda: Sketcher(dimensions))
+    sketches.extend(Store(kept, most=8192).source())
+    return sketches
+
+
+def every(sketches: Sketches, dimensions: int = DIMENSIONS) -> list[int]:
+    """The ids of all that is held."""
+    return sorted(sketches.nearest(b"\1" * dimensions, 1 << 20, None))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_coarse_stage_holds_nearly_all_of_the_true_neighbours(seed: int) -> None:
+    vectors = clustered(20_000, 60, seed)
+    sketches = filled(rows(vectors, Sketcher(DIMENSIONS)))
+    matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, DIMENSIONS).astype(np.float32)
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    queries = clustered(40, 60, seed)
+
+    found = 0
+    for query in queries:
+        asked = np.frombuffer(query, np.int8).astype(np.float32)
+        nearest = np.argsort(-(unit @ asked), kind="stable")[:10] + 1
+        found += len(set(nearest.tolist()) & set(sketches.nearest(query, 512, None)))
+
+    assert found / (10 * len(queries)) >= 0.99
+
+
+def test_candidates_are_as_many_as_asked_for_and_the_vector_itself_comes_first() -> None:
+    vectors = clustered(3000, 20, 3)
+    sketches = filled(rows(vectors, Sketcher(DIMENSIONS)))
+
+    for number in (0, 1500, 2999):
+        near = sketches.nearest(vectors[number], 100, None)
+        assert near[0] == number + 1
+        assert len(near) == len(set(near)) == 100
+
+
+def test_everything_is_a_candidate_where_less_is_held_than_asked_for() -> None:
+    vectors = fixed(7, DIMENSIONS)
+
+    near = filled(rows(vectors, Sketcher(DIMENSIONS))).nearest(vectors[0], 10, None)
+
+    assert (near[0], sorted(near)) == (1, [1, 2, 3, 4, 5, 6, 7])
+    assert Sketches(lambda: Sketcher(DIMENSIONS)).nearest(vectors[0], 10, None) == []
+
+
+def test_a_small_place_is_searched_as_if_it_stood_alone() -> None:
+    sketcher, (vector, *others) = Sketcher(DIMENSIONS), fixed(4, DIMENSIONS)
+    crowd = rows([vector] * 3000, sketcher)
+    few = rows(others, sketcher, place=2, first=3001)
+    sketches = filled([*crowd, *few])
+
+    assert len(sketches.nearest(vector, 2, [2])) == 2
+    assert set(sketches.nearest(vector, 10, [2])) == {3001, 3002, 3003}
+    assert set(sketches.nearest(vector, 10, [2, 9])) == {3001, 3002, 3003}
+    assert set(sketches.nearest(vector, 10, [2, 3, 4, 5])) == {3001, 3002, 3003}
+    assert len(sketches.nearest(vector, 9999, [1])) == 3000
+    assert len(sketches.nearest(vector, 9999, [1, 2])) == 3003
+    assert sketches.nearest(vector, 10, [9]) == []
+    assert sketches.nearest(vector, 10, []) == []
+
+
+def test_of_more_rows_that_are_alike_than_can_be_looked_at_the_newest_are_candidates() -> None:
+    sketcher, (vector, other) = Sketcher(DIMENSIONS), fixed(2, DIMENSIONS)
+    sketches = filled([*rows([vector] * 5000, sketcher), *rows([other] * 5, sketcher, first=5001)])
+
+    near = sketches.nearest(vector, 10, None)
+
+    assert len(near) == 10
+    assert set(near) <= set(range(5001 - 480, 5001))
+
+
+def test_only_new_rows_are_read_and_each_is_kept_once() -> None:
+    kept = rows(fixed(5000, 32), Sketcher(32))
+    sketches = Sketches(lambda: Sketcher(32))
+    asked: list[int] = []
+
+    for size in (1, 2, 2, 1500, 5000):
+        source = Store(kept[:size], most=4000).source()
+
+        def read(last: int, source: Source = source) -> Sequence[Row]:
+            asked.append(last)
+            return source.rows(last)
+
+        sketches.extend(source._replace(rows=read))
+
+    assert asked == [0, 1, 2, 2, 1500]
+    assert sketches.last == 5000
+    assert every(sketches, 32) == list(range(1, 5001))
+
+
+def test_more_rows_than_a_chunk_holds_are_kept_in_several() -> None:
+    kept = rows(fixed(1, 8) * (CHUNK + 10), Sketcher(8))
+    sketches = Sketches(lambda: Sketcher(8))
+    store = Store(kept, [block(kept[: CHUNK - 5]), block(kept[CHUNK - 5 : CHUNK + 5])])
+
+    sketches.extend(store.source())
+
+    assert every(sketches, 8) == list(range(1, CHUNK + 11))
+
+
+def test_rows_of_another_model_are_passed_over_and_not_read_again() -> None:
+    kept = [row if row.id % 3 else row._replace(place=None) for row in rows(fixed(9, 32), Sketcher(32))]
+    sketches = filled(kept, 32)
+
+    assert (every(sketches, 32), sketches.last) == ([1, 2, 4, 5, 7, 8], 9)
+
+
+def test_dropped_rows_are_gone_for_good_while_new_ones_still_come() -> None:
+    store = Store(rows(fixed(30, DIMENSIONS), Sketcher(DIMENSIONS)))
+    later, store.rows = store.rows[20:], store.rows[:20]
+    sketches = Sketches(lambda: Sketcher(DIMENSIONS))
+    sketches.extend(store.source())
+
+    store.drop(1, 2, 3, 20, 99)
+    sketches.extend(store.source())
+    assert every(sketches) == list(range(4, 20))
+
+    store.rows += later
+    store.drop(4, 30)
+    sketches.extend(store.source())
+    assert every(sketches) == [*range(5, 20), *range(21, 30)]
+
+    store.drop(*range(5, 30))
+    sketches.extend(store.source())
+    assert (sketches.last, every(sketches)) == (29, [])
+
+
+def test_a_row_that_remains_keeps_its_place_and_its_sketch_when_others_are_dropped() -> None:
+    sketcher, vectors = Sketcher(DIMENSIONS), clustered(3000, 20, 4)
+    kept = [row._replace(place=row.id % 3 + 1) for row in rows(vectors, sketcher)]
+
+    for gone in (range(1, 3000, 2), range(1, 3000, 20)):  # so many that the rest moves, and so few that nothing does
+        store, sketches = Store(kept, most=8192), Sketches(lambda: sketcher)
+        sketches.extend(store.source())
+        store.drop(*gone)
+        sketches.extend(store.source())
+
+        alone = filled(store.rows)
+        for vector in vectors[:20]:
+            for places in (None, [2], [1, 3], [7]):
+                assert sorted(sketches.nearest(vector, 50, places)) == sorted(alone.nearest(vector, 50, places))
+
+
+def test_who_missed_deletions_that_are_kept_no_more_reads_everything_again() -> None:
+    kept = rows(fixed(9, DIMENSIONS), Sketcher(DIMENSIONS))
+    store, behind, ahead = Store(kept), *(Sketches(lambda: Sketcher(DIMENSIONS)) for _ in range(2))
+    behind.extend(store.source())
+    store.drop(1, 2, 3)
+    ahead.extend(store.source())
+    store.blocks, store.gone = [block(store.rows[:4])], [Gone(0, 3)]
+
+    for sketches in (behind, ahead):
+        sketches.extend(store.source())
+        assert every(sketches) == [4, 5, 6, 7, 8, 9]
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["add", "drop", "seal", "renew", "read", "start"]), st.integers(1, 12)), max_size=40
+)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+@example([("add", 2), ("seal", 1), ("read", 1), ("drop", 1), ("renew", 1), ("renew", 1)])
+def test_what_is_held_is_what_the_store_holds_whatever_happened_between_two_looks(steps: list[tuple[str, int]]) -> None:
+    sketcher = Sketcher(32)
+    bits = sketcher.sketch(fixed(1, 32))[0]
+    store, sketches, born = Store([]), Sketches(lambda: sketcher), itertools.count(1)
+    for what, number in steps:
+        match what:
+            case "add":
+                store.rows += [Row(next(born), 1, bits) for _ in range(number)]
+            case "drop":
+                store.drop(*[row.id for row in store.rows[number % 3 :: number]])
+            case "seal":
+                store.seal(number)
+            case "renew":
+                store.renew(number)
+            case "read":
+                sketches.extend(store.source())
+            case _:
+                sketches = Sketches(lambda: sketcher)
+    sketches.extend(store.source())
+
+    assert every(sketches, 32) == [row.id for row in store.rows]
+
+
+def test_threads_that_grow_and_search_at_once_lose_and_double_nothing() -> None:
+    kept = rows(fixed(6000, 64), Sketcher(64))
+    sketches = Sketches(lambda: Sketcher(64))
+    size = itertools.count(1, 7)
+    wrong: list[list[int]] = []
+    begin = threading.Barrier(6)
+
+    def grow() -> None:
+        begin.wait()
+        while (limit := next(size)) < len(kept):
+            sketches.extend(Store(kept[:limit], most=1000).source())
+            near = every(sketches, 64)
+            if near != list(range(1, len(near) + 1)) or len(near) < limit:
+                wrong.append(near)
+
+    threads = [threading.Thread(target=grow) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sketches.extend(Store(kept, most=1000).source())
+
+    assert wrong == []
+    assert every(sketches, 64) == list(range(1, 6001))
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads that take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_search_beside_deletions_sees_each_row_before_or_after_and_never_fails() -> None:
+    count, deleted = CHUNK - 1, 8000
+    sketcher = Sketcher(DIMENSIONS)
+    vector, probe = fixed(2, DIMENSIONS)
+    (sketch,) = sketcher.sketch([vector])
+    store = Store([], [block([Row(number, 1, sketch) for number in range(1, count + 1)])], most=count)
+    sketches = Sketches(lambda: sketcher)
+    sketches.extend(store.source())
+    failures: list[BaseException] = []
+
+    def delete() -> None:
+        for number in range(1, deleted + 1):
+            store.gone = [Gone(number, number)]
+            sketches.extend(store.source())
+
+    def search() -> None:
+        try:
+            while thread.is_alive():
+                assert len(sketches.nearest(probe, 4, None)) == 4
+        except (AssertionError, RuntimeError) as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=delete)
+    thread.start()
+    search()
+    thread.join()
+    assert (failures, len(sketches.nearest(probe, count, None))) == ([], count - deleted)

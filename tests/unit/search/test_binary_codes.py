@@ -1,0 +1,125 @@
+"""Sketches are the same everywhere, and tell how near vectors are."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from kernel.search.binary_codes import ROTATIONS, Sketcher
+from tests.unit.vectors import clustered, fixed
+
+DIMENSIONS = 256
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "digest"),
+    [
+        (256, "ed3481c420fc026e"),
+        (384, "2a58bb0091901f30"),
+        (100, "7130d9759bbaf0f2"),
+        (8, "e6d942e07683d0eb"),
+    ],
+)
+def test_sketches_are_the_same_on_every_machine(dimensions: int, digest: str) -> None:
+    sketches = Sketcher(dimensions).sketch(fixed(50, dimensions))
+
+    assert hashlib.sha256(b"".join(sketches)).hexdigest()[:16] == digest
+
+
+def test_a_sketch_is_the_signs_of_a_hadamard_transform() -> None:
+    (vector,) = fixed(1, 64)
+    (sketch,) = Sketcher(64).sketch([vector])
+    signs = Sketcher(64)._flips  # the one thing that the transform leaves open
+
+    turned = [
+        sum((-1) ** (row & column).bit_count() * int(value) for column, value in enumerate(flipped))
+        for flipped in signs * np.frombuffer(vector, np.int8)
+        for row in range(64)
+    ]
+
+    assert np.unpackbits(np.frombuffer(sketch, np.uint8)).tolist() == [value > 0 for value in turned]
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "words"), [(1, 1), (8, 1), (32, 1), (33, 2), (64, 2), (100, 4), (256, 8), (300, 16), (768, 32)]
+)
+def test_a_sketch_has_two_bits_for_every_dimension_up_to_the_next_power_of_two(dimensions: int, words: int) -> None:
+    sketcher = Sketcher(dimensions)
+
+    assert sketcher.words == words
+    assert {len(sketch) for sketch in sketcher.sketch(fixed(3, dimensions))} == {words * 8}
+
+
+def test_a_vector_is_sketched_alike_alone_and_among_others() -> None:
+    sketcher, vectors = Sketcher(DIMENSIONS), fixed(40, DIMENSIONS)
+
+    assert [sketcher.sketch([vector])[0] for vector in vectors] == sketcher.sketch(vectors)
+    assert sketcher.sketch([]) == []
+
+
+def test_opposite_vectors_differ_in_nearly_every_bit_and_a_scaled_one_in_none() -> None:
+    (vector,) = fixed(1, DIMENSIONS)
+    whole = np.frombuffer(vector, np.int8) // 2
+    sketcher = Sketcher(DIMENSIONS)
+
+    same, half, turned = (
+        np.frombuffer(sketcher.sketch([given.astype(np.int8).tobytes()])[0], np.uint64)
+        for given in (whole, whole * 2, -whole)
+    )
+
+    assert np.bitwise_count(same ^ half).sum() == 0
+    assert np.bitwise_count(same ^ turned).sum() > DIMENSIONS * ROTATIONS * 0.95
+
+
+def columns(sketches: list[bytes]) -> list[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
+    table = np.frombuffer(b"".join(sketches), np.uint64).reshape(len(sketches), -1)
+    return [np.ascontiguousarray(column) for column in table.T]
+
+
+def test_the_distance_is_the_number_of_bits_that_differ() -> None:
+    sketcher, vectors = Sketcher(DIMENSIONS), fixed(50, DIMENSIONS)
+    sketches = sketcher.sketch(vectors)
+
+    distances = sketcher.probe(vectors[0]).distance(columns(sketches)).tolist()
+
+    first = int.from_bytes(sketches[0], "big")
+    assert distances == [(first ^ int.from_bytes(sketch, "big")).bit_count() for sketch in sketches]
+
+
+@pytest.mark.parametrize("dimensions", [8, 100, 256, 384])
+def test_the_nearness_is_the_product_with_the_signs_but_for_the_rounding_of_the_query(dimensions: int) -> None:
+    sketcher, (query, *vectors) = Sketcher(dimensions), fixed(200, dimensions)
+    sketches = sketcher.sketch(vectors)
+    turned = sketcher._turned([query])[0]
+    signs = np.unpackbits(np.frombuffer(b"".join(sketches), np.uint8)).reshape(len(sketches), -1) * 2.0 - 1
+
+    products = signs @ turned
+    nearness = sketcher.probe(query).nearness(columns(sketches))
+
+    assert np.corrcoef(products, nearness)[0, 1] > 0.99
+
+
+def test_nothing_is_near_to_a_vector_of_zeros_more_than_to_another() -> None:
+    sketcher = Sketcher(DIMENSIONS)
+
+    probe = sketcher.probe(bytes(DIMENSIONS))
+
+    assert probe.nearness(columns(sketcher.sketch(fixed(3, DIMENSIONS)))).shape == (3,)
+
+
+def test_nearness_puts_the_true_neighbours_further_forward_than_distance_does() -> None:
+    vectors = clustered(20_000, 60, 1)
+    matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, DIMENSIONS).astype(np.float32)
+    unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    sketcher = Sketcher(DIMENSIONS)
+    words = columns(sketcher.sketch(vectors))
+
+    found = {"distance": 0, "nearness": 0}
+    for query in clustered(40, 60, 1):
+        nearest = np.argsort(-(unit @ np.frombuffer(query, np.int8).astype(np.float32)))[:10]
+        probe = sketcher.probe(query)
+        for name, order in (("distance", probe.distance(words)), ("nearness", -probe.nearness(words))):
+            found[name] += len(set(nearest.tolist()) & set(np.argsort(order, kind="stable")[:256].tolist()))
+
+    assert found["nearness"] > found["distance"]
+    assert found["nearness"] >= 0.97 * 400

@@ -1,0 +1,77 @@
+"""Scores are sums of their parts, neighbours in time lend each other some of theirs, and nothing leaves [0, 1]."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.search.fusion import Window, foremost, fuse
+from kernel.search.index import Hit, Weights
+
+RANKS = st.none() | st.floats(1e-6, 1e6)
+COSINES = st.none() | st.floats(-1, 1).filter(lambda cosine: cosine == 0 or abs(cosine) > 1e-6)
+HITS = st.lists(st.tuples(RANKS, COSINES, COSINES), max_size=8).map(
+    lambda found: [Hit(doc, "s", str(doc), rank, None, cosine, late) for doc, (rank, cosine, late) in enumerate(found)]
+)
+WEIGHT = st.floats(0.01, 1)
+
+
+def windows(size: int) -> list[Window]:
+    """All of `size` documents in the order of time."""
+
+    def at(number: int) -> int | None:
+        return number if 0 <= number < size else None
+
+    return [Window(at(doc - 2), at(doc - 1), doc, at(doc + 1), at(doc + 2)) for doc in range(size)]
+
+
+def alike(*cosines: float) -> list[Hit]:
+    return [Hit(doc, "s", str(doc), None, None, cosine) for doc, cosine in enumerate(cosines)]
+
+
+@given(HITS, WEIGHT, WEIGHT, WEIGHT, WEIGHT)
+def test_scores_are_sums_of_their_parts_in_order_between_nought_and_one(
+    hits: list[Hit], words: float, meaning: float, late: float, neighbours: float
+) -> None:
+    weights = Weights(words, meaning, late, neighbours)
+    for found in (fuse(hits, weights), fuse(hits, weights, windows(len(hits)), neighbours)):
+        assert sorted(one.hit.doc for one in found) == [hit.doc for hit in hits]
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        assert all(0 <= one.score <= 1 for one in found)
+        assert [sum(one.parts) for one in found] == pytest.approx([one.score for one in found])
+
+
+@given(HITS, WEIGHT, WEIGHT)
+def test_the_foremost_are_those_of_the_best_scores_by_words_and_meaning(
+    hits: list[Hit], words: float, meaning: float
+) -> None:
+    weights = Weights(words, meaning, 0, 0)
+
+    assert foremost(hits, weights) == [one.hit for one in fuse(hits, weights)]
+
+
+def test_late_interaction_counts_and_is_taken_for_the_usual_where_nobody_looked() -> None:
+    hits = [Hit(doc, "s", str(doc), None, None, 0.5, late) for doc, late in enumerate((None, 0.2, 0.4, 0.8))]
+
+    found = [(one.hit.doc, one.score) for one in fuse(hits, Weights(0, 0.5, 0.5, 0))]
+
+    assert found == [(3, 1.0), (0, pytest.approx(0.75)), (2, pytest.approx(0.75)), (1, pytest.approx(0.625))]
+
+
+def test_neighbours_lend_their_scores_fading_with_the_distance() -> None:
+    found = fuse(alike(1.0, 0.0, 0.0, 0.0, 0.2), Weights(0, 1, 0), windows(5), 0.1)
+
+    assert [(one.hit.doc, one.score) for one in found] == [
+        (0, 1.0),
+        (4, pytest.approx(0.2)),
+        (1, pytest.approx(0.1)),
+        (2, pytest.approx(0.06 + 0.012)),
+        (3, pytest.approx(0.02)),
+    ]
+    assert {one.hit.doc: one.parts.neighbours for one in found}[1] == pytest.approx(0.1)
+
+
+def test_no_score_is_lent_without_a_weight_or_to_what_is_no_neighbour() -> None:
+    hits, weights = alike(1.0, 0.5), Weights(0, 1, 0)
+
+    assert fuse(hits, weights, windows(2), 0) == fuse(hits, weights)
+    assert fuse(hits, weights, [Window(None, 7, 0, 8, None)], 0.5) == fuse(hits, weights)

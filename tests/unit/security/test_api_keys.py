@@ -1,0 +1,150 @@
+"""Keys are random, kept as a digest in a private file, and changed by one command at a time."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.errors import Fault
+from kernel.security import api_keys
+from kernel.security.api_keys import Key, create, digest, expiry, fits, named, read, revoke
+from tests.unit.sql.code import ROOT
+
+NOW = "2026-11-21T10:00:00.000Z"
+WANTED = Key("", "write", NOW, tenant="acme", name="laptop", dialects=("brain",), expires="2027-01-01T00:00:00.000Z")
+
+
+def test_a_key_is_told_once_and_kept_as_its_digest(tmp_path: Path) -> None:
+    made, secret = create(tmp_path / "data", WANTED)
+    assert re.fullmatch(r"quipu_[0-9a-z]{8}_[A-Za-z0-9_-]{43}", secret)
+    assert made == msgspec.structs.replace(WANTED, id=secret[6:14], hash=digest(secret))
+    assert read(tmp_path / "data") == [made]
+    kept = (tmp_path / "data" / "keys.json").read_text()
+    assert secret not in kept
+    assert secret[15:] not in kept
+
+
+def test_every_key_is_another(tmp_path: Path) -> None:
+    made = [create(tmp_path, WANTED) for _ in range(20)]
+    assert len({key.id for key, _ in made}) == len({secret for _, secret in made}) == 20
+    assert read(tmp_path) == [key for key, _ in made]
+
+
+def test_the_file_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made, _ = create(tmp_path / "data", WANTED)
+        revoke(tmp_path / "data", made.id, NOW)
+    finally:
+        os.umask(before)
+    assert [file.name for file in (tmp_path / "data").iterdir()] == ["keys.json"]
+    assert oct((tmp_path / "data" / "keys.json").stat().st_mode & 0o777) == "0o600"
+    assert oct((tmp_path / "data").stat().st_mode & 0o777) == "0o700"
+
+
+def test_only_the_whole_key_fits(tmp_path: Path) -> None:
+    made, secret = create(tmp_path, WANTED)
+    assert fits(secret, made)
+    assert named(secret) == made.id
+    assert not fits(secret, None)
+    assert not fits(secret, msgspec.structs.replace(made, hash=""))
+    for place in (0, 7, 20, -1):
+        other = secret[:place] + ("a" if secret[place] != "a" else "b") + (secret[place + 1 :] if place != -1 else "")
+        assert not fits(other, made)
+
+
+@given(st.text())
+def test_what_is_no_key_names_none(text: str) -> None:
+    assert named(text) == ""
+
+
+def test_a_revoked_key_stays_listed_and_opens_nothing(tmp_path: Path) -> None:
+    made, secret = create(tmp_path, WANTED)
+    other, _ = create(tmp_path, WANTED)
+    gone = revoke(tmp_path, made.id, NOW)
+    assert gone == msgspec.structs.replace(made, hash="", revoked=NOW)
+    assert read(tmp_path) == [gone, other]
+    assert not fits(secret, gone)
+    assert revoke(tmp_path, made.id, "2026-11-22T10:00:00.000Z") == gone
+    with pytest.raises(Fault) as raised:
+        revoke(tmp_path, "nobody", NOW)
+    assert raised.value.code == "not_found"
+    assert not (tmp_path / "keys.json.lock").exists()
+
+
+def test_the_state_of_a_key_is_told_by_its_times() -> None:
+    assert WANTED.state(NOW) == "active"
+    assert WANTED.state("2027-01-01T00:00:00.000Z") == "expired"
+    assert msgspec.structs.replace(WANTED, revoked=NOW).state(NOW) == "revoked"
+    assert Key("", "read", NOW).state("9999-01-01T00:00:00.000Z") == "active"
+
+
+@pytest.mark.parametrize(
+    ("given", "end"),
+    [
+        ("90d", "2027-02-19T10:00:00.000Z"),
+        ("12h", "2026-11-21T22:00:00.000Z"),
+        ("5m", "2026-11-21T10:05:00.000Z"),
+        ("2027-01-31", "2027-01-31T00:00:00.000Z"),
+        ("2027-01-31T12:00:00+02:00", "2027-01-31T10:00:00.000Z"),
+    ],
+)
+def test_a_key_ends_after_a_span_or_at_a_time(given: str, end: str) -> None:
+    assert expiry(given, NOW) == end
+
+
+@pytest.mark.parametrize(
+    "given", ["", "never", "0d", "-1d", "1y", "99999d99", "2026-01-01", "2026-11-21T10:00:00Z", "99999-01-01", "9" * 99]
+)
+def test_a_key_that_would_end_in_the_past_or_never_clearly_is_refused(given: str) -> None:
+    with pytest.raises(Fault, match="A key"):
+        expiry(given, NOW)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[1]", b'[{"id":"a"}]', b'[{"id":"a","scope":"owner","created":""}]', b"[" * 5000, b"\xff"]
+)
+def test_a_file_that_cannot_be_trusted_is_told_and_kept(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "keys.json").write_bytes(content)
+    for attempt in (lambda: read(tmp_path), lambda: create(tmp_path, WANTED)):
+        with pytest.raises(Fault, match=r"keys\.json cannot be read"):
+            attempt()
+    assert (tmp_path / "keys.json").read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
+
+
+def test_commands_at_once_lose_no_key(tmp_path: Path) -> None:
+    program = "import sys; from kernel import keys; from pathlib import Path\n"
+    program += "for _ in range(10): keys.create(Path(sys.argv[1]), keys.Key('', 'read', ''))"
+    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT) for _ in range(3)]
+    assert [one.wait(60) for one in running] == [0, 0, 0]
+    assert len(read(tmp_path)) == 30
+
+
+def test_a_change_under_way_elsewhere_is_waited_for_and_then_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "keys.json.lock"
+    lock.touch()
+    threading.Timer(0.1, lock.unlink).start()
+    create(tmp_path, WANTED)
+    lock.touch()
+    monkeypatch.setattr(api_keys, "_PATIENCE_SECONDS", 0.05)
+    with pytest.raises(Fault, match=r"keys\.json\.lock") as raised:
+        create(tmp_path, WANTED)
+    assert raised.value.code == "busy"
+    assert lock.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "keys.json").mkdir()
+    with pytest.raises(Fault):
+        create(tmp_path, WANTED)
+    assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]

@@ -1,0 +1,257 @@
+"""Who a request comes from: keys by their digest, changes within a second, and refusals that say how to get in."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernel.security import api_keys, auth
+from kernel.security.api_keys import Key
+from kernel.security.auth import METADATA, Auth, Challenge, Known, Stranger
+from kernel.security.permissions import ANYBODY, Caller, Right, reach, speaking
+
+NOW = "2026-11-21T10:00:00.000Z"
+HOST = {b"host": b"memory.example:7847"}
+Make = Callable[..., bytes]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Makes a key; its Authorization header."""
+
+    def made(scope: Any = "read", **more: Any) -> bytes:
+        return b"Bearer " + api_keys.create(tmp_path, Key("", scope, NOW, **more))[1].encode()
+
+    return made
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is looked at for every request."""
+    monkeypatch.setattr(auth, "_LOOK_SECONDS", -1.0)
+
+
+def given(header: bytes | None) -> dict[bytes, bytes]:
+    return {} if header is None else {b"authorization": header}
+
+
+def refused(found: Auth, header: bytes | None) -> tuple[str, str]:
+    with pytest.raises(Stranger) as raised:
+        found.caller(given(header))
+    return raised.value.error, str(raised.value)
+
+
+def shown(caller: Caller) -> dict[str, Any]:
+    return msgspec.to_builtins(caller)
+
+
+NEEDED = ("", "A key is needed: Authorization: Bearer KEY")
+UNKNOWN = ("invalid_token", "This key is unknown, has expired or was revoked")
+
+
+def test_without_keys_everybody_is_anybody(tmp_path: Path) -> None:
+    found = Auth(tmp_path)
+    assert found.caller({}) is ANYBODY
+    assert found.caller(given(b"Basic YTpi")) is ANYBODY
+    assert found.caller(given(b"Bearer of.a.proxy")) is ANYBODY
+    assert (found.needed(), found.key_id({})) == (False, "")
+
+
+def test_a_key_of_another_server_is_refused_even_where_none_is_needed(tmp_path: Path, make: Make) -> None:
+    elsewhere = make()
+    (tmp_path / "keys.json").unlink()
+    assert refused(Auth(tmp_path), elsewhere) == UNKNOWN
+
+
+def test_a_key_says_who_its_caller_is_and_what_that_allows(tmp_path: Path, make: Make) -> None:
+    header = make("write", tenant="acme", dialects=("brain",), expires="9999-01-01T00:00:00.000Z")
+    id_ = header[13:21].decode()
+    found = Auth(tmp_path)
+    caller = found.caller(given(header))
+    expected = Caller(id_, reach(Right.write, frozenset({"brain"}), True), "acme", id_)
+    assert shown(caller) == shown(expected)
+    assert caller.reach is expected.reach
+    assert found.caller(given(header)) is caller
+    assert found.caller(given(header.replace(b"Bearer ", b"bearer   "))) is not None
+    assert found.key_id(given(header)) == id_
+
+
+@pytest.mark.parametrize("header", [None, b"", b"Bearer", b"Bearer ", b"Basic YTpi", b"quipu_aaaaaaaa_", b"\xff\xfe"])
+def test_where_there_is_a_key_nobody_gets_in_without_one(tmp_path: Path, make: Make, header: bytes | None) -> None:
+    make()
+    found = Auth(tmp_path)
+    assert refused(found, header) == NEEDED
+    assert (found.needed(), found.key_id(given(header))) == (True, "")
+
+
+def test_whatever_is_not_exactly_a_key_is_unknown(tmp_path: Path, make: Make) -> None:
+    header = make()
+    found = Auth(tmp_path)
+    for place in (13, 20, 22, 40, len(header) - 2):
+        other = header[:place] + (b"a" if header[place : place + 1] != b"a" else b"b") + header[place + 1 :]
+        assert refused(found, other) == UNKNOWN
+    for other in (header[:-1], header + b"a", header + b" " + header, header.replace(b"quipu_", b"quipu_quipu_")):
+        assert refused(found, other) == UNKNOWN
+    assert refused(found, b"Bearer quipu_\xff") == UNKNOWN
+    assert refused(found, b"Bearer x.y.z") == ("invalid_token", "This is no key of this server")
+
+
+def test_a_key_holds_from_its_making_until_it_is_taken_back_within_a_second(tmp_path: Path, make: Make) -> None:
+    found = Auth(tmp_path)
+    assert found.caller({}) is ANYBODY
+    header = make()
+    begun = time.monotonic()
+    while not found.needed():
+        assert time.monotonic() < begun + 1
+    assert found.key_id(given(header))
+    api_keys.revoke(tmp_path, header[13:21].decode(), NOW)
+    begun = time.monotonic()
+    while found.key_id(given(header)):
+        assert time.monotonic() < begun + 1
+    assert refused(found, header) == UNKNOWN
+
+
+@pytest.mark.usefixtures("at_once")
+def test_taking_back_the_last_key_opens_nothing(tmp_path: Path, make: Make) -> None:
+    found = Auth(tmp_path)
+    header = make()
+    api_keys.revoke(tmp_path, header[13:21].decode(), NOW)
+    assert refused(found, None) == NEEDED
+    assert refused(found, header) == UNKNOWN
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_key_ends_when_it_expires_though_it_was_met_before(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth, "utc_now", lambda: "2026-11-21T11:59:59.999Z")
+    header, other = make(expires="2026-11-21T12:00:00.000Z"), make()
+    found = Auth(tmp_path)
+    assert found.key_id(given(header))
+    assert found.key_id(given(other))
+    monkeypatch.setattr(auth, "utc_now", lambda: "2026-11-21T12:00:00.000Z")
+    assert refused(found, header) == UNKNOWN
+    assert found.key_id(given(other))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_file_that_cannot_be_read_lets_nobody_in_until_it_can(
+    tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    header = make()
+    found = Auth(tmp_path)
+    assert found.key_id(given(header))
+    whole = (tmp_path / "keys.json").read_bytes()
+    (tmp_path / "keys.json").write_bytes(whole[:-5])
+    assert refused(found, header) == UNKNOWN
+    assert refused(found, None) == NEEDED
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert header[22:].decode() not in caplog.text
+    (tmp_path / "keys.json").write_bytes(whole)
+    os.utime(tmp_path / "keys.json", ns=(1, 1))
+    assert found.key_id(given(header))
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_open_server_asks_nobody_and_still_knows_its_keys(tmp_path: Path, make: Make) -> None:
+    header = make("read", tenant="acme")
+    found = Auth(tmp_path, required=True, is_open=True)
+    assert found.caller({}) is ANYBODY
+    assert found.caller(given(header)).tenant == "acme"
+    assert refused(found, header[:-1]) == UNKNOWN
+    (tmp_path / "keys.json").write_bytes(b"{")
+    assert found.caller({}) is ANYBODY
+
+
+def test_a_server_for_others_asks_for_a_key_before_there_is_one(tmp_path: Path) -> None:
+    assert refused(Auth(tmp_path, required=True), None) == NEEDED
+
+
+def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make: Make) -> None:
+    make()
+    known = Known(Caller("oauth:ada", reach(Right.read, frozenset(), True), "acme", "oauth:ada"), "")
+    asked: list[str] = []
+
+    class Tokens:
+        def caller(self, bearer: str, /) -> Known:
+            asked.append(bearer)
+            if bearer != "a.b.c":
+                raise Stranger("invalid_token", "no")
+            return known
+
+        def changed(self) -> bool:
+            return False
+
+    found = Auth(tmp_path, tokens=Tokens())
+    assert found.caller(given(b"Bearer a.b.c")) is known.caller
+    assert found.caller(given(b"Bearer a.b.c")) is known.caller
+    assert refused(found, b"Bearer a.b.d") == ("invalid_token", "no")
+    assert asked == ["a.b.c", "a.b.d"]
+
+
+def test_what_is_remembered_of_bearers_has_an_end(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "_REMEMBERED", 3)
+    made = [make() for _ in range(5)]
+    found = Auth(tmp_path)
+    for header in made * 2:
+        assert found.key_id(given(header)) == header[13:21].decode()
+    assert len(found._known) <= 3  # pyright: ignore[reportPrivateUsage]
+
+
+def test_no_bearer_is_kept_in_memory(tmp_path: Path, make: Make) -> None:
+    header = make()
+    found = Auth(tmp_path)
+    found.caller(given(header))
+    assert header[-43:].decode() not in repr(vars(found))
+
+
+def test_a_caller_with_a_key_is_known_by_it_and_by_what_the_client_says_after_it() -> None:
+    keyed = Caller("k1", reach(Right.read, frozenset(), True), "acme", "k1")
+    assert speaking(ANYBODY, "cursor").actor == "cursor"
+    assert speaking(ANYBODY, "anonymous") is ANYBODY
+    assert speaking(keyed, "anonymous") is keyed
+    spoken = speaking(keyed, "cursor")
+    assert (spoken.actor, spoken.mark, spoken.reach) == ("k1/cursor", "acme/k1/cursor", keyed.reach)
+
+
+PATHS = Challenge(paths=frozenset({"/mcp", "/mcp/brain"}))
+
+
+def test_a_challenge_tells_where_to_learn_more_and_which_scope_it_takes() -> None:
+    assert PATHS.header("/mcp/brain", HOST, scope=Right.read) == (
+        b'Bearer realm="quipu", resource_metadata="http://memory.example:7847'
+        b'/.well-known/oauth-protected-resource/mcp/brain", scope="read"'
+    )
+    told = PATHS.header("/tools/x", HOST, scope=Right.write, error="insufficient_scope", why='a "b" \\ é\r\n')
+    assert told == (
+        b'Bearer realm="quipu", resource_metadata="http://memory.example:7847/.well-known/oauth-protected-resource", '
+        b'scope="write", error="insufficient_scope", error_description="a ?b? ? ???"'
+    )
+
+
+@pytest.mark.parametrize("host", [b"", b'a"b', b"a b", b"a/b", b"a\r\nb", b"[::1", "é".encode()])
+def test_a_host_that_is_none_is_not_repeated(host: bytes) -> None:
+    assert PATHS.header("/mcp", {b"host": host}, scope=None) == b'Bearer realm="quipu"'
+
+
+def test_the_metadata_names_the_resource_as_clients_know_it() -> None:
+    public = Challenge("https://memory.example", ("https://id.example",), PATHS.paths)
+    shared = {
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["read", "write", "admin"],
+        "resource_name": "Quipu",
+    }
+    assert PATHS.metadata("/mcp", {b"host": b"[::1]:80"}) == {"resource": "http://[::1]:80/mcp", **shared}
+    assert public.metadata("", HOST) == {
+        "resource": "https://memory.example",
+        **shared,
+        "authorization_servers": ["https://id.example"],
+    }
+    assert public.metadata("/tools", HOST) is None
+    assert public.header("/mcp", HOST, scope=None) == (
+        b'Bearer realm="quipu", resource_metadata="https://memory.example%b/mcp"' % METADATA.encode()
+    )

@@ -1,0 +1,178 @@
+"""Every statement compiles, is one, names its parameters, keeps to its owner's tables and does what its tools may."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import apsw
+import apsw.ext
+import pytest
+
+from kernel import app
+from kernel.store import statements
+from kernel.tools import Tool
+from tests.unit.sql.code import ROOT, STATEMENTS, asked, modules, reached, used
+
+KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit|undo")
+ENGINE_TABLES = {"json_each", "json_tree", "sqlite_master", "sqlite_sequence"}
+DIALECTS = ("brain", "notes", "paths", "scopes", "sessions")
+TOOLS = [tool for dialect in app.DIALECTS for tool in dialect.tools]
+# A settle flushes what the same transaction deferred; a read has deferred nothing, so its flushes never run.
+DEFERRED = reached("kernel.search.index._flush") | reached("kernel.store.history._flush")
+
+statement = pytest.mark.parametrize("key", sorted(STATEMENTS))
+
+
+@pytest.fixture
+def details(migrated: apsw.Connection, key: str) -> apsw.ext.QueryDetails:
+    """What SQLite says of a statement after compiling it."""
+    return apsw.ext.query_info(migrated, STATEMENTS[key].text, actions=True)
+
+
+def tables(details: apsw.ext.QueryDetails) -> set[str]:
+    return {action.table_name for action in details.actions or () if action.table_name}
+
+
+@statement
+def test_a_statement_compiles_and_is_the_only_one_of_its_block(details: apsw.ext.QueryDetails) -> None:
+    assert details.has_vdbe
+    assert details.query_remaining is None
+
+
+@statement
+def test_a_statement_touches_only_the_tables_of_its_owner(details: apsw.ext.QueryDetails, key: str) -> None:
+    owner = key.partition(".")[0]
+    foreign = {name for name in tables(details) - ENGINE_TABLES if not owns(owner, name)}
+    assert foreign == set()
+
+
+def owns(owner: str, table: str) -> bool:
+    return bool(KERNEL_TABLES.fullmatch(table)) if owner == "kernel" else table.startswith(f"{owner}_")
+
+
+@pytest.mark.parametrize(
+    ("owner", "table", "verdict"),
+    [
+        ("kernel", "doc", True),
+        ("kernel", "doc_fts_config", True),
+        ("kernel", "document", False),
+        ("kernel", "paths_memory", False),
+        ("paths", "paths_memory", True),
+        ("paths", "doc", False),
+        ("paths", "history", False),
+        ("brain", "paths_memory", False),
+    ],
+)
+def test_an_owner_is_known_by_the_first_word_of_a_table(owner: str, table: str, verdict: bool) -> None:
+    assert owns(owner, table) is verdict
+
+
+@statement
+def test_parameters_have_names_and_columns_are_listed(details: apsw.ext.QueryDetails, key: str) -> None:
+    assert details.bindings_count == len([name for name in details.bindings_names if name])
+    assert all(name.isidentifier() and name == name.lower() for name in details.bindings_names if name)
+    assert re.findall(r"(?:\b(?:select|distinct|all|returning)|,|\.)\s*\*", STATEMENTS[key].text, re.I) == []
+
+
+@statement
+def test_time_and_chance_come_from_outside(key: str) -> None:
+    forbidden = re.compile(
+        r"\b(datetime|date|time|julianday|strftime|unixepoch|random|randomblob)\s*\(|\bcurrent_(date|time)", re.I
+    )
+    assert forbidden.findall(STATEMENTS[key].text) == []
+
+
+def test_nothing_in_a_file_stands_outside_a_named_block() -> None:
+    files = [file for file in (ROOT / "sql").rglob("*.sql") if "schema" not in file.parts]
+    stray = [file.name for file in files if not file.read_text(encoding="utf-8").startswith("-- name: ")]
+    assert stray == []
+
+
+def test_every_file_of_statements_has_a_module_of_the_same_stem() -> None:
+    files = sorted({statement.file.relative_to(ROOT / "sql") for statement in STATEMENTS.values()})
+    homes = [file if file.parts[0] == "kernel" else ("handlers" / file) for file in files]
+    lonely = [
+        str(home)
+        for home in homes
+        if not (ROOT / home).with_suffix(".py").exists() and not (ROOT / home.with_suffix("") / "__init__.py").exists()
+    ]
+    assert lonely == ["kernel/setting.sql"]  # two statements that only the composition root runs
+
+
+def test_every_name_the_code_asks_for_exists_and_is_a_literal() -> None:
+    unknown = [
+        name
+        for name, tree in modules().items()
+        for query in asked(tree)
+        if not (isinstance(query, ast.Constant) and query.value in STATEMENTS)
+    ]
+    # It scores with one of three statements, whose names stand as literals where that is called.
+    assert unknown == ["kernel.search.semantic"]
+
+
+def test_every_statement_is_used() -> None:
+    assert set(STATEMENTS) - {name for tree in modules().values() for name in used(tree)} == set()
+
+
+def test_a_dialect_uses_no_statement_of_another() -> None:
+    strangers = {
+        (module, name)
+        for module, tree in modules().items()
+        for name in used(tree)
+        if name.partition(".")[0] != (module.split(".")[1] if module.startswith("handlers.") else "kernel")
+    }
+    assert strangers == set()
+
+
+def handlers(tool: Tool) -> Iterator[str]:
+    yield f"{tool.handler.__module__}.{tool.handler.__qualname__}"
+    if tool.many is not None:
+        yield f"{tool.many.__module__}.{tool.many.__qualname__}"
+    if tool.first is not None:
+        yield f"{tool.first.check.__module__}.{tool.first.check.__qualname__}"
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode == "read"], ids=lambda tool: tool.name)
+def test_a_tool_that_reads_reaches_only_statements_that_read(tool: Tool, migrated: apsw.Connection) -> None:
+    writing = {
+        name
+        for start in handlers(tool)
+        for name in reached(start) - DEFERRED
+        if not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
+    }
+    assert writing == set()
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode != "read"], ids=lambda tool: tool.name)
+def test_a_tool_that_writes_reaches_a_statement_that_writes(tool: Tool, migrated: apsw.Connection) -> None:
+    assert any(
+        not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
+        for start in handlers(tool)
+        for name in reached(start)
+    )
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.first], ids=lambda tool: tool.name)
+def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Tool, migrated: apsw.Connection) -> None:
+    assert tool.first is not None
+    assert any(
+        not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
+        for name in reached(f"{tool.first.write.__module__}.{tool.first.write.__qualname__}")
+    )
+
+
+def test_what_a_handler_reaches_is_followed_through_the_modules_it_imports() -> None:
+    assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached("handlers.paths.drop_memory")
+    assert "paths.drop" not in reached("handlers.paths.read_memory")
+
+
+def test_the_schema_gives_every_dialect_its_own_tables(migrated: apsw.Connection) -> None:
+    names = {name for (name,) in migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    owners = ("kernel", *DIALECTS)
+    homeless = {name for name in names - {"sqlite_sequence"} if not any(owns(owner, name) for owner in owners)}
+    assert homeless == set()
+
+
+def test_statements_are_found_by_path_and_name() -> None:
+    assert statements.load(ROOT / "sql") == STATEMENTS
+    assert STATEMENTS["kernel.lexical.match_by_bm25"].file == ROOT / "sql" / "kernel" / "wording.sql"

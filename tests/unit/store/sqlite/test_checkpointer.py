@@ -1,0 +1,196 @@
+"""The write-ahead log is folded back in time, and never at the cost of who writes."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel.store.context import Origin
+from kernel.store.sqlite import checkpointer as checkpoint
+from kernel.store.sqlite.checkpointer import Keeper
+from kernel.store.sqlite.connection import Connection
+from kernel.store.store import Store
+from tests.reliability.server_process import until
+from tests.unit.store_fixtures import THING_WORLD, add, names, thing_store
+
+PAGE = 4096
+_GROUP = 2500  # pages
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "things.db"
+
+
+@pytest.fixture
+def store(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A store whose log is due after 50 pages."""
+    monkeypatch.setattr(checkpoint, "_PAGES", 50)
+    running = thing_store(file)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The thread of every copying of the log."""
+    counted: list[str] = []
+    copy = Connection.checkpoint
+
+    def counting(db: Connection, *, truncate: bool = False) -> None:
+        counted.append(threading.current_thread().name)
+        copy(db, truncate=truncate)
+
+    monkeypatch.setattr(Connection, "checkpoint", counting)
+    return counted
+
+
+def log(file: Path) -> int:
+    """Pages in the file of the log."""
+    return file.with_name(f"{file.name}-wal").stat().st_size // PAGE
+
+
+def test_the_log_is_folded_in_beside_the_writer(store: Store, file: Path) -> None:
+    before = file.stat().st_size
+    store.write_sync(add("x" * 300_000))
+    until(lambda: file.stat().st_size > before + 150_000, "the log, folded in")
+
+
+def test_the_log_starts_over_while_writes_go_on(store: Store, file: Path) -> None:
+    def write(number: int) -> None:
+        for _ in range(100):
+            store.write_sync(add(f"{number}" * 10_000))
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert log(file) < 1500  # of about 2400 written
+    assert len(store.read_sync(names)) == 800
+
+
+def test_the_log_does_not_grow_without_bound_where_its_keeper_is_slow(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "_PAGES", 1_000_000)
+    monkeypatch.setattr(checkpoint, "_PAGES_HARD", 50)
+    store = thing_store(file)
+    store.start()
+    for _ in range(200):
+        store.write_sync(add("x" * 10_000))
+    assert log(file) < 100
+    store.close()
+    db = Connection(file, THING_WORLD, readonly=True)
+    assert len(db.read(Origin(), names)) == 200
+    db.close()
+
+
+def test_a_reader_that_holds_on_to_old_pages_costs_a_copying_a_stretch_and_no_more(
+    store: Store, file: Path, copies: list[str]
+) -> None:
+    reader = Connection(file, THING_WORLD, readonly=True)
+    reader.script("BEGIN")
+    assert reader.values("SELECT count(*) FROM thing") == [(0,)]
+    for _ in range(100):
+        store.write_sync(add("x" * 10_000))
+    assert log(file) > 300
+    assert 1 <= copies.count("quipu-writer") <= 7
+    reader.script("COMMIT")
+    reader.close()
+    held = log(file)
+    for _ in range(100):
+        store.write_sync(add("x" * 10_000))
+    assert log(file) < held + 200
+    assert len(store.read_sync(names)) == 200
+
+
+def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "_PAGES", 50)
+    monkeypatch.setattr(checkpoint, "_PAGES_HARD", 200)
+    store = thing_store(file)
+    store.start()
+    with _always_read(file):
+        for _ in range(400):
+            store.write_sync(add("x" * 10_000))
+        grown = log(file)
+    store.close()
+    assert grown < 800  # of about 1200 written
+
+
+def test_large_groups_have_the_log_start_over_at_the_same_length_again_and_again() -> None:
+    log = _Log()
+    _keep(log, groups=200)
+    assert log.longest <= checkpoint._PAGES_HARD + _GROUP  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
+    log = _Log(held=True)
+    _keep(log, groups=400)
+    assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many
+
+
+def _keep(log: Any, *, groups: int) -> None:
+    """Has a keeper look after a log to which so many groups are written."""
+    keeper = Keeper(lambda work: work(), lambda: log)
+    keeper.start()
+    for _ in range(groups):
+        log.write(_GROUP)
+        keeper.after(log)
+        until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
+    keeper.stop()
+
+
+class _Log:
+    """A log that only starts over when those who read are waited for."""
+
+    def __init__(self, *, held: bool = False) -> None:
+        self.wal_pages = self.longest = self.waited = 0
+        self._held, self._over = held, False
+
+    def write(self, pages: int) -> None:
+        self.wal_pages = pages if self._over else self.wal_pages + pages
+        self._over = False
+        self.longest = max(self.longest, self.wal_pages)
+
+    def checkpoint(self) -> None:
+        """In vain."""
+
+    def pragma(self, name: str, _value: object) -> None:
+        if name == "wal_checkpoint":
+            self.waited += 1
+            self._over = not self._held
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@contextmanager
+def _always_read(file: Path) -> Iterator[None]:
+    """Two readers, of whom each ends what it reads when the other's next has begun."""
+    stopping, one, other = (threading.Event() for _ in range(3))
+
+    def read(begun: threading.Event, next_begun: threading.Event) -> None:
+        reader = Connection(file, THING_WORLD, readonly=True)
+        while not stopping.is_set():
+            reader.script("BEGIN")
+            reader.values("SELECT count(*) FROM thing")
+            begun.set()
+            next_begun.wait(0.05)
+            next_begun.clear()
+            reader.script("COMMIT")
+        reader.close()
+
+    readers = [threading.Thread(target=read, args=pair) for pair in ((one, other), (other, one))]
+    for reader in readers:
+        reader.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        for reader in readers:
+            reader.join()

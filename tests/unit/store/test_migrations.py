@@ -1,0 +1,232 @@
+"""A file is brought to the newest schema whole or left alone, by one process or by several at once."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from kernel import app
+from kernel.app import Kernel, open_kernel
+from kernel.config import Config
+from kernel.errors import Fault
+from kernel.maintenance import consistency
+from kernel.store import migrations as migrating
+from kernel.store import statements
+from kernel.store.context import World
+from kernel.store.migrations import APPLICATION_ID, migrate
+from kernel.store.sqlite.connection import Connection
+from kernel.store.statements import migrations
+from tests.conftest import Call, Clock
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE = 60
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "quipu.db"
+
+
+@pytest.fixture
+def db(file: Path) -> Iterator[Connection]:
+    opened = Connection(file, World({}), readonly=False)
+    yield opened
+    opened.close()
+
+
+def schema(db: Connection) -> list[tuple[Any, ...]]:
+    return db.values("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
+
+
+def refusal(file: Path) -> str:
+    """Why the kernel will not open the file, which stays as it is to the last byte."""
+    before = file.read_bytes()
+    with pytest.raises(Fault) as raised:
+        open_kernel(Config(data=file.parent, model=None))
+    assert raised.value.code == "storage"
+    assert file.read_bytes() == before
+    return raised.value.message
+
+
+def test_a_new_file_gets_every_migration_once(db: Connection, clock: Clock) -> None:
+    assert migrate(db) == len(migrations())
+    assert migrate(db) == 0
+    assert db.values("SELECT name, applied_at FROM migration ORDER BY name") == [
+        (file.stem, clock.now) for file in migrations()
+    ]
+    assert (db.pragma("user_version"), db.pragma("application_id")) == (len(migrations()), APPLICATION_ID)
+    assert db.pragma("journal_mode") == "wal"
+
+
+def test_a_database_of_somebody_else_is_left_alone(file: Path) -> None:
+    other = apsw.Connection(str(file))
+    other.execute("CREATE TABLE theirs (id INTEGER)")
+    other.close()
+    assert refusal(file) == "This file is not a Quipu database."
+
+
+def test_an_empty_database_marked_by_another_program_is_left_alone(file: Path) -> None:
+    other = apsw.Connection(str(file))
+    other.pragma("application_id", 7)
+    other.close()
+    assert refusal(file) == "This file is not a Quipu database."
+
+
+@pytest.mark.parametrize("content", [b"just some text, long enough to be read as a header\n" * 30, b"\0" * 4096])
+def test_a_file_that_is_no_database_is_left_alone(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    assert refusal(file)
+
+
+def test_a_truncated_database_is_left_alone(file: Path) -> None:
+    open_kernel(Config(data=file.parent, model=None)).store.close()
+    file.write_bytes(file.read_bytes()[:3000])
+    assert refusal(file)
+
+
+def test_a_database_of_a_newer_program_is_left_alone(db: Connection, file: Path) -> None:
+    migrate(db)
+    db.pragma("user_version", 999)
+    db.close()
+    assert refusal(file) == f"The database has schema 999, newer than this program's {len(migrations())}."
+
+
+def test_a_database_whose_migration_differs_from_ours_is_left_alone(db: Connection, file: Path) -> None:
+    migrate(db)
+    db.script("UPDATE migration SET sha256 = 'another' WHERE name = '0001_kernel'")
+    db.checkpoint(truncate=True)
+    db.close()
+    assert refusal(file) == "Migration 0001_kernel of this database is not the one this program knows."
+
+
+def test_an_sqlite_that_can_lose_pages_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.touch()
+    monkeypatch.setattr(migrating, "sqlite_version", lambda: 3_051_002)
+    assert refusal(file).startswith("SQLite 3.51.3 or newer is needed")
+
+
+def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path: Path, db: Connection) -> None:
+    root = tmp_path / "sql"
+    shutil.copytree(ROOT / "sql" / "schema", root / "schema")
+    broken = root / "schema" / "9999_broken.sql"
+    broken.write_text("CREATE TABLE half (id INTEGER); CREATE TABLE half (id INTEGER);")
+    with pytest.raises(apsw.SQLError):
+        migrate(db, root)
+    whole = len(migrations())
+    assert (db.pragma("user_version"), db.values("SELECT count(*) FROM migration")) == (whole, [(whole,)])
+    assert db.values("SELECT name FROM sqlite_schema WHERE name = 'half'") == []
+    broken.write_text("CREATE TABLE half (id INTEGER);")
+    assert migrate(db, root) == 1
+
+
+def test_a_process_killed_at_any_statement_of_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
+    """What lies on the disk before each statement is what a kill at that moment leaves behind."""
+    file, images = tmp_path / "quipu.db", tmp_path / "images"
+    db = Connection(file, World({}), readonly=False)
+
+    def copy_files(*_: object) -> bool:
+        image = images / f"{len(list(images.iterdir())) if images.exists() else 0:03}"
+        image.mkdir(parents=True)
+        for name in ("quipu.db", "quipu.db-wal"):
+            if (tmp_path / name).exists():
+                shutil.copy(tmp_path / name, image / name)
+        return True
+
+    db._db.exec_trace = copy_files  # pyright: ignore[reportPrivateUsage]
+    migrate(db)
+    db._db.exec_trace = None  # pyright: ignore[reportPrivateUsage]
+    whole = schema(db)
+    db.close()
+    versions: set[int] = set()
+    for image in sorted(images.iterdir()):
+        opened = Connection(image / "quipu.db", World({}), readonly=False)
+        versions.add(opened.pragma("user_version"))
+        migrate(opened)
+        assert schema(opened) == whole
+        assert opened.values("PRAGMA integrity_check") == [("ok",)]
+        opened.close()
+    assert len(list(images.iterdir())) > 20
+    assert versions == set(range(len(migrations()) + 1))
+
+
+FIRST_START = """
+import sys
+from pathlib import Path
+from handlers import paths
+from kernel.app import open_kernel
+from kernel.config import Config
+
+for line in sys.stdin:
+    folder, name = line.split()
+    running = open_kernel(Config(data=Path(folder), model=None))
+    running.store.write_sync(lambda tx: paths.add_memory(tx, paths.AddMemory(name, "hello")))
+    running.store.close()
+    print("ok", flush=True)
+"""
+
+
+def test_several_processes_may_start_on_a_new_directory_at_once(tmp_path: Path) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", FIRST_START],
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(4)
+    ]
+    try:
+        for turn in range(12):
+            for number, process in enumerate(processes):
+                assert process.stdin
+                process.stdin.write(f"{tmp_path / str(turn)} writer-{number}\n")
+                process.stdin.flush()
+            for process in processes:
+                assert process.stdout
+                assert process.stdout.readline() == "ok\n", process.communicate(timeout=PATIENCE)[1]
+    finally:
+        for process in processes:
+            process.communicate(timeout=PATIENCE)
+    for turn in range(12):
+        db = Connection(tmp_path / str(turn) / "quipu.db", World({}), readonly=True)
+        assert db.values("SELECT path FROM paths_memory ORDER BY path") == [
+            (f"writer-{number}",) for number in range(4)
+        ]
+        db.close()
+
+
+def test_nobody_else_may_read_the_file_or_its_directory(kernel: Kernel, call: Call) -> None:
+    call("add_memory", path="a", content="secret")
+    data = kernel.config.data
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in data.iterdir()}
+    assert modes == dict.fromkeys(("quipu.db", "quipu.db-wal", "quipu.db-shm"), "0o600")
+    assert oct(data.stat().st_mode & 0o777) == "0o700"
+
+
+def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel, call: Call, tmp_path: Path) -> None:
+    call("add_memory", path="a", content="hello")
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    consistency.backup(kernel.config.file, kernel.store.world, restored / "quipu.db")
+    again = open_kernel(Config(data=restored, model=None))
+    db = Connection(again.config.file, again.store.world, readonly=True)
+    assert db.pragma("journal_mode") == "wal"
+    db.close()
+    again.store.close()
+
+
+def test_a_data_directory_that_cannot_be_made_is_named_as_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(Fault, match="Cannot use the data directory"):
+        app.prepare(Config(data=tmp_path / "file" / "data"), World({}))
+
+
+def test_the_schema_of_a_running_kernel_is_the_number_of_migrations(kernel: Kernel) -> None:
+    assert kernel.schema == len(statements.migrations())

@@ -1,0 +1,603 @@
+"""Nobody is answered before the commit, calls share commits but not their failures, and queues end."""
+
+import asyncio
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from kernel.dispatch import guard
+from kernel.embed.model import Embedding
+from kernel.errors import Fault
+from kernel.store import store as lanes
+from kernel.store.context import Origin, World
+from kernel.store.queue import Job, Lane, Merge
+from kernel.store.sqlite.connection import Connection, Tx, defer
+from kernel.store.store import Store
+from tests.unit.store_fixtures import STATEMENTS, add, flush, later, names, thing_store, things
+
+ANYBODY = Origin("things", "add", "tester")
+PATIENCE = 20
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "things.db"
+
+
+@pytest.fixture
+def store(file: Path) -> Iterator[Store]:
+    running = thing_store(file)
+    running.start()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with every commit."""
+    counted: list[None] = []
+    commit = Connection.commit
+
+    def counting(db: Connection, tx: Tx) -> None:
+        commit(db, tx)
+        counted.append(None)
+
+    monkeypatch.setattr(Connection, "commit", counting)
+    return counted
+
+
+@contextmanager
+def held(store: Store) -> Iterator[None]:
+    """The writer is busy with a call of ours until the block ends."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(_tx: Tx) -> None:
+        begun.set()
+        assert ended.wait(PATIENCE)
+
+    holder = threading.Thread(target=store.write_sync, args=(work,))
+    holder.start()
+    assert begun.wait(PATIENCE)
+    try:
+        yield
+    finally:
+        ended.set()
+        holder.join()
+
+
+@contextmanager
+def reading(store: Store, count: int) -> Iterator[None]:
+    """`count` readers are busy with calls of ours until the block ends."""
+    ended, begun = threading.Event(), threading.Semaphore(0)
+
+    def work(_tx: Tx) -> None:
+        begun.release()
+        assert ended.wait(PATIENCE)
+
+    holders = [threading.Thread(target=store.read_sync, args=(work,)) for _ in range(count)]
+    for holder in holders:
+        holder.start()
+    for _ in holders:
+        assert begun.acquire(timeout=PATIENCE)
+    try:
+        yield
+    finally:
+        ended.set()
+        for holder in holders:
+            holder.join()
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[Connection]:
+    """Another connection holds the write lock of the file until the block ends."""
+    other = things(file)
+    other.begin(ANYBODY)
+    try:
+        yield other
+    finally:
+        other.rollback()
+        other.close()
+
+
+async def together(store: Store, *calls: Callable[[Tx], Any], alone: bool = False) -> list[Any]:
+    """The answers of calls that were queued while the writer was busy, so that they share its next turn."""
+    with held(store):
+        futures = [store.write(work, ANYBODY, alone=alone)[1] for work in calls]
+    return await asyncio.gather(*futures)
+
+
+def stored(store: Store) -> list[str]:
+    return store.read_sync(names)
+
+
+def codes(answers: list[Any]) -> list[Any]:
+    return [answer.code if isinstance(answer, Fault) else answer for answer in answers]
+
+
+def broken(name: str) -> Callable[[Tx], str]:
+    """A call whose deferred work has a bug that shows only when the group commits."""
+
+    def work(tx: Tx) -> str:
+        defer(tx, exploding, name)
+        return name
+
+    return work
+
+
+def exploding(_tx: Tx, items: list[str]) -> None:
+    raise ZeroDivisionError(items)
+
+
+def refusing(_tx: Tx, items: list[str]) -> None:
+    raise OverflowError(items)
+
+
+def test_what_was_answered_is_read_at_once_by_every_reader(store: Store) -> None:
+    async def write_and_read() -> None:
+        for number in range(20):
+            name = await store.write(add(f"{number}"), ANYBODY)[1]
+            assert name in store.read_now(names, ANYBODY)
+            assert name in await store.read(names, ANYBODY)[1]
+
+    asyncio.run(write_and_read())
+
+
+def test_nobody_is_answered_before_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    story: list[str] = []
+    commit = Connection.commit
+
+    def telling(db: Connection, tx: Tx) -> None:
+        story.append("committing")
+        commit(db, tx)
+        story.append("committed")
+
+    monkeypatch.setattr(Connection, "commit", telling)
+
+    def told(work: Callable[[Tx], Any]) -> None:
+        store.write_sync(work)
+        story.append("answered")
+
+    told(add("a"))
+    assert story == ["committing", "committed", "answered"]
+
+
+def test_calls_queued_together_share_one_commit(store: Store, commits: list[None]) -> None:
+    answers = asyncio.run(together(store, *(add(f"{number}") for number in range(100))))
+    assert answers == [f"{number}" for number in range(100)]
+    assert stored(store) == answers
+    assert len(commits) == 2
+
+
+def test_a_group_is_no_longer_than_its_limit(file: Path, commits: list[None]) -> None:
+    store = thing_store(file, group_limit=10)
+    store.start()
+    asyncio.run(together(store, *(add(f"{number}") for number in range(25))))
+    store.close()
+    assert len(commits) == 4
+
+
+def test_an_exclusive_call_shares_its_transaction_with_nobody(store: Store, commits: list[None]) -> None:
+    async def queue() -> None:
+        with held(store):
+            futures = [store.write(add(f"{number}"), ANYBODY, alone=number in {1, 2})[1] for number in range(5)]
+        await asyncio.gather(*futures)
+
+    asyncio.run(queue())
+    assert stored(store) == ["0", "1", "2", "3", "4"]
+    assert len(commits) == 5
+
+
+def test_many_threads_lose_nothing_and_need_fewer_commits_than_calls(store: Store, commits: list[None]) -> None:
+    def write(number: int) -> None:
+        for turn in range(20):
+            store.write_sync(later(f"{number}-{turn}"))
+
+    run_all(*(lambda number=number: write(number) for number in range(16)))
+    assert sorted(stored(store)) == sorted(f"{number}-{turn}" for number in range(16) for turn in range(20))
+    assert len(commits) < 320
+
+
+def run_all(*targets: Callable[[], Any]) -> None:
+    threads = [threading.Thread(target=target) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_fault_in_one_call_is_its_callers_alone(store: Store) -> None:
+    def fail(tx: Tx) -> None:
+        add("lost")(tx)
+        raise Fault("conflict", "No.")
+
+    def bug(tx: Tx) -> None:
+        later("lost")(tx)
+        _ = 1 / 0
+
+    answers = asyncio.run(together(store, add("a"), fail, later("b"), bug, add("c")))
+    assert codes(answers) == ["a", "conflict", "b", "internal", "c"]
+    assert sorted(stored(store)) == ["a", "b", "c"]
+
+
+def test_deferred_work_with_a_bug_fails_its_own_call_alone(store: Store) -> None:
+    answers = asyncio.run(together(store, add("a"), later("b"), broken("lost"), later("c")))
+    assert codes(answers) == ["a", "b", "internal", "c"]
+    assert sorted(stored(store)) == ["a", "b", "c"]
+
+
+def test_deferred_work_the_engine_refuses_fails_its_own_call_alone(store: Store) -> None:
+    answers = asyncio.run(together(store, add("a"), lambda tx: defer(tx, refusing, "lost"), later("c")))
+    assert codes(answers) == ["a", "invalid", "c"]
+    assert sorted(stored(store)) == ["a", "c"]
+
+
+def test_neighbours_that_can_be_merged_are_and_everyone_gets_an_answer_of_his_own(store: Store) -> None:
+    seen: list[list[str]] = []
+
+    def many(tx: Tx, requests: Sequence[str]) -> list[Any]:
+        seen.append([*requests])
+        flush(tx, [name for name in requests if name != "no"])
+        return [Fault("conflict", "No.") if name == "no" else name.upper() for name in requests]
+
+    async def queue() -> list[Any]:
+        with held(store):
+            futures = [
+                store.write(add(name), who, merge=Merge(many, name) if merged else None)[1]
+                for name, who, merged in (
+                    ("a", ANYBODY, True),
+                    ("no", ANYBODY, True),
+                    ("b", ANYBODY, True),
+                    ("c", ANYBODY, False),
+                    ("d", ANYBODY, True),
+                    ("e", ANYBODY._replace(actor="another"), True),
+                )
+            ]
+        return codes(await asyncio.gather(*futures))
+
+    assert asyncio.run(queue()) == ["A", "conflict", "B", "c", "d", "e"]
+    assert seen == [["a", "no", "b"]]
+    assert stored(store) == ["a", "b", "c", "d", "e"]
+
+
+def test_calls_whose_merged_form_has_a_bug_run_one_by_one(store: Store) -> None:
+    def many(tx: Tx, requests: Sequence[str]) -> list[Any]:
+        flush(tx, requests)
+        raise ZeroDivisionError
+
+    async def queue() -> list[Any]:
+        with held(store):
+            futures = [store.write(add(name), ANYBODY, merge=Merge(many, name))[1] for name in "abc"]
+        return await asyncio.gather(*futures)
+
+    assert asyncio.run(queue()) == ["a", "b", "c"]
+    assert stored(store) == ["a", "b", "c"]
+
+
+def test_texts_are_embedded_before_the_lock_is_taken_and_once(file: Path) -> None:
+    asked: list[tuple[list[str], bool]] = []
+
+    class Watching:
+        def embed(self, texts: list[str]) -> list[Embedding]:
+            other = things(file)
+            asked.append((texts, other.begin(ANYBODY) is not None))
+            other.rollback()
+            other.close()
+            return [Embedding(text.encode(), 1.0, b"") for text in texts]
+
+    store = thing_store(file, World(STATEMENTS, Watching()))  # pyright: ignore[reportArgumentType]
+    store.start()
+
+    async def queue() -> list[Any]:
+        with held(store):
+            futures = [store.write(lambda tx, text=text: tx.embed([text]), ANYBODY, texts=[text])[1] for text in "ab"]
+        return await asyncio.gather(*futures)
+
+    assert asyncio.run(queue()) == [[Embedding(b"a", 1.0, b"")], [Embedding(b"b", 1.0, b"")]]
+    assert asked == [(["a", "b"], True)]
+    store.close()
+
+
+def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Store) -> None:
+    used: list[object] = []
+
+    def fail_disk(_tx: Tx, _items: list[str]) -> None:
+        raise apsw.IOError("the disk")
+
+    def work(tx: Tx) -> None:
+        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+        defer(tx, fail_disk, None)
+
+    with pytest.raises(Fault, match=r"Cannot write to storage\."):
+        store.write_sync(work)
+    store.write_sync(lambda tx: used.append(tx._db))  # pyright: ignore[reportPrivateUsage]
+    assert used[0] is not used[1]
+    assert store.write_sync(add("a")) == "a"
+    assert stored(store) == ["a"]
+
+
+def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) -> None:
+    store = thing_store(file, readers=1)
+    store.start()
+    used: list[object] = []
+
+    def fail_disk(tx: Tx) -> None:
+        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+        raise apsw.IOError("the disk")
+
+    def look(tx: Tx) -> None:
+        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+
+    with pytest.raises(Fault, match=r"Cannot write to storage\."):
+        store.read_sync(fail_disk)
+    for _ in range(2):
+        store.read_sync(look)
+    assert used[0] is not used[1] is used[2]
+    assert codes([store.read_now(fail_disk, ANYBODY)]) == ["storage"]
+    for _ in range(2):
+        store.read_now(look, ANYBODY)
+    assert used[3] is not used[4] is used[5]
+    store.close()
+
+
+def test_a_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
+    def fill(tx: Tx) -> None:
+        tx._db.pragma("max_page_count", tx._db.pragma("page_count"))  # pyright: ignore[reportPrivateUsage]
+        add("x" * 100_000)(tx)
+
+    answers = asyncio.run(together(store, add("a"), fill, add("b")))
+    assert codes(answers) == ["storage", "storage", "storage"]
+    assert store.write_sync(add("c")) == "c"
+    assert stored(store) == ["c"]
+
+
+def test_past_its_bound_a_queue_refuses_at_once(file: Path) -> None:
+    store = thing_store(file, write_limit=3, read_limit=2, readers=1)
+    store.start()
+
+    async def flood() -> list[Any]:
+        with held(store), reading(store, 1):
+            futures = [store.write(add(f"{number}"), ANYBODY)[1] for number in range(3)]
+            futures += [store.read(names, ANYBODY)[1] for _ in range(2)]
+            for put, work in ((store.write, add("refused")), (store.read, names)):
+                with pytest.raises(Fault) as raised:
+                    put(work, ANYBODY)
+                assert (raised.value.code, raised.value.message) == ("busy", "The server is busy, try again.")
+            store.write_later(add("not waited for"), ANYBODY)
+        return await asyncio.gather(*futures)
+
+    assert asyncio.run(flood())[:3] == ["0", "1", "2"]
+    assert stored(store) == ["0", "1", "2"]
+    store.close()
+
+
+def test_reads_are_refused_while_those_before_them_wait_too_long_and_no_longer(file: Path) -> None:
+    store = thing_store(file, readers=1, read_patience=0.05)
+    store.start()
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(_tx: Tx) -> str:
+        begun.set()
+        assert ended.wait(PATIENCE)
+        return "slow"
+
+    async def crowd() -> list[Any]:
+        with reading(store, 1):
+            waiting = [store.read(slow, ANYBODY)[1], store.read(names, ANYBODY)[1]]
+            await asyncio.sleep(0.1)
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        with pytest.raises(Fault, match="busy"):
+            store.read(names, ANYBODY)
+        ended.set()
+        return [*await asyncio.gather(*waiting), await store.read(names, ANYBODY)[1]]
+
+    assert asyncio.run(crowd()) == ["slow", [], []]
+    store.close()
+
+
+def test_a_call_cancelled_before_its_turn_never_runs(store: Store) -> None:
+    async def cancel_half() -> None:
+        ran: list[str] = []
+        with held(store), reading(store, 2):
+            writes = [store.write(add(f"{number}"), ANYBODY) for number in range(4)]
+            reads = [store.read(lambda _tx, number=number: ran.append(f"{number}"), ANYBODY) for number in range(4)]
+            for job, _ in [*writes[::2], *reads[::2]]:
+                job.cancel()
+        await asyncio.gather(*(future for _, future in [*writes[1::2], *reads[1::2]]))
+        assert sorted(ran) == ["1", "3"]
+
+    asyncio.run(cancel_half())
+    assert stored(store) == ["1", "3"]
+
+
+def test_a_read_cancelled_under_way_is_interrupted_and_its_reader_goes_on(file: Path) -> None:
+    store = thing_store(file, readers=1)
+    store.start()
+    begun = threading.Event()
+
+    def endless(tx: Tx) -> None:
+        begun.set()
+        tx.one("thing.forever", int)
+
+    async def cancel() -> Any:
+        job, future = store.read(endless, ANYBODY)
+        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        while not future.done():
+            job.cancel()
+            await asyncio.sleep(0.001)
+        return future.result()
+
+    answer = asyncio.run(cancel())
+    assert (answer.code, answer.message) == ("busy", "The call was cancelled.")
+    assert store.write_sync(add("a")) == "a"
+    assert stored(store) == ["a"]
+    store.close()
+
+
+class Caller:
+    """Somebody who waits for a call and could still cancel it."""
+
+    def __init__(self) -> None:
+        self.answered = asyncio.Event()
+        self.job: Job | None = None
+
+    def hear(self, _job: Job) -> None:
+        self.answered.set()
+
+
+def test_an_answered_call_and_its_caller_are_freed_without_the_collector(store: Store) -> None:
+    async def ask() -> weakref.ref[Caller]:
+        caller = Caller()
+        caller.job = store.begin_write(add("a"), ANYBODY, caller.hear)
+        await caller.answered.wait()
+        return weakref.ref(caller)
+
+    gc.disable()
+    try:
+        assert asyncio.run(ask())() is None
+    finally:
+        gc.enable()
+
+
+def test_a_cancelled_task_does_not_disturb_the_next_answers(store: Store) -> None:
+    async def cancel() -> list[str]:
+        with held(store):
+            _, future = store.write(add("late"), ANYBODY)
+            future.cancel()
+            after = store.write(add("after"), ANYBODY)[1]
+        assert await after == "after"
+        return await store.read(names, ANYBODY)[1]
+
+    assert asyncio.run(cancel()) == ["late", "after"]
+
+
+def test_two_stores_on_one_file_lose_nothing(file: Path) -> None:
+    stores = [thing_store(file), thing_store(file)]
+    for store in stores:
+        store.start()
+
+    def write(number: int) -> None:
+        for turn in range(15):
+            stores[number % 2].write_sync(later(f"{number}-{turn}"))
+
+    run_all(*(lambda number=number: write(number) for number in range(8)))
+    wanted = sorted(f"{number}-{turn}" for number in range(8) for turn in range(15))
+    assert [sorted(stored(store)) for store in stores] == [wanted, wanted]
+    for store in stores:
+        store.close()
+
+
+def test_while_another_process_holds_the_file_writes_say_busy_and_reads_answer(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 50)
+    store = thing_store(file)
+    store.start()
+    store.write_sync(add("before"))
+    with locked(file):
+        answers = asyncio.run(together_now(store, add("a"), later("b")))
+        assert [(answer.code, answer.message) for answer in answers] == [("busy", "The store is busy, try again.")] * 2
+        assert stored(store) == ["before"]
+    assert store.write_sync(add("after")) == "after"
+    assert stored(store) == ["before", "after"]
+    store.close()
+
+
+async def together_now(store: Store, *calls: Callable[[Tx], Any]) -> list[Any]:
+    return await asyncio.gather(*(store.write(work, ANYBODY)[1] for work in calls))
+
+
+def test_a_write_waits_for_another_process_that_holds_the_file_briefly(store: Store, file: Path) -> None:
+    with locked(file) as other:
+        waiting = threading.Thread(target=store.write_sync, args=(add("patient"),))
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        other.rollback()
+        waiting.join(PATIENCE)
+    assert stored(store) == ["patient"]
+
+
+def test_closing_finishes_what_is_queued_and_folds_the_log_into_the_file(file: Path) -> None:
+    store = thing_store(file)
+    store.start()
+    done: list[str] = []
+    with held(store):
+        writers = [
+            threading.Thread(target=lambda name=name: done.append(store.write_sync(add(name)))) for name in "abcdef"
+        ]
+        for writer in writers:
+            writer.start()
+        until(lambda: store._writes._queue.qsize() == 6)  # pyright: ignore[reportPrivateUsage]
+        witness = things(file)
+        closing = threading.Thread(target=store.close)
+        closing.start()
+    for thread in (*writers, closing):
+        thread.join(PATIENCE)
+    assert sorted(done) == list("abcdef")
+    assert file.with_name("things.db-wal").stat().st_size == 0
+    assert sorted(witness.read(ANYBODY, names)) == list("abcdef")
+    witness.close()
+    assert [path.name for path in file.parent.iterdir()] == ["things.db"]
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Waits for a condition that other threads bring about."""
+    deadline = time.monotonic() + PATIENCE
+    while not met():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_a_closed_store_refuses_instead_of_waiting_for_ever(file: Path) -> None:
+    store = thing_store(file)
+    store.start()
+    store.close()
+    store.close()
+    for call in (lambda: store.write_sync(add("a")), lambda: store.read_sync(names)):
+        with pytest.raises(Fault, match="busy"):
+            call()
+
+
+def test_a_job_that_slips_in_behind_the_end_of_a_lane_is_refused() -> None:
+    lane, answered = Lane(5), []
+    job = Job(add("late"), ANYBODY, answered.append)
+
+    def drain() -> None:
+        while lane.take(1) is not None:
+            pass
+        lane._queue.put(job)  # pyright: ignore[reportPrivateUsage]
+
+    lane.start(drain, "drain")
+    lane.stop()
+    assert answered == [job]
+    assert (job.answer.code, job.answer.message) == ("busy", "The server is stopping.")
+
+
+def test_a_reader_or_writer_that_cannot_open_the_file_says_so_and_opens_it_later(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Connection:
+        raise apsw.CantOpenError("no")
+
+    store = thing_store(file)
+    with monkeypatch.context() as patch:
+        patch.setattr(lanes, "Connection", type("Refusing", (Connection,), {"__init__": refuse}))
+        store.start()
+        answers = [
+            guard(store.write_sync, add("a")),
+            guard(store.read_sync, names),
+            guard(store.read_now, names, ANYBODY),
+        ]
+        assert codes(answers) == ["storage", "storage", "storage"]
+    assert store.write_sync(add("b")) == "b"
+    assert stored(store) == ["b"]
+    assert store.read_now(names, ANYBODY) == ["b"]
+    store.close()

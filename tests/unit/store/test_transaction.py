@@ -1,0 +1,374 @@
+"""A call leaves all of its work or none, its neighbours lose nothing, and a reader cannot write."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.dispatch import guard
+from kernel.embed.model import Embedding
+from kernel.errors import Fault
+from kernel.store.context import Origin, World
+from kernel.store.sqlite.connection import Connection, Tx, defer, origin, settle, tokenize
+from kernel.store.sqlite.errors import as_fault, sqlite_version
+from tests.conftest import Clock
+from tests.unit.store_fixtures import STATEMENTS, THING_WORLD, add, later, names, things
+
+ANYBODY = Origin("things", "add", "tester")
+Group = Callable[..., list[Any]]
+
+
+class Counting:
+    """An embedder whose vectors say how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed(self, texts: list[str]) -> list[Embedding]:
+        self.asked += texts
+        return [Embedding(text.encode(), 1.0, b"") for text in texts]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Connection]:
+    opened = things(tmp_path / "things.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def group(db: Connection) -> Group:
+    """Runs calls as one group and commits them; the answers."""
+
+    def run(*calls: Callable[[Tx], Any]) -> list[Any]:
+        tx = db.begin(ANYBODY)
+        answers = [db.call(tx, ANYBODY, guard, work) for work in calls]
+        db.commit(tx)
+        return answers
+
+    return run
+
+
+def stored(db: Connection) -> list[str]:
+    return db.read(ANYBODY, names)
+
+
+def then_fail(*steps: Callable[[Tx], Any]) -> Callable[[Tx], Any]:
+    def work(tx: Tx) -> None:
+        for step in steps:
+            step(tx)
+        raise Fault("conflict", "No.")
+
+    return work
+
+
+def test_a_fault_leaves_nothing_of_its_call_and_all_of_its_neighbours(db: Connection, group: Group) -> None:
+    answers = group(add("a"), then_fail(add("b"), later("c")), add("d"), later("e"))
+    assert [answer if isinstance(answer, str) else answer.code for answer in answers] == ["a", "conflict", "d", "e"]
+    assert stored(db) == ["a", "d", "e"]
+
+
+def test_deferred_work_is_dropped_with_its_call(db: Connection, group: Group) -> None:
+    group(later("a"), then_fail(later("b")), later("c"))
+    assert stored(db) == ["a", "c"]
+
+
+def test_work_settled_inside_a_call_that_fails_is_undone_and_its_neighbours_is_done_again(
+    db: Connection, group: Group
+) -> None:
+    group(later("a"), then_fail(later("b"), names, later("c")), later("d"))
+    assert stored(db) == ["a", "d"]
+
+
+def test_work_settled_twice_inside_a_call_that_fails_is_undone(db: Connection, group: Group) -> None:
+    group(later("a"), then_fail(names, later("b"), names), later("c"))
+    assert stored(db) == ["a", "c"]
+
+
+def test_work_settled_by_a_call_that_succeeds_is_not_done_again(db: Connection, group: Group) -> None:
+    answers = group(later("a"), names, then_fail(later("b")), later("c"), names)
+    assert answers[1] == ["a"]
+    assert answers[4] == ["a", "c"]
+    assert stored(db) == ["a", "c"]
+
+
+def test_a_flush_sees_the_items_of_all_calls_once_and_in_order(group: Group) -> None:
+    seen: list[list[int]] = []
+
+    def note(_tx: Tx, items: list[int]) -> None:
+        seen.append(items)
+
+    group(*(lambda tx, number=number: defer(tx, note, number) for number in range(5)))
+    assert seen == [[0, 1, 2, 3, 4]]
+
+
+def test_settling_nothing_does_nothing(db: Connection) -> None:
+    with db.writing() as tx:
+        settle(tx)
+        settle(tx)
+    assert stored(db) == []
+
+
+def test_deferred_work_knows_who_deferred_it(db: Connection) -> None:
+    seen: list[Origin] = []
+    tx = db.begin(ANYBODY)
+    for actor in ("one", "two"):
+        db.call(tx, Origin("things", "add", actor), guard, lambda tx: seen.append(origin(tx)))
+    db.rollback()
+    assert seen == [Origin("things", "add", "one"), Origin("things", "add", "two")]
+
+
+Step = tuple[str, str]
+STEPS = st.one_of(
+    st.tuples(st.just("add"), st.sampled_from("abc")),
+    st.tuples(st.just("later"), st.sampled_from("xyz")),
+    st.just(("settle", "")),
+)
+CALLS = st.tuples(st.lists(STEPS, max_size=4), st.booleans())
+
+
+def acting(steps: list[Step], fails: bool) -> Callable[[Tx], Any]:
+    actions = {"add": add, "later": later, "settle": lambda _name: names}
+    work = [actions[kind](name) for kind, name in steps]
+    return then_fail(*work) if fails else lambda tx: [step(tx) for step in work]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(CALLS, max_size=5), max_size=3))
+def test_whatever_calls_do_the_table_holds_what_the_successful_ones_left(
+    groups: list[list[tuple[list[Step], bool]]],
+) -> None:
+    """The model: a multiset of names, grown by every call that did not fail."""
+    db = things(Path(":memory:"))
+    try:
+        expected: list[str] = []
+        for calls in groups:
+            tx = db.begin(ANYBODY)
+            for steps, fails in calls:
+                answer = db.call(tx, ANYBODY, guard, acting(steps, fails))
+                assert isinstance(answer, Fault) is fails
+                expected += [] if fails else [name for kind, name in steps if kind != "settle"]
+            db.commit(tx)
+        with db.writing() as tx:
+            assert sorted(names(tx)) == sorted(expected)
+    finally:
+        db.close()
+
+
+def test_a_transaction_of_its_own_commits_at_the_end_and_rolls_back_on_an_exception(db: Connection) -> None:
+    with db.writing() as tx:
+        add("kept")(tx)
+    with pytest.raises(ZeroDivisionError), db.writing() as tx:
+        _ = add("lost")(tx) and 1 / 0
+    assert stored(db) == ["kept"]
+
+
+def test_a_reader_that_writes_gets_storage_and_changes_nothing(tmp_path: Path, db: Connection, group: Group) -> None:
+    group(add("a"))
+    reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
+    answer = guard(reader.read, ANYBODY, lambda tx: tx.run("thing.rename", name="changed"))
+    reader.close()
+    assert (answer.code, answer.message) == ("storage", "Cannot write to storage.")
+    assert stored(db) == ["a"]
+
+
+def test_a_reader_is_kept_from_writing_by_the_file_and_by_the_engine(tmp_path: Path, db: Connection) -> None:
+    reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
+    found = [(each._db.readonly("main"), each.pragma("query_only")) for each in (db, reader)]  # pyright: ignore[reportPrivateUsage]
+    reader.close()
+    assert found == [(False, 0), (True, 1)]
+
+
+def test_a_read_is_one_snapshot_that_begins_with_its_first_statement(
+    tmp_path: Path, db: Connection, group: Group
+) -> None:
+    reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
+
+    def look(tx: Tx) -> list[list[str]]:
+        group(add("before"))
+        first = names(tx)
+        group(add("meanwhile"))
+        return [first, names(tx)]
+
+    assert reader.read(ANYBODY, look) == [["before"], ["before"]]
+    assert reader.read(ANYBODY, names) == ["before", "meanwhile"]
+    reader.close()
+
+
+def test_only_a_read_of_what_is_committed_calls_itself_readonly(db: Connection) -> None:
+    assert db.read(ANYBODY, lambda tx: tx.readonly) is True
+    with db.writing() as tx:
+        assert tx.readonly is False
+
+
+def test_one_transaction_has_one_time_and_ids_of_its_own(db: Connection, clock: Clock) -> None:
+    with db.writing() as tx:
+        start = tx.now
+        clock.move(hours=1)
+        assert (tx.now, tx.new_id("mem"), tx.new_id("mem")) == (start, "mem_1", "mem_2")
+    with db.writing() as tx:
+        assert tx.now == "2026-01-02T04:04:05.678Z"
+
+
+def test_rows_become_what_the_caller_asks_for_and_changes_are_counted(db: Connection, group: Group) -> None:
+    group(add("a"), add("b"))
+    with db.writing() as tx:
+        assert tx.one("thing.names", str) == "a"
+        assert tx.one("thing.count", int) == 2
+        assert tx.all("thing.names", lambda name: (name,)) == [("a",), ("b",)]
+        assert tx.run("thing.rename", name="c") == 2
+        assert tx.one("thing.names", str) == "c"
+
+
+def test_embeddings_computed_before_the_transaction_are_not_computed_again(db: Connection) -> None:
+    embedder = Counting()
+    tx = Tx(db._db, World(STATEMENTS, embedder), ANYBODY, lazy=True)  # pyright: ignore[reportPrivateUsage,reportArgumentType]
+    ready = Embedding(b"ready", 0.5, b"")
+    tx.preload({"a": ready})
+    assert tx.embed(["b", "a"]) == [Embedding(b"b", 1.0, b""), ready]
+    assert tx.embed(["a", "b"]) == [ready, Embedding(b"b", 1.0, b"")]
+    assert embedder.asked == ["b"]
+
+
+def test_without_a_model_embedding_is_disabled(db: Connection) -> None:
+    with db.writing() as tx, pytest.raises(Fault) as raised:
+        tx.embed(["a"])
+    assert raised.value.code == "disabled"
+
+
+def test_a_full_disk_is_told_as_storage_and_the_next_call_works(db: Connection, group: Group) -> None:
+    group(add("a"))
+    pages = db.pragma("page_count")
+    db.pragma("max_page_count", pages)
+    answer = guard(group, add("b" * 50_000))
+    db.rollback()
+    assert (answer.code, answer.message) == ("storage", "Cannot write to storage, insufficient disk space.")
+    db.pragma("max_page_count", pages + 100)
+    group(add("c"))
+    assert stored(db) == ["a", "c"]
+
+
+def test_neighbours_of_a_call_that_filled_the_disk_are_told_so_and_leave_nothing(db: Connection, group: Group) -> None:
+    db.pragma("max_page_count", db.pragma("page_count"))
+    answer = guard(group, add("a"), add("b" * 50_000), add("c"))
+    db.rollback()
+    assert answer.code == "storage"
+    assert stored(db) == []
+
+
+def test_extensions_are_closed_after_the_vector_functions_are_loaded(db: Connection) -> None:
+    db.load_vectors()
+    db.load_vectors()
+    assert db.values("SELECT vec_length(vec_int8(x'0102'))") == [(2,)]
+    with db.writing() as tx, pytest.raises(apsw.SQLError, match="not authorized"):
+        tx.one("thing.load", str)
+
+
+def test_a_name_in_double_quotes_is_never_taken_for_text(db: Connection) -> None:
+    with db.writing() as tx, pytest.raises(apsw.SQLError, match="no such column"):
+        tx.one("thing.quoted", str)
+
+
+def test_text_is_tokenised_as_the_index_does(db: Connection) -> None:
+    assert db.read(ANYBODY, lambda tx: tokenize(tx, "Running Él 日本")) == [
+        (0, 7, "run"),
+        (8, 11, "el"),
+        (12, 18, "日本"),
+    ]
+
+
+def test_a_passive_checkpoint_waits_for_nobody(tmp_path: Path, db: Connection, group: Group) -> None:
+    group(add("a"))
+    other = things(tmp_path / "things.db")
+    other.begin(ANYBODY)
+    db.checkpoint()
+    other.rollback()
+    other.close()
+
+
+def test_the_log_is_measured_after_every_commit(db: Connection, group: Group) -> None:
+    before = db.wal_pages
+    group(add("a"))
+    assert db.wal_pages > before
+
+
+def test_a_backup_is_a_whole_database_and_says_how_far_it_is(tmp_path: Path, db: Connection, group: Group) -> None:
+    group(*(add(f"{number}" * 3000) for number in range(10)))
+    told: list[tuple[int, int]] = []
+    db.backup(tmp_path / "copy.db", lambda done, total: told.append((done, total)))
+    assert told
+    assert told[-1][0] == told[-1][1]
+    copy = Connection(tmp_path / "copy.db", THING_WORLD, readonly=True)
+    assert copy.read(ANYBODY, names) == stored(db)
+    copy.close()
+    assert [path.name for path in sorted(tmp_path.iterdir()) if path.name.startswith("copy")] == ["copy.db"]
+
+
+def test_closing_twice_is_no_mistake(tmp_path: Path) -> None:
+    db = things(tmp_path / "other.db")
+    db.close()
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (apsw.BusyError(), "busy"),
+        (apsw.LockedError(), "busy"),
+        (apsw.InterruptError(), "busy"),
+        (apsw.NoMemError(), "busy"),
+        (MemoryError(), "busy"),
+        (apsw.FullError(), "storage"),
+        (apsw.IOError(), "storage"),
+        (apsw.ReadOnlyError(), "storage"),
+        (apsw.CantOpenError(), "storage"),
+        (apsw.CorruptError(), "storage"),
+        (apsw.NotADBError(), "storage"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "damaged"), "storage"),
+        (apsw.TooBigError(), "invalid"),
+        (OverflowError(), "invalid"),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogate"), "invalid"),
+        (apsw.SQLError(), None),
+        (apsw.ConstraintError(), None),
+        (ValueError(), None),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_errors_of_the_engine_are_told_in_our_words_and_bugs_are_not(error: Exception, code: str | None) -> None:
+    found = as_fault(error)
+    assert (found and found.code) == code
+
+
+@pytest.mark.parametrize("value", ["\ud800", 2**63])
+def test_a_value_the_engine_cannot_hold_is_the_callers_mistake(group: Group, db: Connection, value: Any) -> None:
+    (answer,) = group(add(value))
+    assert answer.code == "invalid"
+    assert stored(db) == []
+
+
+def test_the_engine_is_new_enough_to_keep_its_promises() -> None:
+    assert sqlite_version() >= 3_051_003
+
+
+def test_writes_reach_the_disk_before_they_are_answered(tmp_path: Path) -> None:
+    full = Connection(tmp_path / "things.db", THING_WORLD, readonly=False)
+    normal = Connection(tmp_path / "things.db", THING_WORLD, readonly=False, durable=False)
+    assert (full.pragma("synchronous"), normal.pragma("synchronous")) == (2, 1)
+    full.close()
+    normal.close()
+
+
+def test_readers_map_the_file_and_writers_do_not(tmp_path: Path) -> None:
+    """What is mapped cannot be told that the disk failed, so nobody writes through a map."""
+    file = tmp_path / "mapped.db"
+    writer = Connection(file, World({}), readonly=False)
+    writer.script("CREATE TABLE t (a)")
+    reader = Connection(file, World({}), readonly=True)
+    assert writer.pragma("mmap_size") == 0
+    assert reader.pragma("mmap_size") > 1 << 20
+    reader.close()
+    writer.close()

@@ -1,0 +1,295 @@
+"""What the house rules say of imports, sizes and words, held by the code itself."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernel import app
+from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules
+
+LONGEST_FILE = 330
+LONGEST_FUNCTION = 35
+HANDLERS_MAY_IMPORT = {
+    "about",
+    "cursor",
+    "errors",
+    "foreign",
+    "history",
+    "ids",
+    "index",
+    "patterns",
+    "premises",
+    "progress",
+    "settings",
+    "store",
+    "text",
+    "tools",
+}
+KERNEL = [name for name in modules() if name.startswith("kernel")]
+HANDLERS = [name for name in modules() if name.startswith("handlers")]
+
+
+def imports(name: str) -> Iterator[str]:
+    """Everything a module imports, wherever in it, as dotted names."""
+    for node in ast.walk(modules()[name]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def importers(*packages: str) -> set[str]:
+    """The modules that import one of these packages outside a block for type checkers."""
+    return {
+        name
+        for name in modules()
+        for found in imports_at_run_time(modules()[name])
+        if found.partition(".")[0] in packages
+    }
+
+
+def imports_at_run_time(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        else:
+            yield from imports_at_run_time(node)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def path(name: str) -> Path:
+    stem = ROOT.joinpath(*name.split("."))
+    return stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+
+
+def test_three_modules_talk_to_the_engine() -> None:
+    assert importers("apsw", "sqlite3", "sqlite_vec") == {
+        "kernel.store.sqlite.changesets",
+        "kernel.store.sqlite.errors",
+        "kernel.store.sqlite.connection",
+    }
+
+
+def test_numbers_and_models_stay_where_vectors_are_made() -> None:
+    assert importers("numpy") == {
+        "kernel.search.ann_storage",
+        "kernel.search.ann",
+        "kernel.embed.model",
+        "kernel.embed.late_interaction",
+        "kernel.search.near_duplicates",
+        "kernel.search.binary_codes",
+        "kernel.search.bm25",
+    }
+    assert importers("tokenizers") == {"kernel.embed.model"}
+
+
+def test_the_wire_is_ours() -> None:
+    assert importers("mcp", "pydantic") == set()
+
+
+def test_tokens_are_checked_in_one_place() -> None:
+    assert importers("jwt") == {"kernel.security.oauth"}
+
+
+def test_only_the_composition_root_knows_the_dialects() -> None:
+    assert importers("handlers") - set(HANDLERS) == {"kernel.app"}
+
+
+def test_a_dialect_uses_the_kernels_tools_and_none_of_its_edges() -> None:
+    used = {
+        (name, found)
+        for name in HANDLERS
+        for found in imports(name)
+        if found.startswith("kernel.") and found.split(".")[1] not in HANDLERS_MAY_IMPORT
+    }
+    assert used == set()
+
+
+def test_one_place_catches_everything() -> None:
+    everything = {None, "Exception", "BaseException"}
+    places = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and caught(node) & everything
+    ]
+    assert [place.partition(":")[0] for place in places] == ["kernel.dispatch"], places
+
+
+def caught(node: ast.ExceptHandler) -> set[str | None]:
+    kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    return {None if kind is None else ast.unparse(kind) for kind in kinds}
+
+
+def test_a_handler_module_holds_plain_functions_and_data() -> None:
+    """No coroutine, no global statement, no class with a method of its own, no decorator."""
+    offences = [
+        f"{name}:{node.lineno} {type(node).__name__}"
+        for name in HANDLERS
+        for node in ast.walk(modules()[name])
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal))
+        or (isinstance(node, ast.ClassDef) and any(functions(node)))
+        or (isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.decorator_list)
+    ]
+    assert offences == []
+
+
+def test_no_sql_stands_in_the_code() -> None:
+    """Pragmas, the ledger and foreign tables are read where the engine, the migrations and the imports are."""
+    verbs = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "DROP ", "ALTER ", "PRAGMA ", "WITH ")
+    offences = [
+        f"{name}:{node.lineno} {node.value[:40]!r}"
+        for name, tree in modules().items()
+        if name not in {"kernel.store.sqlite.connection", "kernel.store.migrations", "kernel.store.external"}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip().startswith(verbs)
+    ]
+    assert offences == []
+
+
+def test_files_and_functions_can_be_read_at_once() -> None:
+    long_files = [
+        f"{name}: {lines} lines"
+        for name in modules()
+        if (lines := len(path(name).read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+    ]
+    long_functions = [
+        f"{name}.{node.name}: {lines} lines"
+        for name, tree in modules().items()
+        for node in functions(tree)
+        if (lines := (node.end_lineno or 0) - node.lineno + 1) > LONGEST_FUNCTION
+    ]
+    assert [*long_files, *long_functions] == []
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if not name.endswith("__init__")])
+def test_a_module_says_in_a_sentence_what_it_is(name: str) -> None:
+    words = ast.get_docstring(modules()[name])
+    assert words, "no docstring"
+    first = words.split("\n\n")[0]
+    assert first.endswith("."), first
+
+
+def test_everything_public_has_words() -> None:
+    """A function that a tool is made of speaks to an agent; every other one to the next reader."""
+    silent = [
+        f"{name}.{node.name}"
+        for name, tree in modules().items()
+        for node in ast.iter_child_nodes(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        and not node.name.startswith("_")
+        and not ast.get_docstring(node)
+    ]
+    assert silent == []
+
+
+def test_tools_have_names_of_their_own_and_words_for_the_agent() -> None:
+    tools = [tool for dialect in app.DIALECTS for tool in dialect.tools]
+    assert len({tool.name for tool in tools}) == len(tools)
+    assert [tool.name for tool in tools if not tool.about.endswith(".")] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    marks = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")
+    folders = ("kernel", "handlers", "sql", "tests", "loadtests")
+    found = [
+        f"{file.relative_to(ROOT)}: {mark}"
+        for folder in folders
+        for file in sorted((ROOT / folder).rglob("*"))
+        if file.suffix in {".py", ".sql", ".md"} and "node_modules" not in file.parts and file.parent.name != "seeds"
+        for mark in marks
+        if mark in file.read_text(encoding="utf-8")
+    ]
+    assert found == []
+
+
+SERVING = """
+import sys
+import kernel.cli.main, kernel.app, kernel.http.rest, kernel.mcp.server, kernel.http.mcp, kernel.server, kernel.asgi
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+FIRST_ANSWER = """
+import asyncio, sys
+from pathlib import Path
+import kernel.cli.main
+from kernel import app, application
+from kernel.config import Config
+
+running = app.open_kernel(Config(data=Path(sys.argv[1])))
+sent = []
+
+async def receive():
+    return {"type": "http.request", "body": b""}
+
+async def send(message):
+    sent.append(message)
+
+scope = {"type": "http", "method": "GET", "path": "/healthz", "raw_path": b"/healthz", "query_string": b"",
+         "headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": "",
+         "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1)}
+asyncio.run(application.Application(running)(scope, receive, send))
+assert sent[0]["status"] == 200, sent
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+running.store.close()
+"""
+
+
+UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
+
+
+@pytest.mark.parametrize(
+    ("program", "unneeded"),
+    [(SERVING, UNNEEDED | {"starlette", "anyio"}), (FIRST_ANSWER, UNNEEDED)],
+    ids=["imports", "first answer"],
+)
+def test_a_server_starts_without_what_it_does_not_need_yet(
+    program: str, unneeded: frozenset[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert "apsw" in loaded
+    assert loaded & unneeded == set()
+
+
+def test_the_readme_has_a_line_for_every_package_the_server_needs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    packages = [entry.partition(">")[0].partition(";")[0].strip() for entry in project["dependencies"]]
+    rows = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    missing = [package for package in packages if not any(package in row.split("|")[1] for row in rows)]
+    assert missing == []
+
+
+def test_the_tests_of_a_module_stand_under_its_name() -> None:
+    """Every test file of the kernel is named for a module of the kernel, and so for the handlers."""
+    strangers = [
+        str(file.relative_to(ROOT))
+        for top in ("kernel", "handlers")
+        for file in sorted((ROOT / "tests" / top).rglob("test_*.py"))
+        if dotted(file).removeprefix("tests.").replace("test_", "") not in modules()
+    ]
+    assert strangers == []
+
+
+def test_statements_are_known_to_this_test() -> None:
+    assert len(STATEMENTS) > 40
+    assert {"kernel.store.sqlite.connection", "handlers.paths"} <= set(modules())

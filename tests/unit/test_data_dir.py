@@ -1,0 +1,64 @@
+"""Each tenant has a folder of its own, named by nothing but itself, and nobody else can read it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kernel.data_dir import home, private
+from kernel.errors import Fault
+
+DATA = Path("/data")
+WRONG = [
+    "",
+    ".",
+    "..",
+    "../main",
+    "a/b",
+    "a\\b",
+    "/etc",
+    "-a",
+    "_a",
+    "A",
+    "ä",
+    "a b",
+    "a\0",
+    "a\n",
+    "a.db",
+    "~",
+    "a" * 64,
+    "%2e%2e",
+    "．．",
+    "c:",
+]
+
+
+def test_the_main_tenant_has_the_data_directory_and_every_other_a_folder_in_it() -> None:
+    assert home(DATA, "main") == DATA
+    assert home(DATA, "acme") == DATA / "tenants" / "acme"
+    assert home(DATA, "a" * 63) == DATA / "tenants" / ("a" * 63)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_name_that_could_lead_anywhere_else_is_refused(name: str) -> None:
+    with pytest.raises(Fault) as raised:
+        home(DATA, name)
+    assert raised.value.code == "invalid"
+
+
+def test_folders_are_made_for_their_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        private(tmp_path / "one" / "two" / "three")
+        private(tmp_path / "one" / "two" / "three")
+    finally:
+        os.umask(before)
+    made = [tmp_path / "one", tmp_path / "one" / "two", tmp_path / "one" / "two" / "three"]
+    assert [oct(folder.stat().st_mode & 0o777) for folder in made] == ["0o700"] * 3
+
+
+def test_a_file_in_the_way_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Fault, match="Cannot use the data directory") as raised:
+        private(tmp_path / "file" / "below")
+    assert raised.value.code == "storage"

@@ -1,0 +1,184 @@
+"""JSON schema of arguments and results: one object each, with only what it needs."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from jsonschema import Draft202012Validator
+from msgspec import Meta
+
+from kernel import app
+from kernel.schema import configured, input_schema, output_schema
+from kernel.settings import Setting, names
+from kernel.tools import Ask, Dialect, Reply, Turn, read
+
+
+class Leaf(msgspec.Struct):
+    name: str
+
+
+class Tree(msgspec.Struct, forbid_unknown_fields=True):
+    """A tree."""
+
+    leaf: Leaf
+    kind: Annotated[Literal["oak", "pine"], Meta(description="Which tree")] = "oak"
+    children: list["Tree"] = []
+
+
+class Plant(msgspec.Struct, tag="plant", tag_field="action", forbid_unknown_fields=True):
+    leaf: Leaf
+    depth: int | None = 3
+    limit: int = 20
+    order: Literal["old", "new"] = "old"
+    until: None = None
+
+
+class Fell(msgspec.Struct, tag="fell", tag_field="action", forbid_unknown_fields=True):
+    name: Annotated[str, Meta(description="Which one")]
+    leaf: Annotated[Leaf | None, Meta(description="Where")] = None
+    limit: Annotated[int, Meta(description="How many")] = 20
+    order: Literal["old", "new"] = "new"
+
+
+class Burn(msgspec.Struct, tag="burn", tag_field="action", forbid_unknown_fields=True):
+    what: Any = None
+
+
+class Rest(msgspec.Struct, tag="rest", tag_field="action", forbid_unknown_fields=True):
+    pass
+
+
+class Loose(msgspec.Struct, tag="loose", tag_field="action"):
+    pass
+
+
+def grow(tx: Any, request: Tree) -> Leaf:
+    """Grows."""
+    return request.leaf
+
+
+def work(tx: Any, request: Plant | Fell | Rest | Burn) -> Leaf | Tree:
+    """Works."""
+    return Leaf("")
+
+
+def idle(tx: Any, request: Loose | Rest) -> list[Leaf]:
+    """Idles."""
+    return []
+
+
+def wish(tx: Any, request: Leaf, turn: Turn) -> Tree | Ask:
+    """Asks."""
+    return Ask({})
+
+
+LEAF = {"title": "Leaf", "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+TREE = {
+    "description": "A tree.",
+    "type": "object",
+    "properties": {
+        "leaf": {"$ref": "#/$defs/Leaf"},
+        "kind": {"enum": ["oak", "pine"], "description": "Which tree", "default": "oak"},
+        "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "default": []},
+    },
+    "required": ["leaf"],
+    "additionalProperties": False,
+}
+
+
+ROOTED = {**TREE, "$defs": {"Leaf": LEAF, "Tree": {"title": "Tree", **TREE}}}
+
+
+def test_the_root_is_the_object_itself_and_what_it_names_stands_below() -> None:
+    assert input_schema(read(grow)) == ROOTED
+    assert output_schema(read(grow)) == {key: LEAF[key] for key in ("type", "properties", "required")}
+
+
+def test_the_arms_of_a_bundled_tool_become_one_object_that_needs_only_its_tag() -> None:
+    assert input_schema(read(work)) == {
+        "type": "object",
+        "properties": {
+            "action": {
+                "enum": ["plant", "fell", "rest", "burn"],
+                "description": (
+                    "What to do, and what it needs. plant: leaf; fell: name; rest: nothing more; burn: nothing more."
+                ),
+            },
+            "leaf": {"$ref": "#/$defs/Leaf", "description": "Where"},
+            "depth": {"type": "integer", "default": 3},
+            "limit": {"type": "integer", "description": "How many", "default": 20},
+            "order": {"enum": ["new", "old"]},
+            "until": {"type": "null"},
+            "name": {"type": "string", "description": "Which one"},
+            "what": {},
+        },
+        "required": ["action"],
+        "additionalProperties": False,
+        "$defs": {"Leaf": LEAF},
+    }
+
+
+def test_a_default_of_a_bundled_tool_stands_only_where_every_arm_that_takes_it_agrees() -> None:
+    properties = input_schema(read(work))["properties"]
+    assert {name: shape["default"] for name, shape in properties.items() if "default" in shape} == {
+        "depth": 3,
+        "limit": 20,
+    }
+
+
+def test_a_bundled_tool_is_as_open_as_its_most_open_arm() -> None:
+    assert "additionalProperties" not in input_schema(read(idle))
+
+
+def test_a_result_that_is_not_one_object_has_no_schema() -> None:
+    assert output_schema(read(work)) is None
+    assert output_schema(read(idle)) is None
+
+
+def test_an_ask_does_not_hide_the_schema_of_the_result() -> None:
+    assert output_schema(read(wish, talk=True)) == ROOTED
+
+
+def test_a_schema_of_the_tools_own_is_taken_as_it_is() -> None:
+    own = {"type": "object"}
+    assert input_schema(read(grow, input=own)) is own
+
+
+def test_every_tool_we_serve_has_valid_schemas_with_an_object_at_the_root() -> None:
+    for dialect in app.DIALECTS:
+        for tool in dialect.tools:
+            for schema in (input_schema(tool), output_schema(tool)):
+                if schema is not None:
+                    Draft202012Validator.check_schema(schema)
+                    assert schema["type"] == "object"
+
+
+class Pick(msgspec.Struct, forbid_unknown_fields=True):
+    one: Annotated[str, Meta(extra_json_schema={"enum": ["a", "b"]})]
+    some: list[Annotated[str, Meta(extra_json_schema={"enum": ["a", "b"]})]] | None = None
+    kind: Literal["x", "y"] = "x"
+
+
+def pick(tx: Any, request: Pick) -> Leaf:
+    """Picks."""
+    return Leaf(request.one)
+
+
+def test_a_setting_lists_the_values_of_the_parameters_it_is_named_for() -> None:
+    dialect = Dialect(
+        "d",
+        "D.",
+        (read(pick), read(work)),
+        lambda _tool, _result: Reply(b"", ""),
+        lambda _fault: Reply(b"", ""),
+        settings=(Setting("NAMES", ("a", "b"), names, "names"),),
+        choices={"one": "NAMES", "some": "NAMES"},
+    )
+
+    shown = configured(dialect, {"NAMES": ("c",)})
+
+    schema = input_schema(shown.tools[0])
+    assert schema["properties"]["one"] == {"type": "string", "enum": ["c"]}
+    assert schema["properties"]["some"]["anyOf"][0] == {"type": "array", "items": {"type": "string", "enum": ["c"]}}
+    assert schema["properties"]["kind"] == input_schema(dialect.tools[0])["properties"]["kind"]
+    assert shown.tools[1] == dialect.tools[1]
+    assert configured(dialect, {"NAMES": ("a", "b")}) is dialect
