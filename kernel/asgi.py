@@ -22,7 +22,7 @@ from kernel.mcp.server import Tools as Profile
 from kernel.observe import metrics
 from kernel.search.semantic import learn
 from kernel.security.auth import Auth, Challenge, Tokens
-from kernel.security.permissions import WHOLE, Reach
+from kernel.security.permissions import WHOLE, Grant
 from kernel.tenants import Opened, Tenants
 from kernel.tools import Dialect
 
@@ -151,7 +151,7 @@ def tenant(kernel: Kernel, name: str) -> Opened:
     return Opened(own.dispatch, close)
 
 
-def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Reach = WHOLE) -> Service:
+def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Grant = WHOLE) -> Service:
     """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
     bound = kernel.dispatch.tools
     make = Service if kernel.traces is None else kernel.traces.service

@@ -13,7 +13,7 @@ import msgspec
 from kernel.errors import Fault
 from kernel.ids import call_id
 from kernel.misread import argument_message, decoder, misread
-from kernel.security.permissions import WHOLE, Caller, Denied, Needs, Reach, needs, permit
+from kernel.security.permissions import WHOLE, Caller, Denied, Needs, Grant, needs, permit
 from kernel.store import audit
 from kernel.store.context import Origin
 from kernel.store.progress import Progress, telling
@@ -67,7 +67,7 @@ class Bound(NamedTuple):
     short: bool = False
     stepwise: bool = False
 
-    def shown(self, reach: Reach) -> bool:
+    def shown(self, reach: Grant) -> bool:
         """Whether something of the tool is in reach, so that it is worth a place in a list."""
         return reach.sees(self.dialect.name) and self.needs.least <= reach.right
 

@@ -10,7 +10,7 @@ from typing import Any
 from kernel import config
 from kernel.errors import Fault
 from kernel.observe import logs
-from kernel.security.permissions import MAIN, Right
+from kernel.security.permissions import MAIN, Permission
 
 
 def parser() -> argparse.ArgumentParser:
@@ -56,7 +56,7 @@ def _key_parsers(key: argparse.ArgumentParser) -> None:
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
     create = actions.add_parser("create", parents=[data], help="make a key and print it, this once")
     create.add_argument("--tenant", default=MAIN, help=f"whose memories it opens ({MAIN})")
-    create.add_argument("--scope", choices=[right.name for right in Right], required=True, help="what it allows")
+    create.add_argument("--scope", choices=[right.name for right in Permission], required=True, help="what it allows")
     create.add_argument("--dialect", action="append", default=[], help="reach this dialect alone; may be repeated")
     create.add_argument("--expires", metavar="WHEN", help="90d, 12h, 30m or an ISO 8601 time; never if left out")
     create.add_argument("--name", default="", help="what the list shall call it")

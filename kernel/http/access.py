@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from kernel.dispatch import Dispatch
 from kernel.security.auth import METADATA, Auth, Challenge, Stranger
-from kernel.security.permissions import Caller, Denied, Right
+from kernel.security.permissions import Caller, Denied, Permission
 from kernel.tenants import Tenants
 
 Headers = Mapping[bytes, bytes]
@@ -51,7 +51,7 @@ class Doors(NamedTuple):
         if isinstance(why, Stranger):
             told = {"error": why.error, "why": reason} if why.error else {}
             status, code = (403, why.error) if why.error == "insufficient_scope" else (401, "unauthorized")
-            return Shut(status, code, reason, self.challenge.header(path, headers, scope=Right.read, **told))
+            return Shut(status, code, reason, self.challenge.header(path, headers, scope=Permission.read, **told))
         error = "insufficient_scope"
         header = self.challenge.header(path, headers, scope=why.needed, error=error, why=reason)
         return Shut(403, error, reason, header)

@@ -16,13 +16,13 @@ from kernel.mcp.messages import Called, Inbound, Refused, encoded_id, open_messa
 from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, MODERN, Era
 from kernel.mcp.server import Service
 from kernel.security.auth import Stranger
-from kernel.security.permissions import Caller, Denied, Reach, speaking
+from kernel.security.permissions import Caller, Denied, Grant, speaking
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Choose = Callable[[bytes, Reach], Service]
+Choose = Callable[[bytes, Grant], Service]
 Gate = Callable[[Sequence[Header], Headers], None]
 
 _JSON = (b"content-type", b"application/json")

@@ -15,7 +15,7 @@ from kernel.http.access import Doors
 from kernel.http.openapi import document
 from kernel.http.rest import Ready, shut
 from kernel.schema import input_schema, output_schema
-from kernel.security.permissions import Denied, Reach, Right
+from kernel.security.permissions import Denied, Grant, Permission
 
 _JSON = "application/json"
 
@@ -23,15 +23,15 @@ _JSON = "application/json"
 def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
     """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`; the first two tell what is in reach."""
 
-    def within(reach: Reach) -> list[Bound]:
+    def within(reach: Grant) -> list[Bound]:
         return [bound for bound in dispatch.tools.values() if bound.shown(reach)]
 
     @cache
-    def listing(reach: Reach) -> bytes:
+    def listing(reach: Grant) -> bytes:
         return msgspec.json.encode({"tools": [_listed(bound) for bound in within(reach)]})
 
     @cache
-    def description(reach: Reach) -> bytes:
+    def description(reach: Grant) -> bytes:
         shown = {bound.tool.name for bound in within(reach)}
         tools = [(d, tuple(tool for tool in d.tools if tool.name in shown)) for d in dispatch.dialects]
         return msgspec.json.encode(document([d._replace(tools=some) for d, some in tools if some], VERSION))
@@ -57,9 +57,9 @@ def measured(doors: Doors, text: Callable[[], bytes], media: str) -> Route:
     """GET /metrics for those who may hear of the machine."""
 
     async def metrics(request: Request) -> Response:
-        if request.scope["caller"].reach.right >= Right.admin:
+        if request.scope["caller"].reach.right >= Permission.admin:
             return Response(text(), media_type=media)
-        answer = shut(doors, Denied("/metrics", Right.admin), "/metrics", dict(request.scope["headers"]))
+        answer = shut(doors, Denied("/metrics", Permission.admin), "/metrics", dict(request.scope["headers"]))
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.extra}
         return Response(answer.body, answer.status, headers, _JSON)
 

@@ -16,7 +16,7 @@ from kernel.mcp.protocol import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, L
 from kernel.mcp.resources import Offers, prompt_purpose
 from kernel.mcp.routing_headers import mirrored
 from kernel.schema import input_schema
-from kernel.security.permissions import WHOLE, Reach
+from kernel.security.permissions import WHOLE, Grant
 from kernel.store.queue import Job
 from kernel.tools import Ask, Dialect, Reply
 
@@ -47,7 +47,7 @@ class Service:
         version: str,
         tools: Tools = "all",
         seal_key: bytes,
-        reach: Reach = WHOLE,
+        reach: Grant = WHOLE,
     ) -> None:
         served = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
         self.plans = {tool.name: _plan(bound[tool.name]) for tool in served}
@@ -166,11 +166,11 @@ class Service:
         return question if isinstance(question, Fault) else _encoded(inbound, question, self._ends["modern"].asking)
 
 
-def profiles(make: Callable[[Tools, Reach], Service]) -> Callable[[bytes, Reach], Service]:
+def profiles(make: Callable[[Tools, Grant], Service]) -> Callable[[bytes, Grant], Service]:
     """The profile a query string asks for, each made when first asked for: `tools=read`, or everything in reach."""
     made = cache(make)
 
-    def choose(query: bytes, reach: Reach) -> Service:
+    def choose(query: bytes, reach: Grant) -> Service:
         if not query:
             return made("all", reach)
         return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", reach)

@@ -12,7 +12,7 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.lazy_regex import regex
 from kernel.security import api_keys
-from kernel.security.permissions import ANYBODY, Caller, Right, reach
+from kernel.security.permissions import ANYBODY, Caller, Permission, reach
 
 Headers = Mapping[bytes, bytes]
 METADATA = "/.well-known/oauth-protected-resource"
@@ -115,7 +115,7 @@ class Auth:
         key = self._keys.get(api_keys.named(bearer))
         if not api_keys.fits(bearer, key) or key is None or key.state(now) != "active":
             raise Stranger("invalid_token", "This key is unknown, has expired or was revoked")
-        far = reach(Right[key.scope], frozenset(key.dialects), True)
+        far = reach(Permission[key.scope], frozenset(key.dialects), True)
         return Known(Caller(key.id, far, key.tenant, key.id), key.expires)
 
     def _tokened(self, bearer: str) -> Known:
@@ -170,7 +170,7 @@ class Challenge(NamedTuple):
     issuers: tuple[str, ...] = ()
     paths: frozenset[str] = frozenset()
 
-    def header(self, path: str, headers: Headers, *, scope: Right | None, error: str = "", why: str = "") -> bytes:
+    def header(self, path: str, headers: Headers, *, scope: Permission | None, error: str = "", why: str = "") -> bytes:
         """The value of WWW-Authenticate for a request to `path`."""
         base = self._base(headers)
         parts = {
@@ -190,7 +190,7 @@ class Challenge(NamedTuple):
         document: dict[str, Any] = {
             "resource": f"{self._base(headers)}{path}",
             "bearer_methods_supported": ["header"],
-            "scopes_supported": [right.name for right in Right],
+            "scopes_supported": [right.name for right in Permission],
             "resource_name": "Quipu",
         }
         return {**document, "authorization_servers": list(self.issuers)} if self.issuers else document

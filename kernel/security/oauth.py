@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from kernel import data_dir
 from kernel.errors import Fault
 from kernel.security.auth import Known, Stranger
-from kernel.security.permissions import Caller, Right, reach
+from kernel.security.permissions import Caller, Permission, reach
 
 if TYPE_CHECKING:
     from jwt import PyJWK
@@ -154,11 +154,11 @@ class Tokens:
         return None if weak or key.algorithm_name not in ALGORITHMS else key
 
 
-def _right(claims: Mapping[str, Any]) -> Right:
+def _right(claims: Mapping[str, Any]) -> Permission:
     """The highest right among the scopes, which may stand behind `quipu:`."""
     given: Any = claims.get("scope", claims.get("scp", ""))
     names = given.split() if isinstance(given, str) else cast("list[Any]", given) if isinstance(given, list) else []
-    known = [right for right in Right if {right.name, f"quipu:{right.name}"} & {str(name) for name in names}]
+    known = [right for right in Permission if {right.name, f"quipu:{right.name}"} & {str(name) for name in names}]
     if not known:
         raise Stranger("insufficient_scope", "This token has none of the scopes read, write and admin")
     return max(known)

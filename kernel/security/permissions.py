@@ -12,7 +12,7 @@ MAIN = "main"
 ANONYMOUS = "anonymous"
 
 
-class Right(IntEnum):
+class Permission(IntEnum):
     """What a key allows; `admin` is for what concerns everybody at once, and for what tells of the machine."""
 
     read = 1
@@ -20,13 +20,13 @@ class Right(IntEnum):
     admin = 3
 
 
-class Reach(msgspec.Struct, frozen=True, eq=False):
+class Grant(msgspec.Struct, frozen=True, eq=False):
     """How far a caller comes, one object for each: see `reach`.
 
     Without `dialects` it is to all of them; `keyed` says that another caller may come less far.
     """
 
-    right: Right
+    right: Permission
     dialects: frozenset[str]
     keyed: bool
 
@@ -35,16 +35,16 @@ class Reach(msgspec.Struct, frozen=True, eq=False):
         return not self.dialects or dialect in self.dialects
 
 
-reach = lru_cache(maxsize=4096)(Reach)
+reach = lru_cache(maxsize=4096)(Grant)
 _ALL: frozenset[str] = frozenset()
-WHOLE = reach(Right.admin, _ALL, False)
+WHOLE = reach(Permission.admin, _ALL, False)
 
 
 class Caller(msgspec.Struct, frozen=True, eq=False):
     """Who calls, as the transport vouches for it: `actor` is what provenance keeps, `key` the id of the key, if any."""
 
     actor: str
-    reach: Reach
+    reach: Grant
     tenant: str = MAIN
     key: str = ""
 
@@ -70,7 +70,7 @@ speaking = lru_cache(maxsize=1024)(_speaking)
 class Denied(Exception):
     """A call out of its caller's reach; `needed` is the right that would do, None where no right does."""
 
-    def __init__(self, call: str, needed: Right | None) -> None:
+    def __init__(self, call: str, needed: Permission | None) -> None:
         why = "is out of reach" if needed is None else f"needs the scope {needed.name}"
         super().__init__(f"{call} {why}")
         self.needed = needed
@@ -79,11 +79,11 @@ class Denied(Exception):
 class Needs(NamedTuple):
     """The rights the calls of one tool need: by action where they differ, `most` being the highest of them."""
 
-    most: Right = Right.admin
-    actions: Mapping[str, Right] = MappingProxyType({})
+    most: Permission = Permission.admin
+    actions: Mapping[str, Permission] = MappingProxyType({})
 
     @property
-    def least(self) -> Right:
+    def least(self) -> Permission:
         """The right that opens at least one action."""
         return min(self.actions.values(), default=self.most)
 
@@ -101,12 +101,12 @@ def needs(listed: str | Mapping[str, str] | None) -> Needs:
     if listed is None:
         return Needs()
     if isinstance(listed, str):
-        return Needs(Right[listed])
-    actions = {action: Right[name] for action, name in listed.items()}
+        return Needs(Permission[listed])
+    actions = {action: Permission[name] for action, name in listed.items()}
     return Needs(max(actions.values()), actions)
 
 
-def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any, right: Right) -> None:
+def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any, right: Permission) -> None:
     """Raises Denied where this call of a tool needs more than `right`.
 
     What decides is the action as the tool itself will read it, since JSON may name a key twice; only arguments the tool
@@ -123,7 +123,7 @@ def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any
         action = _claimed(arguments)
         if action not in actions:
             return  # the tool will say what is wrong
-    needed = actions.get(action, Right.admin)
+    needed = actions.get(action, Permission.admin)
     if right < needed:
         raise Denied(f"{name} {action}", needed)
 

@@ -21,7 +21,7 @@ from kernel.limits import Limits
 from kernel.mcp.server import Service, Tools, profiles
 from kernel.mcp.stdio import serve
 from kernel.security.auth import Auth, Challenge
-from kernel.security.permissions import WHOLE, Reach
+from kernel.security.permissions import WHOLE, Grant
 from kernel.store import statements
 from kernel.store.context import World
 from kernel.store.migrations import migrate
@@ -322,7 +322,7 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
         store.close()
 
 
-def service(dispatch: Dispatch, tools: Tools = "all", reach: Reach = WHOLE) -> Service:
+def service(dispatch: Dispatch, tools: Tools = "all", reach: Grant = WHOLE) -> Service:
     return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, reach=reach)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kernel.app import Kernel
-from kernel.security.permissions import Caller, Denied, Right, reach
+from kernel.security.permissions import Caller, Denied, Permission, reach
 from kernel.store import audit
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
@@ -63,7 +63,7 @@ def test_without_consent_nothing_is_destroyed(
 def test_a_key_that_reads_destroys_nothing(filled: Kernel, runner: Any, name: str, catalogue: Catalogue) -> None:
     tool, given = FORCED[name]
     before = memories(filled)
-    reader = Caller("mallory", reach(Right.read, frozenset(), True))
+    reader = Caller("mallory", reach(Permission.read, frozenset(), True))
     with pytest.raises(Denied):
         runner.run(filled.dispatch.call(filled.dispatch.tools[tool], msgspec.json.encode(given), reader))
     filled.store.write_sync(lambda _tx: None)  # the denial is written beside the call

@@ -11,7 +11,7 @@ import pytest
 from kernel import app
 from kernel.config import Config
 from kernel.security import api_keys
-from kernel.security.permissions import Right
+from kernel.security.permissions import Permission
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, JSON, Answer, House, house
 from tests.security.sockets import Peer, request
@@ -174,7 +174,7 @@ def test_what_answers_everybody_tells_nothing_of_what_is_kept(locked: House, pat
     document = {
         "resource": f"{here}{path.removeprefix(METADATA)}",
         "bearer_methods_supported": ["header"],
-        "scopes_supported": [right.name for right in Right],
+        "scopes_supported": [right.name for right in Permission],
         "resource_name": "Quipu",
     }
     assert (answer.status, json.loads(answer.body)) == (200, {"status": "ok"} if path == "/healthz" else document)

@@ -12,7 +12,7 @@ from handlers.rights import RIGHTS
 from kernel import app
 from kernel.config import Config
 from kernel.security import api_keys as keys
-from kernel.security.permissions import Right
+from kernel.security.permissions import Permission
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, LEGACY, MODERN, House, house
 from tests.security.calls import CALLS, Call
@@ -43,16 +43,16 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(running, made)
 
 
-def needed(call: Call) -> Right:
+def needed(call: Call) -> Permission:
     entry = RIGHTS[call[0]]
-    return Right[entry if isinstance(entry, str) else entry[call[1]]]
+    return Permission[entry if isinstance(entry, str) else entry[call[1]]]
 
 
 def verdict(call: Call, caller: str) -> tuple[int, str]:
     """The status and the scope a caller must be answered with; 0 where the tool itself answers."""
     if caller in STRANGERS:
         return 401, "read"
-    allowed = Right.admin if caller == "elsewhere" else Right[caller]
+    allowed = Permission.admin if caller == "elsewhere" else Permission[caller]
     return (0, "") if needed(call) <= allowed else (403, needed(call).name)
 
 
@@ -143,7 +143,7 @@ def test_a_refused_call_changes_nothing(served: Served) -> None:
 @pytest.mark.parametrize("caller", ["read", "write", "admin"])
 def test_a_caller_is_shown_the_tools_of_which_it_may_call_something(served: Served, caller: str) -> None:
     least = {tool: min(needed(call) for call in CALLS if call[0] == tool) for tool in RIGHTS}
-    expected = {tool for tool, right in least.items() if right <= Right[caller]}
+    expected = {tool for tool, right in least.items() if right <= Permission[caller]}
     key = served.keys[caller]
     assert served.house.listed(key) == expected
     tools = json.loads(served.house.ask("GET", "/tools", key).body)["tools"]

@@ -14,7 +14,7 @@ from kernel.config import Config
 from kernel.dispatch import Bound, Dispatch
 from kernel.observe import logs
 from kernel.observe.calls import Logged, Told, Watched, together
-from kernel.security.permissions import ANYBODY, Caller, Denied, Right, reach
+from kernel.security.permissions import ANYBODY, Caller, Denied, Permission, reach
 from kernel.tools import Tool, write
 from tests.http import mcp_fixture
 from tests.http.mcp_fixture import FIRST, MARKS, RELEASED, STARTED, Words
@@ -68,7 +68,7 @@ def test_each_call_is_told_of_once(dispatch: Watched, told: Calls) -> None:
 
 
 def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: Watched, told: Calls) -> None:
-    reader = Caller("reader", reach(Right.read, frozenset(), True))
+    reader = Caller("reader", reach(Permission.read, frozenset(), True))
     for name in ("echo", "keep"):
         with pytest.raises(Denied):
             call(dispatch, name, reader, text="a")

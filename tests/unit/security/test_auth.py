@@ -12,7 +12,7 @@ import pytest
 from kernel.security import api_keys, auth
 from kernel.security.api_keys import Key
 from kernel.security.auth import METADATA, Auth, Challenge, Known, Stranger
-from kernel.security.permissions import ANYBODY, Caller, Right, reach, speaking
+from kernel.security.permissions import ANYBODY, Caller, Permission, reach, speaking
 
 NOW = "2026-11-21T10:00:00.000Z"
 HOST = {b"host": b"memory.example:7847"}
@@ -72,7 +72,7 @@ def test_a_key_says_who_its_caller_is_and_what_that_allows(tmp_path: Path, make:
     id_ = header[13:21].decode()
     found = Auth(tmp_path)
     caller = found.caller(given(header))
-    expected = Caller(id_, reach(Right.write, frozenset({"brain"}), True), "acme", id_)
+    expected = Caller(id_, reach(Permission.write, frozenset({"brain"}), True), "acme", id_)
     assert shown(caller) == shown(expected)
     assert caller.reach is expected.reach
     assert found.caller(given(header)) is caller
@@ -173,7 +173,7 @@ def test_a_server_for_others_asks_for_a_key_before_there_is_one(tmp_path: Path) 
 
 def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make: Make) -> None:
     make()
-    known = Known(Caller("oauth:ada", reach(Right.read, frozenset(), True), "acme", "oauth:ada"), "")
+    known = Known(Caller("oauth:ada", reach(Permission.read, frozenset(), True), "acme", "oauth:ada"), "")
     asked: list[str] = []
 
     class Tokens:
@@ -210,7 +210,7 @@ def test_no_bearer_is_kept_in_memory(tmp_path: Path, make: Make) -> None:
 
 
 def test_a_caller_with_a_key_is_known_by_it_and_by_what_the_client_says_after_it() -> None:
-    keyed = Caller("k1", reach(Right.read, frozenset(), True), "acme", "k1")
+    keyed = Caller("k1", reach(Permission.read, frozenset(), True), "acme", "k1")
     assert speaking(ANYBODY, "cursor").actor == "cursor"
     assert speaking(ANYBODY, "anonymous") is ANYBODY
     assert speaking(keyed, "anonymous") is keyed
@@ -222,11 +222,11 @@ PATHS = Challenge(paths=frozenset({"/mcp", "/mcp/brain"}))
 
 
 def test_a_challenge_tells_where_to_learn_more_and_which_scope_it_takes() -> None:
-    assert PATHS.header("/mcp/brain", HOST, scope=Right.read) == (
+    assert PATHS.header("/mcp/brain", HOST, scope=Permission.read) == (
         b'Bearer realm="quipu", resource_metadata="http://memory.example:7847'
         b'/.well-known/oauth-protected-resource/mcp/brain", scope="read"'
     )
-    told = PATHS.header("/tools/x", HOST, scope=Right.write, error="insufficient_scope", why='a "b" \\ é\r\n')
+    told = PATHS.header("/tools/x", HOST, scope=Permission.write, error="insufficient_scope", why='a "b" \\ é\r\n')
     assert told == (
         b'Bearer realm="quipu", resource_metadata="http://memory.example:7847/.well-known/oauth-protected-resource", '
         b'scope="write", error="insufficient_scope", error_description="a ?b? ? ???"'

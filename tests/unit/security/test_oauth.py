@@ -21,7 +21,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from kernel.errors import Fault
 from kernel.security.auth import Stranger
 from kernel.security.oauth import Issuer, Tokens
-from kernel.security.permissions import Right
+from kernel.security.permissions import Permission
 
 HERE = "https://memory.example"
 RSA = rsa.generate_private_key(65537, 2048)
@@ -82,20 +82,20 @@ def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: To
         "acme",
         "acme/oauth:ada",
     )
-    assert (caller.reach.right, caller.reach.dialects, caller.reach.keyed) == (Right.write, frozenset(), True)
+    assert (caller.reach.right, caller.reach.dialects, caller.reach.keyed) == (Permission.write, frozenset(), True)
     assert known.ends == "2100-01-01T00:00:00.000Z"
 
 
 @pytest.mark.parametrize(
     ("more", "right"),
     [
-        ({"scope": "read"}, Right.read),
-        ({"scope": "quipu:admin"}, Right.admin),
-        ({"scope": None, "scp": ["write", "x"]}, Right.write),
-        ({"scope": None, "scp": "read write"}, Right.write),
+        ({"scope": "read"}, Permission.read),
+        ({"scope": "quipu:admin"}, Permission.admin),
+        ({"scope": None, "scp": ["write", "x"]}, Permission.write),
+        ({"scope": None, "scp": "read write"}, Permission.write),
     ],
 )
-def test_the_highest_of_its_scopes_is_its_right(tokens: Tokens, more: dict[str, Any], right: Right) -> None:
+def test_the_highest_of_its_scopes_is_its_right(tokens: Tokens, more: dict[str, Any], right: Permission) -> None:
     assert tokens.caller(token(**more)).caller.reach.right is right
 
 

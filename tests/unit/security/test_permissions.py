@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from kernel.security.permissions import Denied, Needs, Right, acts, needs, permit
+from kernel.security.permissions import Denied, Needs, Permission, acts, needs, permit
 
-READ, WRITE, ADMIN = Right.read, Right.write, Right.admin
+READ, WRITE, ADMIN = Permission.read, Permission.write, Permission.admin
 MIXED = needs({"look": "read", "put": "write", "wipe": "admin"})
 
 
@@ -28,7 +28,7 @@ UNION = msgspec.json.Decoder(Look | Put).decode
 PLAIN = msgspec.json.Decoder(Plain).decode
 
 
-def refused(right: Right, listed: Needs, decode: Any, arguments: bytes) -> str:
+def refused(right: Permission, listed: Needs, decode: Any, arguments: bytes) -> str:
     try:
         permit("box", listed, decode, arguments, right)
     except Denied as denied:
@@ -54,7 +54,7 @@ def test_an_action_is_the_tag_of_an_arm_or_a_field() -> None:
     ("right", "listed", "told"),
     [(READ, "read", ""), (READ, "write", "box needs the scope write"), (WRITE, "admin", "box needs the scope admin")],
 )
-def test_a_tool_without_actions_needs_one_right(right: Right, listed: str, told: str) -> None:
+def test_a_tool_without_actions_needs_one_right(right: Permission, listed: str, told: str) -> None:
     assert refused(right, needs(listed), PLAIN, b"not even JSON") == told
 
 
@@ -71,7 +71,7 @@ def test_a_tool_without_actions_needs_one_right(right: Right, listed: str, told:
         (READ, b"{", ""),
     ],
 )
-def test_an_action_needs_its_own_right(right: Right, arguments: bytes, told: str) -> None:
+def test_an_action_needs_its_own_right(right: Permission, arguments: bytes, told: str) -> None:
     assert refused(right, MIXED, UNION, arguments) == told
 
 

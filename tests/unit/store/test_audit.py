@@ -14,7 +14,7 @@ from kernel.dispatch import guard
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.maintenance.undo import undo
-from kernel.security.permissions import WHOLE, Caller, Denied, Right, reach
+from kernel.security.permissions import WHOLE, Caller, Denied, Permission, reach
 from kernel.store import audit, store
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
@@ -80,7 +80,7 @@ def test_a_call_out_of_reach_is_told_of_and_changes_nothing(kernel: Kernel) -> N
     async def denied() -> None:
         with pytest.raises(Denied):
             await kernel.dispatch.call(
-                kernel.dispatch.tools["clear_memory"], b"{}", Caller("eve", reach(Right.read, frozenset(), True))
+                kernel.dispatch.tools["clear_memory"], b"{}", Caller("eve", reach(Permission.read, frozenset(), True))
             )
 
     asyncio.run(denied())
