@@ -5,25 +5,25 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from kernel import app, freed
+from kernel import app, process
 from kernel.app import Kernel
 from kernel.config import VERSION, Config, OAuth, on_loopback
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.errors import Fault
-from kernel.http.access import Doors
-from kernel.http.fast_path import Direct
+from kernel.http.access import AccessControl
+from kernel.http.fast_path import FastRoute
 from kernel.http.mcp import Endpoint
-from kernel.http.rest import Guarded, Ready, Tools
+from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
 from kernel.mcp.server import Service, profiles
-from kernel.mcp.server import Tools as Profile
+from kernel.mcp.server import ToolProfile as Profile
 from kernel.observe import metrics
-from kernel.search.semantic import learn
-from kernel.security.auth import Auth, Challenge, Tokens
-from kernel.security.permissions import WHOLE, Grant
-from kernel.tenants import Opened, Tenants
+from kernel.search.semantic import load_sketches
+from kernel.security.auth import Auth, Challenge, TokenVerifier
+from kernel.security.permissions import FULL_ACCESS, Grant
+from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
 Scope = MutableMapping[str, Any]
@@ -42,15 +42,15 @@ class Application:
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(tenant, kernel), kernel.config.tenants)
         places = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
-        self.doors = doors(kernel.config, self.tenants, frozenset(places))
+        self.doors = access_control(kernel.config, self.tenants, frozenset(places))
         exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
         self._exact: dict[str, Asgi] = {**exact}
-        self._tools = Tools(kernel.dispatch, limits, self.doors)
-        self._rest = Guarded(lambda: self._pages, limits, self.doors)
-        hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.hot}
+        self._tools = ToolRoutes(kernel.dispatch, limits, self.doors)
+        self._rest = AuthGate(lambda: self._pages, limits, self.doors)
+        hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.fast_routes}
         if kernel.traces is not None:
             hot = {path: kernel.traces.hearing(direct) for path, direct in hot.items()}
-        self.hot: dict[bytes, Direct] = {path: partial(guard, direct) for path, direct in hot.items()}
+        self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, direct) for path, direct in hot.items()}
         self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -73,15 +73,15 @@ class Application:
         # The first answer by meaning needs none of this, and it takes longer to import than that answer to find.
         from starlette.applications import Starlette
 
-        from kernel.http.routes import measured, routes
+        from kernel.http.routes import metrics_route, routes
 
         pages = routes(self.kernel.dispatch, partial(ready, self.kernel))
         if self.kernel.meters is not None:
-            pages.append(measured(self.doors, partial(self._measure, self.kernel.meters), metrics.MEDIA))
+            pages.append(metrics_route(self.doors, partial(self._measure, self.kernel.meters), metrics.MEDIA))
         return Starlette(routes=pages)
 
-    def _measure(self, meters: metrics.Meters) -> bytes:
-        open_tenants = self.tenants.open()
+    def _measure(self, meters: metrics.MetricsRegistry) -> bytes:
+        open_tenants = self.tenants.open_dispatches()
         loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
         return metrics.exposition(meters, loads, info, self.connections(), len(loads))
@@ -90,14 +90,14 @@ class Application:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.doors, path)
 
 
-def opened(config: Config) -> Application | Fault:
+def open_application(config: Config) -> Application | Fault:
     """An application over the configured data, or why there is none."""
-    return guard(lambda: Application(warmed_soon(app.open_kernel(config))))
+    return catch_faults(lambda: Application(mark_warming(app.open_kernel(config))))
 
 
-def warmed_soon(kernel: Kernel) -> Kernel:
+def mark_warming(kernel: Kernel) -> Kernel:
     """A kernel whose calls need not wait for the sketches, since `warm` is about to read them."""
-    kernel.store.world.memory.warming = True
+    kernel.store.context.search_cache.warming = True
     return kernel
 
 
@@ -111,34 +111,34 @@ def limits_of(config: Config) -> Limits:
 
 def ready(kernel: Kernel) -> Ready:
     """What /readyz says of an open store."""
-    embedder = kernel.store.world.embedder
+    embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
 
 
-def doors(config: Config, tenants: Tenants, paths: frozenset[str]) -> Doors:
+def access_control(config: Config, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
     """Who may come in: those with a key, once there is one or the server listens to more than this machine."""
     trusted = config.oauth
     tokens = None if trusted is None else _tokens(config, trusted, paths)
     needed = tokens is not None or not on_loopback(config.host)
     issuers = () if trusted is None else (trusted.issuer,)
     auth = Auth(config.data, required=needed, is_open=config.open, tokens=tokens)
-    return Doors(auth, Challenge(config.public, issuers, paths), tenants)
+    return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
 
 
-def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> Tokens:
+def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerifier:
     """Tokens for all of `/mcp`, or for one dialect at its own address, unless that reads what others keep."""
     from kernel.security import oauth
 
     known = [name for name in (trusted.audience, config.public) if name]
     wholes = frozenset(name + end for name in known for end in ("", "/mcp"))
     dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
-    parts = {name + path: one for name in known for path, one in dialects.items() if one not in app.ACROSS}
-    return oauth.Tokens(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
+    parts = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
+    return oauth.JwtVerifier(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
 
 
-def tenant(kernel: Kernel, name: str) -> Opened:
+def tenant(kernel: Kernel, name: str) -> OpenTenant:
     """Another tenant, open; its index is completed beside the first calls."""
-    own = warmed_soon(app.open_tenant(kernel, name))
+    own = mark_warming(app.open_tenant(kernel, name))
     stopping = threading.Event()
     warming = threading.Thread(target=warm, args=(own, stopping), name="quipu-warm", daemon=True)
     warming.start()
@@ -148,14 +148,22 @@ def tenant(kernel: Kernel, name: str) -> Opened:
         warming.join()
         own.store.close()
 
-    return Opened(own.dispatch, close)
+    return OpenTenant(own.dispatch, close)
 
 
-def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Grant = WHOLE) -> Service:
+def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Grant = FULL_ACCESS) -> Service:
     """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
     bound = kernel.dispatch.tools
-    make = Service if kernel.traces is None else kernel.traces.service
-    return make(bound, dialects, version=VERSION, tools=tools, seal_key=kernel.seal_key, reach=reach)
+    on_request = None if kernel.traces is None else kernel.traces.on_message
+    return Service(
+        bound,
+        dialects,
+        version=VERSION,
+        tools=tools,
+        seal_key=kernel.seal_key,
+        grant=reach,
+        on_request=on_request,
+    )
 
 
 def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
@@ -163,17 +171,17 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
 
     `loaded` is called once the model is read, or where there is none.
     """
-    store, embedder = kernel.store, kernel.store.world.embedder
+    store, embedder = kernel.store, kernel.store.context.embedder
     if embedder is not None:
-        guard(embedder.load)
+        catch_faults(embedder.load)
     if loaded is not None:
         loaded()
     if embedder is not None:
-        guard(store.read_sync, learn)
-        store.world.memory.warming = False
-        guard(consistency.embed_missing, store, stopping.is_set)
+        catch_faults(store.read_sync, load_sketches)
+        store.context.search_cache.warming = False
+        catch_faults(consistency.embed_missing, store, stopping.is_set)
     while not stopping.is_set():
         if embedder is not None:
-            guard(tidy, store, stopping.is_set)
-        freed.give_back()
+            catch_faults(tidy, store, stopping.is_set)
+        process.give_back()
         stopping.wait(_TIDY_SECONDS)

@@ -34,12 +34,12 @@ def private(folder: Path) -> None:
         for part in (*reversed(folder.parents), folder):
             if not part.is_dir():
                 part.mkdir(mode=0o700, exist_ok=True)
-                settle(part.parent)
+                fsync_folder(part.parent)
     except OSError as error:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
 
 
-def settle(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Has the names in a folder on disk before anybody is told of them."""
     if os.name != "posix":
         return

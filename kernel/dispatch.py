@@ -5,32 +5,53 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kernel.errors import Fault
-from kernel.ids import call_id
-from kernel.misread import argument_message, decoder, misread
-from kernel.security.permissions import WHOLE, Caller, Denied, Needs, Grant, needs, permit
+from kernel.calls import (
+    Answer,
+    Call,
+    Done,
+    Observer,
+    Pending,
+    ToolEntry,
+    after_read_writes,
+    check_grant,
+    entry_of,
+    fail,
+    handler_work,
+    once,
+    outcome_of,
+    progress_of,
+    reporting,
+    under_id,
+    with_result,
+)
+from kernel.errors import Args, Fault, Result
+from kernel.ids import call_id, calling
+from kernel.schema import argument_error, error_message
+from kernel.security.permissions import (
+    FULL_ACCESS,
+    Caller,
+    Forbidden,
+)
 from kernel.store import audit
-from kernel.store.context import Origin
-from kernel.store.progress import Progress, telling
+from kernel.store.context import CallContext
+from kernel.store.progress import telling
 from kernel.store.queue import Deliver, Job, Merge, Work
-from kernel.store.sqlite.connection import world
 from kernel.store.sqlite.errors import as_fault
 from kernel.store.store import Store
-from kernel.tools import Ask, Dialect, First, Reply, Tool, Turn
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, Interaction, Precheck, Reply
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_ROUNDS = 1000
-_NONE: Mapping[str, Any] = MappingProxyType({})
-_origin = lru_cache(maxsize=1024)(Origin)  # callers are few and come back with every call
+_PRECHECK_ROUNDS = 1000  # a folder that changes at every look must not keep a read for ever
+_context = lru_cache(maxsize=1024)(CallContext)  # callers are few and come back with every call
 
 
-def guard(work: Callable[..., Any], *args: Any) -> Any:
+def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Fault:
     """`work(*args)`, or the Fault that says why not; whatever is not a Fault or the engine's error is a bug, logged."""
     try:
         return work(*args)
@@ -45,52 +66,30 @@ def guard(work: Callable[..., Any], *args: Any) -> Any:
         return Fault("internal", "Internal error.")
 
 
-class _Found(NamedTuple):
-    """What has to be written before a reading tool can go on, and the texts that will be embedded."""
+class _NeedsWrite(NamedTuple):
+    """What a precheck found to be written before the read, and the texts that will be embedded."""
 
-    what: Any
+    found: Any
     texts: Sequence[str]
-
-
-class Bound(NamedTuple):
-    """A tool with its dialect, a decoder for its arguments, and its merged form if it has one.
-
-    `needs` are the rights of its calls. A `short` tool is answered on the event loop, one that goes `stepwise` waits in
-    a queue more than once.
-    """
-
-    dialect: Dialect
-    tool: Tool
-    decode: Callable[[Any], Any]
-    needs: Needs
-    many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
-    short: bool = False
-    stepwise: bool = False
-
-    def shown(self, reach: Grant) -> bool:
-        """Whether something of the tool is in reach, so that it is worth a place in a list."""
-        return reach.sees(self.dialect.name) and self.needs.least <= reach.right
 
 
 class Dispatch:
     """Every tool of the served dialects by name, over one store.
 
-    `rights` is the table of what each tool needs; a call out of its caller's reach raises Denied, and nothing ran.
+    A call that its caller has no permission for raises Forbidden, and nothing ran. `observers` learn of each call and
+    its outcome; a call that is cancelled in a queue is not reported, since it never ran.
     """
 
-    def __init__(self, store: Store, dialects: Sequence[Dialect], rights: Mapping[str, Any] = _NONE) -> None:
+    def __init__(self, store: Store, dialects: Sequence[Dialect], observers: Sequence[Observer] = ()) -> None:
         self.store = store
         self.dialects = tuple(dialects)
-        self.tools: dict[str, Bound] = {}
+        self.observers = tuple(observers)
+        self.tools: dict[str, ToolEntry] = {}
         for dialect in dialects:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                stepwise = tool.ahead is not None or tool.first is not None
-                short = tool.mode == "read" and tool.hints.short and not stepwise
-                wanted = needs(rights.get(tool.name))
-                decode, many = decoder(tool.request), _many(dialect, tool)
-                self.tools[tool.name] = Bound(dialect, tool, decode, wanted, many, short, stepwise)
+                self.tools[tool.name] = entry_of(dialect, tool)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""
@@ -98,138 +97,146 @@ class Dispatch:
         other.store = store
         return other
 
-    def now(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
-        """`call` for a short tool, which has nothing to wait for."""
-        if caller.reach is not WHOLE:
-            self._allow(bound, arguments, caller)
+    def submit(self, call: Call, done: Done) -> Answer | Pending:
+        """Runs one call: the answer if it is there at once, else Pending, and `done` gets the answer on this loop.
+
+        The answer is the dialect's, its faults included. Raises Forbidden.
+        """
+        if not self.observers:
+            return self._submit(call, done)
+        report = once(reporting(self.observers, call))
+
+        def observed(answer: Answer) -> None:
+            report(outcome_of(answer))
+            done(answer)
+
         try:
-            request = bound.decode(arguments)
-        except _UNREADABLE as error:
-            return refused(bound, _unfit(bound, error))
-        who = _origin(bound.dialect.name, bound.tool.name, caller.actor)
-        answer = self.store.read_now(self._work(bound, request, who, turn), who)
-        return refused(bound, answer) if isinstance(answer, Fault) else answer
+            answer = self._submit(call, observed)
+        except Forbidden:
+            report("denied")
+            raise
+        finally:
+            calling.set("")
+        if not isinstance(answer, Pending):
+            report(outcome_of(answer))
+        elif call.entry.stepwise:
+            return Pending(lambda: (answer.cancel(), report("cancelled")))
+        return answer
 
-    async def call(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None = None) -> Reply | Ask:
-        """Runs one tool on raw JSON `arguments`; the reply is the dialect's, its faults included."""
-        if bound.stepwise:
-            return await self._stepwise(bound, arguments, caller, turn)
-        future: asyncio.Future[Reply | Ask] = asyncio.get_running_loop().create_future()
+    async def call(
+        self, entry: ToolEntry, arguments: Any, caller: Caller, interaction: Interaction | None = None
+    ) -> Answer:
+        """`submit`, awaited; a task that is cancelled cancels its call."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-        def done(reply: Reply | Ask) -> None:
+        def done(answer: Answer) -> None:
             if not future.done():
-                future.set_result(reply)
+                future.set_result(answer)
 
-        started = self.start(bound, arguments, caller, done, turn)
-        if not isinstance(started, Job):
-            return started
+        answer = self.submit(Call(entry, arguments, caller, interaction), done)
+        if not isinstance(answer, Pending):
+            return answer
         try:
             return await future
         except asyncio.CancelledError:
-            started.cancel()
+            answer.cancel()
             raise
-
-    def start(
-        self, bound: Bound, arguments: Any, caller: Caller, done: Callable[[Any], None], turn: Turn | None = None
-    ) -> Reply | Ask | Job:
-        """`call` without a task: the reply where it is known at once, else the job whose reply `done` will get.
-
-        Not for a tool that goes `stepwise`.
-        """
-        if bound.short:
-            return self.now(bound, arguments, caller, turn)
-        tool = bound.tool
-        if caller.reach is not WHOLE:
-            self._allow(bound, arguments, caller)
-        try:
-            request = bound.decode(arguments)
-        except _UNREADABLE as error:
-            return refused(bound, _unfit(bound, error))
-        who = _origin(bound.dialect.name, tool.name, caller.actor)
-        work = self._work(bound, request, who, turn)
-
-        def deliver(job: Job) -> None:
-            answer = job.answer
-            done(refused(bound, answer) if isinstance(answer, Fault) else answer)
-
-        queued = guard(self._put, bound, request, work, who, deliver)
-        return refused(bound, queued) if isinstance(queued, Fault) else queued
 
     async def read(self, dialect: Dialect, work: Work, caller: Caller) -> Any:
         """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
-        answer = await self._queued(partial(self.store.begin_read, work, Origin(dialect.name, "", caller.actor)))
+        context = CallContext(dialect.name, "", caller.actor)
+        answer = await self._queued(partial(self.store.begin_read, work, context))
         if isinstance(answer, Fault):
             raise answer
         return answer
 
-    def _put(self, bound: Bound, request: Any, work: Work, who: Origin, deliver: Deliver) -> Job:
-        tool = bound.tool
-        if tool.mode == "read" or type(request) in tool.reads:
-            return self.store.begin_read(work, who, deliver)
-        texts = tool.texts(request) if tool.texts else ()
-        merge = Merge(bound.many, request) if bound.many else None
+    def _submit(self, call: Call, done: Done) -> Answer | Pending:
+        entry, arguments, caller, interaction = call
+        if caller.grant is not FULL_ACCESS:
+            self._check_permission(call)
+        try:
+            request = entry.decode(arguments)
+        except _UNREADABLE as error:
+            return fail(entry, _argument_fault(entry, error))
+        context = _context(entry.dialect.name, entry.tool.name, caller.actor)
+        if entry.stepwise:
+            return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
+        work = self._work(entry, request, context, interaction)
+        if entry.short:
+            answer = self.store.read_now(work, context)
+            return fail(entry, answer) if isinstance(answer, Fault) else answer
+
+        def deliver(job: Job) -> None:
+            answer = job.answer
+            done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+
+        job = catch_faults(self._enqueue, entry, request, work, context, deliver)
+        return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
+
+    def _enqueue(self, entry: ToolEntry, request: Any, work: Work, context: CallContext, deliver: Deliver) -> Job:
+        tool = entry.tool
+        if tool.mode == "read" or type(request) in tool.read_arms:
+            return self.store.begin_read(work, context, deliver)
+        texts = tool.hooks.texts
         return self.store.begin_write(
             work,
-            who,
+            context,
             deliver,
-            texts=texts,
-            merge=merge,
-            alone=tool.mode == "exclusive",
-            noted=True,
+            texts=texts(request) if texts else (),
+            merge=Merge(entry.batch, request) if entry.batch else None,
+            exclusive=tool.mode == "exclusive",
+            audited=True,
             undoable=bool(tool.hints.destructive),
         )
 
-    async def _stepwise(self, bound: Bound, arguments: Any, caller: Caller, turn: Turn | None) -> Reply | Ask:
-        tool = bound.tool
-        if caller.reach is not WHOLE:
-            self._allow(bound, arguments, caller)
-        try:
-            request = bound.decode(arguments)
-        except _UNREADABLE as error:
-            return refused(bound, _unfit(bound, error))
-        who = _origin(bound.dialect.name, tool.name, caller.actor)
-        if tool.ahead is not None:
-            request = await self._ahead(tool.ahead, request, who)
+    async def _stepwise(
+        self, entry: ToolEntry, request: Any, context: CallContext, interaction: Interaction | None
+    ) -> Answer:
+        tool = entry.tool
+        prepare, precheck = tool.hooks.prepare, tool.hooks.precheck
+        if prepare is not None:
+            request = await self._prepared(prepare, request, context)
         if isinstance(request, Fault):
-            return refused(bound, request)
-        work = self._work(bound, request, who, turn)
-        if tool.first is not None:
-            first = tool.first
-            if tool.long and turn is not None:
-                first = first._replace(write=telling(_progress(turn), first.write))
-            answer = await self._read_after(first, request, work, who)
+            return fail(entry, request)
+        work = self._work(entry, request, context, interaction)
+        if precheck is not None:
+            if tool.long and interaction is not None:
+                precheck = precheck._replace(write=telling(progress_of(interaction), precheck.write))
+            answer = await self._read_after(precheck, request, work, context)
         else:
-            answer = await self._queued(partial(self._put, bound, request, work, who))
-        return refused(bound, answer) if isinstance(answer, Fault) else answer
+            answer = await self._queued(partial(self._enqueue, entry, request, work, context))
+        return fail(entry, answer) if isinstance(answer, Fault) else answer
 
-    async def _ahead(self, ahead: Callable[..., Any], request: Any, who: Origin) -> Any:
-        work = guard(ahead, self.store.world.settings, request)
+    async def _prepared(
+        self, prepare: Callable[[Mapping[str, Any], Any], Work | None], request: Any, context: CallContext
+    ) -> Any:
+        work = catch_faults(prepare, self.store.context.settings, request)
         if work is None or isinstance(work, Fault):
             return work or request
-        return await self._queued(partial(self.store.begin_read, work, who))
+        return await self._queued(partial(self.store.begin_read, work, context))
 
-    async def _read_after(self, first: First, request: Any, work: Work, who: Origin) -> Any:
+    async def _read_after(self, precheck: Precheck, request: Any, work: Work, context: CallContext) -> Any:
         """Reads, writing before it what the check finds; the rounds end even where it finds something every time."""
 
-        def look(tx: Any) -> Any:
-            found = first.check(tx, request)
-            return work(tx) if found is None else _Found(found, first.texts(found))
+        def check_and_read(tx: Tx) -> Any:
+            found = precheck.check(tx, request)
+            return work(tx) if found is None else _NeedsWrite(found, precheck.texts(found))
 
-        def put(found: _Found, deliver: Deliver) -> Job:
-            def write(tx: Any) -> bool:
-                return first.write(tx, request, found.what)
+        def begin_write(needs: _NeedsWrite, deliver: Deliver) -> Job:
+            def write(tx: Tx) -> bool:
+                return precheck.write(tx, request, needs.found)
 
-            return self.store.begin_write(write, who, deliver, texts=found.texts, alone=True)
+            return self.store.begin_write(write, context, deliver, texts=needs.texts, exclusive=True)
 
-        for _ in range(_ROUNDS):
-            answer = await self._queued(partial(self.store.begin_read, look, who))
-            if not isinstance(answer, _Found):
+        for _ in range(_PRECHECK_ROUNDS):
+            answer = await self._queued(partial(self.store.begin_read, check_and_read, context))
+            if not isinstance(answer, _NeedsWrite):
                 return answer
-            more = await self._queued(partial(put, answer))
-            if more is not True:
-                return (
-                    more if isinstance(more, Fault) else await self._queued(partial(self.store.begin_read, work, who))
-                )
+            again = await self._queued(partial(begin_write, answer))
+            if isinstance(again, Fault):
+                return again
+            if again is not True:
+                return await self._queued(partial(self.store.begin_read, work, context))
         return Fault("busy", "What is being read changes all the time, try again.")
 
     async def _queued(self, put: Callable[[Deliver], Job]) -> Any:
@@ -240,7 +247,7 @@ class Dispatch:
             if not future.done():
                 future.set_result(job.answer)
 
-        job = guard(put, deliver)
+        job = catch_faults(put, deliver)
         if isinstance(job, Fault):
             return job
         try:
@@ -249,79 +256,53 @@ class Dispatch:
             job.cancel()
             raise
 
-    def _work(self, bound: Bound, request: Any, who: Origin, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
-        tool = bound.tool
-        if tool.follow is None and not tool.audited:
-            return _work(bound, request, turn)
+    def _work(self, entry: ToolEntry, request: Any, context: CallContext, interaction: Interaction | None) -> Work:
+        """What runs in the transaction: the handler, its rendered reply, and what a read leaves to be written."""
+        work = handler_work(entry, request, interaction)
+        later = after_read_writes(entry.tool, request)
+        if later:
+            work = self._leaving(entry, request, context, later)
+        id_ = calling.get()
+        return under_id(id_, work) if id_ else work
 
-        def read(tx: Any) -> Reply:
+    def _leaving(
+        self, entry: ToolEntry, request: Any, context: CallContext, later: "Sequence[Callable[[Tx, Any], None]]"
+    ) -> Work:
+        tool, reply = entry.tool, entry.dialect.reply
+
+        def read(tx: Tx) -> Reply:
             result = tool.handler(tx, request)
-            reply = world(tx).engine.fit(bound.dialect.reply(tool, result))
-            for work in _left_behind(tool, request, result):
-                self.store.write_later(work, who)
-            return reply
+            answer = tx.context.call_limits.fit(reply(tool, result))
+            for write in later:
+                self.store.write_later(partial(with_result, write, result), context)
+            return answer
 
         return read
 
-    def _allow(self, bound: Bound, arguments: Any, caller: Caller) -> None:
+    def _check_permission(self, call: Call) -> None:
         try:
-            _permit(bound, arguments, caller)
-        except Denied:
-            refusal = partial(audit.note, outcome="denied")
-            self.store.write_later(refusal, _origin(bound.dialect.name, bound.tool.name, caller.actor))
+            check_grant(call.entry, call.arguments, call.caller)
+        except Forbidden:
+            entry = call.entry
+            context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)
+            self.store.write_later(partial(audit.note, outcome="denied"), context)
             raise
 
 
-def _left_behind(tool: Tool, request: Any, result: Any) -> list[Work]:
-    left: list[Work] = [audit.note] if tool.audited else []
-    if (follow := tool.follow) is not None:
-        left.append(lambda tx: follow(tx, request, result))
-    return left
+def _finish_task(entry: ToolEntry, work: Any, done: Done) -> Pending:
+    task: asyncio.Task[Answer] = asyncio.ensure_future(work)
+
+    def finished(task: asyncio.Task[Answer]) -> None:
+        if not task.cancelled():
+            answer = catch_faults(task.result)
+            done(fail(entry, answer) if isinstance(answer, Fault) else answer)
+
+    task.add_done_callback(finished)
+    return Pending(task.cancel)
 
 
-def _permit(bound: Bound, arguments: Any, caller: Caller) -> None:
-    reach = caller.reach
-    if reach.dialects and bound.dialect.name not in reach.dialects:
-        raise Denied(bound.tool.name, None)
-    if reach.right < bound.needs.most:
-        permit(bound.tool.name, bound.needs, bound.decode, arguments, reach.right)
-
-
-def refused(bound: Bound, fault: Fault) -> Reply:
-    """The dialect's reply to a call of this tool that failed."""
-    fault.tool = bound.tool.name
-    return bound.dialect.fail(fault)
-
-
-def _unfit(bound: Bound, error: Exception) -> Fault:
-    put = bound.dialect.misread
-    return Fault("invalid", argument_message(error)) if put is None else guard(put, misread(bound.tool, error))
-
-
-def _work(bound: Bound, request: Any, turn: Turn | None) -> Callable[[Any], Reply | Ask]:
-    handler, tool, reply = bound.tool.handler, bound.tool, bound.dialect.reply
-    if tool.talk:
-
-        def talk(tx: Any) -> Reply | Ask:
-            result = handler(tx, request, turn)
-            return result if isinstance(result, Ask) else world(tx).engine.fit(reply(tool, result))
-
-        return talk
-    if tool.long and turn is not None:
-        handler = telling(_progress(turn), handler)
-    return lambda tx: world(tx).engine.fit(reply(tool, handler(tx, request)))
-
-
-def _progress(turn: Turn) -> Progress:
-    return Progress(lambda done, total: turn.progress(done, total, None))
-
-
-def _many(dialect: Dialect, tool: Tool) -> Callable[[Any, Sequence[Any]], list[Any]] | None:
-    many, reply = tool.many, dialect.reply
-    if many is None:
-        return None
-
-    def work(tx: Any, requests: Sequence[Any]) -> list[Any]:
-        return [result if isinstance(result, Fault) else reply(tool, result) for result in many(tx, requests)]
-
-    return work
+def _argument_fault(entry: ToolEntry, error: Exception) -> Fault:
+    misread = entry.dialect.misread
+    if misread is None:
+        return Fault("invalid", error_message(error))
+    return catch_faults(misread, argument_error(entry.tool, error))

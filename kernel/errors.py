@@ -1,7 +1,10 @@
 """The one error type every layer raises and every dialect renders."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple
+
+Args = TypeVarTuple("Args")
+Result = TypeVar("Result")
 
 Code = Literal["invalid", "not_found", "conflict", "blocked", "disabled", "busy", "storage", "internal"]
 
@@ -34,3 +37,9 @@ class Fault(Exception):
         self.label = label
         self.context: Mapping[str, Any] = context or {}
         self.tool = ""
+
+
+class CatchFaults(Protocol):
+    """Runs `work(*args)`; gives its result, or the Fault it raised. See `kernel.dispatch.catch_faults`."""
+
+    def __call__(self, work: Callable[[*Args], Result], /, *args: *Args) -> Result | Fault: ...

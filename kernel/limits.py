@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.store.sqlite.query_budget import Engine
 
 Header = tuple[bytes, bytes]
 Headers = Mapping[bytes, bytes]
@@ -20,6 +20,20 @@ _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _AUTHORITY = regex(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
 _ORIGIN = regex(r"(https?)://(.+)")
 _SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization")
+
+
+class CallLimits(NamedTuple):
+    """Bounds of one call: milliseconds of processor time, bytes of a value in the store, bytes of an answer."""
+
+    milliseconds: int = 1000
+    value: int = 64 * 1024 * 1024
+    answer: int = 32 * 1024 * 1024
+
+    def fit(self, reply: Any) -> Any:
+        """The reply; raises Fault("invalid") where its body is larger than an answer may be."""
+        if len(reply.body) > self.answer:
+            raise Fault("invalid", f"The answer would be larger than {self.answer} bytes, ask for less.")
+        return reply
 
 
 class Limits(NamedTuple):
@@ -42,16 +56,16 @@ class Limits(NamedTuple):
     values: int = 50_000
     rate: int = 100
     burst: int = 200
-    store_milliseconds: int = Engine().milliseconds
-    store_value: int = Engine().value
-    answer: int = Engine().answer
+    store_milliseconds: int = CallLimits().milliseconds
+    store_value: int = CallLimits().value
+    answer: int = CallLimits().answer
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> CallLimits:
         """What of it holds in the store."""
-        return Engine(self.store_milliseconds, self.store_value, self.answer)
+        return CallLimits(self.store_milliseconds, self.store_value, self.answer)
 
 
 class Bound(NamedTuple):

@@ -1,11 +1,13 @@
-"""JSON schema of a tool's arguments and results, from the same types that decode and encode them."""
+"""JSON schemas of a tool's request and result, the decoder of its arguments, and what is wrong with them."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from kernel.tools import Dialect, Schema, Tool, result_types
+from kernel.lazy_regex import regex
+from kernel.tools import ArgumentError, Dialect, Schema, Tool, result_types
 
 _REF = "#/$defs/{name}"
 _PREFIX = "#/$defs/"
@@ -118,3 +120,43 @@ def _reachable(schema: Any, parts: dict[str, Any]) -> set[str]:
         elif isinstance(here, list):
             waiting.extend(cast("list[Any]", here))
     return found
+
+
+_PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
+_FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+
+
+def decoder(request: Any) -> Callable[[Any], Any]:
+    """Decodes JSON to `request`; made at its first use, since a start would wait for all of them."""
+    made: list[Callable[[Any], Any]] = []
+
+    def decode(arguments: Any) -> Any:
+        if not made:
+            made.append(msgspec.json.Decoder(request).decode)
+        return made[0](arguments)
+
+    return decode
+
+
+def error_message(error: Exception) -> str:
+    """What is wrong with the arguments, in words that name the field."""
+    if isinstance(error, msgspec.ValidationError):
+        text = (
+            str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
+        )
+        return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
+    return "Invalid arguments: not valid JSON"
+
+
+def argument_error(tool: Tool, error: Exception) -> ArgumentError:
+    """Which field of the arguments does not fit, and in what way."""
+    if not isinstance(error, msgspec.ValidationError):
+        return ArgumentError(tool, "unreadable", "", error_message(error))
+    text = str(error)
+    place = _PLACE.search(text)
+    path, said = (place[1], text[: place.start()]) if place else ("", text)
+    named = _FIELD.fullmatch(said)
+    if named is None:
+        return ArgumentError(tool, "wrong", path, said)
+    field = f"{path}.{named[2]}" if path else named[2]
+    return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, said)

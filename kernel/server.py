@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from kernel import activation
+from kernel import process
 from kernel.config import VERSION, Config, on_loopback
-from kernel.descriptors import room
 from kernel.errors import Fault
-from kernel.http.fast_path import Direct, protocol
-from kernel.idle import Idle
+from kernel.http.fast_path import FastRoute, protocol
 from kernel.limits import Limits
-from kernel.security.rate_limit import Meter
+from kernel.process import Idle, room
+from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
     from kernel.asgi import Application
@@ -36,24 +35,24 @@ _EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"s
 _CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
 
 
-class Front:
+class StartupGate:
     """The ASGI application from the first moment: it says that it lives, and lets the rest wait for the kernel.
 
     `hot` is filled when the kernel is open, and `meter` knows keys from then on.
     """
 
     def __init__(self, limits: Limits) -> None:
-        self.hot: dict[bytes, Direct] = {}
+        self.hot: dict[bytes, FastRoute] = {}
         self.limits = limits._replace(connections=room(limits.connections))
-        self.meter = Meter(limits.rate, limits.burst)
+        self.meter = RateLimiter(limits.rate, limits.burst)
         self._decided = asyncio.Event()
         self._behind: Application | None = None
 
-    def decide(self, behind: "Application | None") -> None:
+    def set_application(self, behind: "Application | None") -> None:
         """Hands everything to the application, or refuses it where there will be none."""
         self._behind = behind
         if behind is not None:
-            self.hot.update(behind.hot)
+            self.hot.update(behind.fast_routes)
             self.meter.doorman = behind.doors.auth
         self._decided.set()
 
@@ -73,7 +72,7 @@ class Server(uvicorn.Server):
     """Uvicorn that opens the kernel once it listens, in a thread beside the first requests."""
 
     def __init__(self, config: Config) -> None:
-        self._front = Front(config.limits)
+        self._front = StartupGate(config.limits)
         super().__init__(_settings(config, self._front))
         self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._chosen = config
@@ -124,16 +123,16 @@ class Server(uvicorn.Server):
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
 
-        found = asgi.opened(self._chosen)
+        found = asgi.open_application(self._chosen)
         if isinstance(found, Fault):
             self._fault = found
             self.should_exit = True
-            loop.call_soon_threadsafe(self._front.decide, None)
+            loop.call_soon_threadsafe(self._front.set_application, None)
             self._opened.set()
             return
         self._behind = found
         found.connections = lambda: len(self.server_state.connections)
-        loop.call_soon_threadsafe(self._front.decide, found)
+        loop.call_soon_threadsafe(self._front.set_application, found)
         self._opened.set()
         sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
         asgi.warm(found.kernel, self._stopping, _collect_garbage)
@@ -148,8 +147,8 @@ def _collect_garbage() -> None:
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
-    given = activation.given(config.environment, os.getpid())
-    config = config._replace(host=activation.reached(given) or config.host)
+    given = process.given(config.environment, os.getpid())
+    config = config._replace(host=process.reached(given) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
@@ -168,7 +167,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     from kernel import app, asgi
     from kernel.mcp.stdio import serve
 
-    kernel = asgi.warmed_soon(app.open_kernel(config._replace(dialects=names or config.dialects)))
+    kernel = asgi.mark_warming(app.open_kernel(config._replace(dialects=names or config.dialects)))
     stopping = threading.Event()
     arguments = (kernel, stopping, _collect_garbage)
     threading.Thread(target=asgi.warm, args=arguments, name="quipu-warm", daemon=True).start()
@@ -202,7 +201,7 @@ async def _say(send: Send, status: int, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _settings(config: Config, served: Front) -> uvicorn.Config:
+def _settings(config: Config, served: StartupGate) -> uvicorn.Config:
     fast = sys.platform != "win32"
     return uvicorn.Config(
         served,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kernel.errors import Fault
 from kernel.security.permissions import MAIN
-from kernel.store.sqlite.connection import Tx, world
+from kernel.store.transaction import Tx
 
 Parse = Callable[[str], Any]
 
@@ -40,12 +40,12 @@ def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], t
 
 def setting(tx: Tx, name: str) -> Any:
     """The value of one setting of the dialect that runs."""
-    return world(tx).settings[name]
+    return tx.context.settings[name]
 
 
 def data_folder(tx: Tx) -> Path:
     """The data directory, absolute; raises Fault("storage") where the store was opened without one."""
-    folder = world(tx).data
+    folder = tx.context.data
     if folder is None:
         raise Fault("storage", "There is no data directory.")
     return folder

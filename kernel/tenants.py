@@ -7,22 +7,22 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
-from kernel.dispatch import Dispatch, guard
+from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
 from kernel.security.permissions import MAIN
 
 
-class Opened(NamedTuple):
+class OpenTenant(NamedTuple):
     """An open tenant: its tools over its own store, and how it ends, which waits for what is queued."""
 
     dispatch: Dispatch
     close: Callable[[], None]
 
 
-class _Seat:
+class _Slot:
     """An open tenant, who is in it, and when somebody last was."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: OpenTenant) -> None:
         self.opened = opened
         self.users = 0
         self.used = time.monotonic()
@@ -31,17 +31,19 @@ class _Seat:
 class Tenants:
     """Opens tenants by name; `opens` runs in a thread. All methods but `close` belong to the event loop."""
 
-    def __init__(self, main: Dispatch, opens: Callable[[str], Opened], most: int, idle_seconds: float = 300.0) -> None:
+    def __init__(
+        self, main: Dispatch, opens: Callable[[str], OpenTenant], most: int, idle_seconds: float = 300.0
+    ) -> None:
         self._main = main
         self._opens = opens
         self._most = most
         self._idle = idle_seconds
-        self._seats: dict[str, _Seat] = {}
+        self._seats: dict[str, _Slot] = {}
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
         self._sweeping: asyncio.Task[None] | None = None
 
-    def at_hand(self, name: str) -> Dispatch | None:
+    def open_dispatch(self, name: str) -> Dispatch | None:
         """The tools of a tenant that is open, for what is begun before anything else can happen on this loop."""
         if name == MAIN:
             return self._main
@@ -64,7 +66,7 @@ class Tenants:
             seat.users -= 1
             seat.used = time.monotonic()
 
-    def open(self) -> Mapping[str, Dispatch]:
+    def open_dispatches(self) -> Mapping[str, Dispatch]:
         """The tools of all that are open, by name."""
         return {MAIN: self._main, **{name: seat.opened.dispatch for name, seat in self._seats.items()}}
 
@@ -74,7 +76,7 @@ class Tenants:
             seat.opened.close()
         self._seats.clear()
 
-    async def _take(self, name: str) -> _Seat:
+    async def _take(self, name: str) -> _Slot:
         while (seat := self._seats.get(name)) is None:
             coming = self._coming.get(name)
             if coming is None:
@@ -96,17 +98,17 @@ class Tenants:
                 if not free:
                     raise Fault("busy", "Too many tenants are in use, try again.")
                 await self._end(min(free, key=free.__getitem__))
-            opened: Opened | Fault = await asyncio.to_thread(guard, self._opens, name)
+            opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._opens, name)
             if isinstance(opened, Fault):
                 raise opened
-            self._seats[name] = _Seat(opened)
+            self._seats[name] = _Slot(opened)
         if self._sweeping is None:
             self._sweeping = asyncio.create_task(self._sweep())
 
     async def _end(self, name: str) -> None:
         """Nobody finds it any more from here on, and what is queued is answered before it closes."""
         seat = self._seats.pop(name)
-        await asyncio.to_thread(guard, seat.opened.close)
+        await asyncio.to_thread(catch_faults, seat.opened.close)
 
     async def _sweep(self) -> None:
         while self._seats:

@@ -1,22 +1,24 @@
-"""What a tool, a dialect and a reply are, and how a tool's types become JSON schema."""
+"""The types a dialect is declared with: tools, resources, prompts, imports, and the replies of its handlers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args, get_origin, get_type_hints
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
+Access = Literal["read", "write", "admin"]
 Schema = dict[str, Any]
 
 
 class Hints(NamedTuple):
     """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop.
 
-    Without `typed` the lists of MCP leave out what the tool returns, for dialects that answer in text alone: a list is
-    paid for in every conversation.
+    Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: every
+    conversation pays for a list in tokens.
     """
 
     title: str = ""
@@ -26,52 +28,80 @@ class Hints(NamedTuple):
     typed: bool = True
 
 
-class First(NamedTuple):
-    """What a reading tool may find that has to be written before it reads, such as files changed by hand.
+class Deviation(NamedTuple):
+    """One difference between a tool and its contract, with a reason that a user of the original would accept.
 
-    `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler go on, anything
-    else goes to `write(tx, request, found)`, a transaction of its own. That returns whether to check again before the
-    handler runs. `texts(found)` are the texts `write` will embed.
+    `what` begins with a kind: `tool`, `parameter NAME`, `required NAME`, `default NAME`, `values NAME` and `type NAME`
+    are compared with the contract by a test; other kinds are text.
     """
 
-    check: Callable[[Any, Any], Any]
-    write: Callable[[Any, Any, Any], bool]
+    what: str
+    contract: str
+    ours: str
+    reason: str
+
+
+class Precheck(NamedTuple):
+    """A write that a read may need first, such as indexing files that changed on disk.
+
+    `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler run, anything
+    else goes to `write(tx, request, found)` in a transaction of its own, which returns whether to check again.
+    `texts(found)` are the texts that `write` embeds.
+    """
+
+    check: Callable[[Tx, Any], Any]
+    write: Callable[[Tx, Any, Any], bool]
     texts: Callable[[Any], Sequence[str]]
 
 
-class Tool(NamedTuple):
-    """One tool: `handler(tx, request) -> result`; with `talk` set, `handler(tx, request, turn) -> result`.
+class Hooks(NamedTuple):
+    """Optional steps around a handler.
 
-    `texts(request)` are the texts the handler will embed. `many(tx, requests)` does the work of several calls of one
-    group with set-based statements and gives a result or a Fault for each; a Fault must have changed nothing. `reads`
-    are the arms of a bundled request that only read: such a call of a tool that writes runs as a read.
-    `follow(tx, request, result)` is a write that a read leaves behind, such as counting what was seen: it is queued
-    with the answer, nobody waits for it, and where the queue is full it is not done.
-    `long` work goes through `progress.steps`, so that an MCP client that asks to can hear how far it is.
-    `ahead(settings, request)` gives None, or slow work for a reader to do first; that returns the request to run.
-    What writes stands in the audit anyway; a read that does too is `audited`.
+    `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together.
+    `batch(tx, requests)` runs several calls of one group with set-based statements; it gives a result or a Fault for
+    each, and a Fault must have changed nothing.
+    `prepare(settings, request)` gives None, or slow work for a reader to do first, which returns the request to run.
+    `precheck` writes before a read.
+    `after_read(tx, request, result)` is a write that a read leaves behind, such as counting access: it is queued with
+    the answer, the caller does not wait for it, and it is dropped if the queue is full.
+    """
+
+    texts: Callable[[Any], Sequence[str]] | None = None
+    batch: Callable[[Tx, Sequence[Any]], list[Any]] | None = None
+    prepare: Callable[[Mapping[str, Any], Any], Callable[[Tx], Any] | None] | None = None
+    precheck: Precheck | None = None
+    after_read: Callable[[Tx, Any, Any], None] | None = None
+
+
+NO_HOOKS = Hooks()
+
+
+class Tool(NamedTuple):
+    """One tool: `handler(tx, request) -> result`; if `interactive`, `handler(tx, request, interaction) -> result`.
+
+    `permission` is what a key needs to call it, or for each action of a bundled tool; `read_arms` are the arms of a
+    bundled request that only read, so that such a call of a writing tool runs as a read. `long` work goes through
+    `progress.steps`, so that an MCP client can ask for progress. Writes are audited, a read is if `audited` says so.
     """
 
     name: str
-    about: str
+    description: str
     request: Any
     result: Any
     handler: Callable[..., Any]
     mode: Mode
     hints: Hints
-    texts: Callable[[Any], Sequence[str]] | None = None
-    many: Callable[[Any, Sequence[Any]], list[Any]] | None = None
-    talk: bool = False
+    permission: Access | Mapping[str, Access] = "admin"
+    deviations: tuple[Deviation, ...] = ()
+    hooks: Hooks = NO_HOOKS
+    interactive: bool = False
     long: bool = False
     input: Schema | None = None
-    reads: tuple[type, ...] = ()
-    ahead: Callable[[Mapping[str, Any], Any], Callable[[Any], Any] | None] | None = None
-    follow: Callable[[Any, Any, Any], None] | None = None
-    first: First | None = None
+    read_arms: tuple[type, ...] = ()
     audited: bool = False
 
 
-class Misread(NamedTuple):
+class ArgumentError(NamedTuple):
     """Why arguments are not what a tool takes; `field` is its path (`scope.type`), empty where no field is to blame."""
 
     tool: Tool
@@ -90,14 +120,14 @@ class Reply(NamedTuple):
     content: bytes | None = None
 
 
-class Ask(NamedTuple):
+class InputRequired(NamedTuple):
     """A result that needs the client first: MCP input requests by key, and state that the kernel seals."""
 
     inputs: Mapping[str, Mapping[str, Any]]
     state: Any = None
 
 
-class Turn(NamedTuple):
+class Interaction(NamedTuple):
     """What a talking tool may use besides its arguments: the client's answers, its own earlier state, and emission."""
 
     answers: Mapping[str, Any]
@@ -169,10 +199,10 @@ class Prompt(NamedTuple):
     handler: Callable[..., Any]
     arguments: tuple[Argument, ...] = ()
     title: str = ""
-    talk: bool = False
+    interactive: bool = False
 
 
-class Source(NamedTuple):
+class IndexSource(NamedTuple):
     """One memory as a dialect's own rows have it: what the index must hold for it."""
 
     space: str
@@ -204,7 +234,9 @@ class Dialect(NamedTuple):
     completions; `sources(tx)` gives everything of the dialect that the index must hold; `misread(found)` puts arguments
     that do not fit into the dialect's words, where the kernel's own do not do; `undone(tx, restored)` puts back what
     lies outside the database, for (space, key, text) of what is there again, and raises a Fault if it cannot;
-    `choices` names parameters whose values a setting lists, so that the schemas say what is configured.
+    `choices` names parameters whose values a setting lists, so that the schemas say what is configured. `deviations`
+    holds those of several tools, by a text that names the tools. A dialect that `reads_all_dialects` is out of reach for
+    keys and tokens that are limited to some dialects.
     """
 
     name: str
@@ -215,38 +247,54 @@ class Dialect(NamedTuple):
     resources: Resources | None = None
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Any, str, str, str, Mapping[str, str]], list[str]] | None = None
-    sources: Callable[[Any], list[Source]] | None = None
+    sources: Callable[[Any], list[IndexSource]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
-    misread: Callable[[Misread], Fault] | None = None
+    misread: Callable[[ArgumentError], Fault] | None = None
     undone: Callable[[Any, Sequence[tuple[str, str, str]]], None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
+    deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
+    reads_all_dialects: bool = False
 
 
-def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, **more: Any) -> Tool:
+class ToolOptions(TypedDict, total=False):
+    """The fields of `Tool` that a row may set; `Tool` says what they mean."""
+
+    permission: Access | Mapping[str, Access]
+    deviations: tuple[Deviation, ...]
+    hooks: Hooks
+    interactive: bool
+    long: bool
+    input: Schema | None
+    read_arms: tuple[type, ...]
+    audited: bool
+
+
+def read(handler: Callable[..., Any], hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that only reads: it runs on a connection opened read-only."""
+    return _tool("read", handler, hints, options)
+
+
+def write(handler: Callable[..., Any], hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that writes: it shares a transaction and one fsync with its neighbours in the queue."""
+    return _tool("write", handler, hints, options)
+
+
+def exclusive(handler: Callable[..., Any], hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that writes in a transaction of its own, for work that is long or touches more than the database."""
+    return _tool("exclusive", handler, hints, options)
+
+
+def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, options: ToolOptions) -> Tool:
+    """Name, description and types are the handler's own."""
     types = get_type_hints(handler)
     request = types[handler.__code__.co_varnames[1]]
-    about = " ".join((handler.__doc__ or "").split())
-    return Tool(handler.__name__, about, request, types["return"], handler, mode, hints, **more)
-
-
-def read(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) -> Tool:
-    """A tool that only reads: it runs on a connection opened read-only."""
-    return _tool("read", handler, hints, **more)
-
-
-def write(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) -> Tool:
-    """A tool that writes: it shares a transaction and one fsync with its neighbours in the queue."""
-    return _tool("write", handler, hints, **more)
-
-
-def exclusive(handler: Callable[..., Any], hints: Hints = Hints(), **more: Any) -> Tool:
-    """A tool that writes in a transaction of its own, for work that is long or touches more than the database."""
-    return _tool("exclusive", handler, hints, **more)
+    description = " ".join((handler.__doc__ or "").split())
+    return Tool(handler.__name__, description, request, types["return"], handler, mode, hints, **options)
 
 
 def result_types(tool: Tool) -> tuple[type, ...]:
-    """The result types of a tool with `Ask` left out, since an `Ask` never reaches structured content."""
+    """The result types of a tool without `InputRequired`, which never reaches structured content."""
     union = get_origin(tool.result) in {Union, UnionType}
     parts = get_args(tool.result) if union else (tool.result,)
-    return tuple(part for part in parts if part is not Ask)
+    return tuple(part for part in parts if part is not InputRequired)

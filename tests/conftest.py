@@ -19,9 +19,9 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.embed.model import Embedder
-from kernel.security.permissions import ANYBODY, speaking
+from kernel.security.permissions import ANONYMOUS_CALLER, with_client_name
 from kernel.store.sqlite.connection import Connection
-from kernel.tools import Reply, Turn
+from kernel.tools import Interaction, Reply
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
 
@@ -52,7 +52,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 Call = Callable[..., Reply]
 Rows = dict[str, list[tuple[Any, ...]]]
-TESTER = speaking(ANYBODY, "tester")
+TESTER = with_client_name(ANONYMOUS_CALLER, "tester")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -89,9 +89,9 @@ def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
     """Makes a `call` for a dispatch of the test's own."""
 
     def bind(dispatch: Dispatch) -> Call:
-        def call(name: str, /, *, by: str = "tester", turn: Turn | None = None, **arguments: Any) -> Any:
+        def call(name: str, /, *, by: str = "tester", turn: Interaction | None = None, **arguments: Any) -> Any:
             raw = msgspec.json.encode(arguments)
-            return runner.run(dispatch.call(dispatch.tools[name], raw, speaking(ANYBODY, by), turn))
+            return runner.run(dispatch.call(dispatch.tools[name], raw, with_client_name(ANONYMOUS_CALLER, by), turn))
 
         return call
 
@@ -125,15 +125,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Time stands still for every transaction, and new ids count up: `prefix_1`, `prefix_2`."""
     still = Clock("2026-01-02T03:04:05.678Z")
     numbers = itertools.count(1)
-    monkeypatch.setattr("kernel.store.sqlite.connection.utc_now", still)
+    monkeypatch.setattr("kernel.store.transaction.utc_now", still)
     monkeypatch.setattr("kernel.store.migrations.utc_now", still)
-    monkeypatch.setattr("kernel.store.sqlite.connection.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
+    monkeypatch.setattr("kernel.store.transaction.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
     return still
 
 
 def everything(kernel: Kernel) -> Rows:
     """Every row of every table, the ledger of ids included."""
-    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     names = db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
     rows = {name: db.values(f'SELECT * FROM "{name}"') for (name,) in names}
     db.close()

@@ -23,8 +23,8 @@ from handlers.brain.index_text import entity_source, memory_source, note_source,
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Dialect, Reply, Source, Tool
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, IndexSource, Reply, Tool
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
@@ -48,7 +48,7 @@ def fail(fault: Fault) -> Reply:
     return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Everything of every database that the index must hold."""
     memories = tx.all("brain.memories", _owned(Memory))
     entities = tx.all("brain.entities", _owned(Entity))

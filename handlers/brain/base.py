@@ -9,7 +9,7 @@ from handlers.brain.settings import DATABASES
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.settings import setting
-from kernel.store.sqlite.connection import Tx, model
+from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
 ID_LENGTH = 21
@@ -60,7 +60,7 @@ def moment(name: str, given: str | None) -> str | None:
 
 def embedding(tx: Tx) -> tuple[int, str | None]:
     """The `has_embedding` and `embedding_model` of a row that is put into the index now."""
-    known = model(tx) if index.has_model(tx) else None
+    known = tx.embedding_model if index.has_model(tx) else None
     return (1, known[0]) if known else (0, None)
 
 

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from handlers.brain.schemas import ConfigRow, Id
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Hints, Tool, read, write
 
 
@@ -51,6 +51,6 @@ def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(get_config, Hints("Get configuration")),
-    write(set_config, Hints("Set configuration", destructive=True, idempotent=True)),
+    read(get_config, Hints("Get configuration"), permission="read"),
+    write(set_config, Hints("Set configuration", destructive=True, idempotent=True), permission="admin"),
 )

@@ -7,7 +7,7 @@ from handlers.brain.base import as_rows
 from handlers.brain.schemas import Memory
 from handlers.brain.settings import HALF_LIFE_DAYS
 from kernel.settings import setting
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 STEP = 0.1
 _DAY = 86_400

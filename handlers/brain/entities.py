@@ -23,8 +23,8 @@ from handlers.brain.schemas import (
     Words,
 )
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 
 class CreateEntity(Struct, forbid_unknown_fields=True):
@@ -201,9 +201,9 @@ def _created_text(request: CreateEntity) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(create_entity, Hints("Create entity"), texts=_created_text),
-    read(get_entities, Hints("Get entities")),
-    write(update_entity, Hints("Update entity", destructive=True, idempotent=True)),
-    read(get_entity_full, Hints("Get entity with everything around it")),
-    write(delete_entity, Hints("Delete entity", destructive=True)),
+    write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
+    read(get_entities, Hints("Get entities"), permission="read"),
+    write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
+    read(get_entity_full, Hints("Get entity with everything around it"), permission="read"),
+    write(delete_entity, Hints("Delete entity", destructive=True), permission="write"),
 )

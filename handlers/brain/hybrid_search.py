@@ -16,8 +16,8 @@ from handlers.brain.search import QueryText
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Hit
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read
 
 WIDER = 3
 
@@ -218,6 +218,6 @@ def _follow_semantic(tx: Tx, request: SemanticSearch, result: SemanticResults) -
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(hybrid_search, Hints("Search by all signals"), follow=_follow_hybrid),
-    read(semantic_search, Hints("Search by meaning"), follow=_follow_semantic),
+    read(hybrid_search, Hints("Search by all signals"), permission="read", hooks=Hooks(after_read=_follow_hybrid)),
+    read(semantic_search, Hints("Search by meaning"), permission="read", hooks=Hooks(after_read=_follow_semantic)),
 )

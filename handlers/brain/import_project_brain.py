@@ -15,10 +15,10 @@ from handlers.brain.index_text import ACTIVE, ARCHIVED, entity_source, memory_so
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.errors import Fault
 from kernel.store import history
-from kernel.store.external import Foreign, foreign
+from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import expect, steps
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Import, Imported, Source
+from kernel.store.transaction import Tx
+from kernel.tools import Import, Imported, IndexSource
 
 BATCH = 1000
 TABLES: tuple[str, ...] = (
@@ -68,7 +68,7 @@ def bring(tx: Tx, path: Path, password: str | None) -> Imported:
     links: list[_Link] = []
     with TemporaryDirectory(prefix="quipu-") as folder:
         for db, file in files.items():
-            with foreign(_plain(file, password, Path(folder))) as source:
+            with open_external(_plain(file, password, Path(folder))) as source:
                 expect(tx, sum(len(source.rows(table)) for table in TAGGED))
                 brought = _database(tx, db, source)
             counts = {name: counts[name] + brought.counts[name] for name in TABLES}
@@ -86,7 +86,7 @@ def _plain(file: Path, password: str | None, folder: Path) -> Path:
     return unseal(file, password, folder / file.name)
 
 
-def _database(tx: Tx, db: str, source: Foreign) -> _Brought:
+def _database(tx: Tx, db: str, source: ExternalDatabase) -> _Brought:
     counts = dict.fromkeys(TABLES, 0)
     links = _links(tx, db, source)
     counts["memories"], counts["memory_history"] = _memories(tx, db, source)
@@ -100,7 +100,7 @@ def _database(tx: Tx, db: str, source: Foreign) -> _Brought:
     return _Brought(counts, links, _told(source, counts))
 
 
-def _memories(tx: Tx, db: str, source: Foreign) -> tuple[int, int]:
+def _memories(tx: Tx, db: str, source: ExternalDatabase) -> tuple[int, int]:
     """How many memories are new, and how many events of theirs, or of memories that were deleted there."""
     found = [import_rows.memory(row, tx.now, embedding(tx)) for row in source.rows("memories")]
     new = _insert(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=db, rows=rows))
@@ -111,7 +111,7 @@ def _memories(tx: Tx, db: str, source: Foreign) -> tuple[int, int]:
     return len(new), len(events)
 
 
-def _events(tx: Tx, here: str, source: Foreign, new: set[str]) -> list[Event]:
+def _events(tx: Tx, here: str, source: ExternalDatabase, new: set[str]) -> list[Event]:
     """What happened there, in order, to memories that are new, or that nothing is known of here."""
     events = [import_rows.event(row, tx.now) for row in source.rows("memory_history") if word(row, "memory_id")]
     others = {event.key for event in events} - new
@@ -131,28 +131,28 @@ def _tell(tx: Tx, here: str, new: Sequence[Memory], events: Sequence[Event]) -> 
         history.append(tx, here, key, operation, before=before, after=after, reason=reason, at=at)
 
 
-def _entities(tx: Tx, db: str, source: Foreign) -> int:
+def _entities(tx: Tx, db: str, source: ExternalDatabase) -> int:
     found = [import_rows.entity(row, tx.now, embedding(tx)) for row in source.rows("entities")]
     new = _insert(found, lambda rows: tx.all("brain.import_project_brain.entities", str, db=db, rows=rows))
     _show(tx, [entity_source(space(tx, db), row) for row in new if row.status == ACTIVE])
     return len(new)
 
 
-def _notes(tx: Tx, db: str, source: Foreign) -> int:
+def _notes(tx: Tx, db: str, source: ExternalDatabase) -> int:
     found = [import_rows.note(row, db, tx.now, embedding(tx)) for row in source.rows("notes")]
     new = _insert(found, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
     _show(tx, [note_source(space(tx, db), row) for row in new])
     return len(new)
 
 
-def _resources(tx: Tx, db: str, source: Foreign) -> int:
+def _resources(tx: Tx, db: str, source: ExternalDatabase) -> int:
     found = [import_rows.resource(row, db, tx.now, embedding(tx)) for row in source.rows("resources")]
     new = _insert(found, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
     _show(tx, [resource_source(space(tx, db), row) for row in new if row.status != ARCHIVED])
     return len(new)
 
 
-def _links(tx: Tx, db: str, source: Foreign) -> list[_Link]:
+def _links(tx: Tx, db: str, source: ExternalDatabase) -> list[_Link]:
     found = [import_rows.link(row, tx.now) for row in source.rows("links")]
     new = _insert(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=db, rows=rows))
     return [
@@ -160,7 +160,7 @@ def _links(tx: Tx, db: str, source: Foreign) -> list[_Link]:
     ]
 
 
-def _config(tx: Tx, source: Foreign) -> int:
+def _config(tx: Tx, source: ExternalDatabase) -> int:
     rows = [
         (word(row, "key"), word(row, "value"), text(row, "description"), when(row, "updated_at") or tx.now)
         for row in source.rows("config")
@@ -178,12 +178,12 @@ def _insert(found: Sequence[S], insert: Callable[[str], list[str]]) -> list[S]:
     return kept
 
 
-def _show(tx: Tx, sources: Sequence[Source]) -> None:
+def _show(tx: Tx, sources: Sequence[IndexSource]) -> None:
     for source in steps(tx, sources):
         show(tx, source)
 
 
-def _told(source: Foreign, counts: dict[str, int]) -> list[str]:
+def _told(source: ExternalDatabase, counts: dict[str, int]) -> list[str]:
     """What was not brought in: rows that are there already, and tables that have no place here."""
     remarks: list[str] = []
     for table in source.tables():
@@ -197,7 +197,7 @@ def _told(source: Foreign, counts: dict[str, int]) -> list[str]:
     return _retagged(source) + remarks
 
 
-def _retagged(source: Foreign) -> list[str]:
+def _retagged(source: ExternalDatabase) -> list[str]:
     """A line for each table with tags that are no JSON list."""
     odd = {table: sum(import_rows.odd_tags(row) for row in source.rows(table) if word(row, "id")) for table in TAGGED}
     return [

@@ -3,8 +3,8 @@
 from handlers.brain.base import listed
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from kernel.search import index
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Source
+from kernel.store.transaction import Tx
+from kernel.tools import IndexSource
 
 ACTIVE = "active"
 ARCHIVED = "archived"
@@ -30,29 +30,29 @@ def joined(*parts: str | None) -> str:
     return ". ".join(part for part in parts if part)
 
 
-def memory_source(space: str, row: Memory) -> Source:
+def memory_source(space: str, row: Memory) -> IndexSource:
     """What the index holds of an active memory: its content; full text knows its category and tags too."""
-    return Source(space, row.id, "memory", row.content, words(row.category, row.tags))
+    return IndexSource(space, row.id, "memory", row.content, words(row.category, row.tags))
 
 
-def entity_source(space: str, row: Entity) -> Source:
+def entity_source(space: str, row: Entity) -> IndexSource:
     """What the index holds of an active entity: name and description; full text knows its type and tags too."""
-    return Source(space, row.id, "entity", entity_text(row.name, row.description), words(row.type, row.tags))
+    return IndexSource(space, row.id, "entity", entity_text(row.name, row.description), words(row.type, row.tags))
 
 
-def note_source(space: str, row: Note) -> Source:
+def note_source(space: str, row: Note) -> IndexSource:
     """What the index holds of a note; full text knows its tags too, and the content its summary stands for."""
     text = note_text(row.title, row.summary, row.content)
-    return Source(space, row.id, "note", text, words(row.content if row.summary else "", row.tags))
+    return IndexSource(space, row.id, "note", text, words(row.content if row.summary else "", row.tags))
 
 
-def resource_source(space: str, row: Resource) -> Source:
+def resource_source(space: str, row: Resource) -> IndexSource:
     """What the index holds of a resource that is not archived; full text knows its tags too."""
     text = resource_text(row.title, row.description, row.notes)
-    return Source(space, row.id, "resource", text, words("", row.tags))
+    return IndexSource(space, row.id, "resource", text, words("", row.tags))
 
 
-def show(tx: Tx, source: Source, *, found: bool = True) -> None:
+def show(tx: Tx, source: IndexSource, *, found: bool = True) -> None:
     """Makes a row findable as its source says, or no longer findable at all."""
     if found:
         index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)

@@ -8,7 +8,7 @@ from handlers.brain.base import BARE, as_rows, column, databases, missing, new_i
 from handlers.brain.schemas import Database, Extra, Id, Kind, Link, Share, Word
 from kernel.errors import Fault
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Hints, Tool, read, write
 
 
@@ -124,7 +124,7 @@ def _said(row: Link) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(create_link, Hints("Create link")),
-    read(get_links, Hints("Get links")),
-    write(delete_link, Hints("Delete link", destructive=True)),
+    write(create_link, Hints("Create link"), permission="write"),
+    read(get_links, Hints("Get links"), permission="read"),
+    write(delete_link, Hints("Delete link", destructive=True), permission="write"),
 )

@@ -28,8 +28,8 @@ from handlers.brain.schemas import (
 )
 from kernel.errors import Fault
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 MOST = 100
 
@@ -275,10 +275,20 @@ def _superseding_text(request: SupersedeMemory) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_memory, Hints("Save memory"), texts=_saved_text, many=save_memories),
-    read(get_memories, Hints("Get memories"), follow=_seen),
-    write(update_memory, Hints("Update memory", destructive=True, idempotent=True), texts=_updated_text),
-    write(supersede_memory, Hints("Supersede memory", destructive=True), texts=_superseding_text),
-    write(bulk_save_memories, Hints("Save several memories"), texts=_bulk_texts),
-    write(delete_memory, Hints("Delete memory", destructive=True)),
+    write(save_memory, Hints("Save memory"), permission="write", hooks=Hooks(texts=_saved_text, batch=save_memories)),
+    read(get_memories, Hints("Get memories"), permission="read", hooks=Hooks(after_read=_seen)),
+    write(
+        update_memory,
+        Hints("Update memory", destructive=True, idempotent=True),
+        permission="write",
+        hooks=Hooks(texts=_updated_text),
+    ),
+    write(
+        supersede_memory,
+        Hints("Supersede memory", destructive=True),
+        permission="write",
+        hooks=Hooks(texts=_superseding_text),
+    ),
+    write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
+    write(delete_memory, Hints("Delete memory", destructive=True), permission="write"),
 )

@@ -9,8 +9,8 @@ from handlers.brain.base import as_rows, column, embedding, missing, new_id, not
 from handlers.brain.index_text import note_source, note_text, show
 from handlers.brain.schemas import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]
 
@@ -145,7 +145,7 @@ def _saved_text(request: SaveNote) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_note, Hints("Save note"), texts=_saved_text),
-    read(get_notes, Hints("Get notes")),
-    write(update_note, Hints("Update note", destructive=True)),
+    write(save_note, Hints("Save note"), permission="write", hooks=Hooks(texts=_saved_text)),
+    read(get_notes, Hints("Get notes"), permission="read"),
+    write(update_note, Hints("Update note", destructive=True), permission="write"),
 )

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from handlers.brain.base import as_rows, new_id
 from handlers.brain.schemas import Limit
 from kernel.lazy_regex import regex
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.text import utc_time
 from kernel.tools import Hints, Tool, read, write
 
@@ -200,6 +200,6 @@ def _days_ago(tx: Tx, days: int) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(get_query_stats, Hints("Get query statistics")),
-    write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True)),
+    read(get_query_stats, Hints("Get query statistics"), permission="read"),
+    write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True), permission="admin"),
 )

@@ -9,7 +9,7 @@ from handlers.brain.base import as_rows, embedding, missing, new_id
 from handlers.brain.index_text import memory_source, show
 from handlers.brain.schemas import Memory
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 SOURCE = "claude_code"
 MEMORY_TYPE = "permanent"

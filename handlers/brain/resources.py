@@ -10,8 +10,8 @@ from handlers.brain.base import as_rows, column, embedding, new_id, space
 from handlers.brain.index_text import resource_source, resource_text, show
 from handlers.brain.schemas import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
 Status = Literal["captured", "reading", "read", "reference", "archived"]
@@ -116,6 +116,6 @@ def _saved_text(request: SaveResource) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_resource, Hints("Save resource"), texts=_saved_text),
-    read(get_resources, Hints("Get resources"), follow=_seen),
+    write(save_resource, Hints("Save resource"), permission="write", hooks=Hooks(texts=_saved_text)),
+    read(get_resources, Hints("Get resources"), permission="read", hooks=Hooks(after_read=_seen)),
 )

@@ -11,8 +11,8 @@ from handlers.brain.base import as_rows, databases, space
 from handlers.brain.querylog import Query, begun, elapsed
 from handlers.brain.schemas import Database, Entity, Kind, Limit, Memory
 from kernel.search import index
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read
 
 MAX_QUERY = 10_000
 PER_DATABASE = 10
@@ -132,6 +132,6 @@ def _seen(tx: Tx, query: str, result: Mapping[str, Found]) -> None:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(search, Hints("Search by words"), follow=_follow),
-    read(search_all, Hints("Search every database by words"), follow=_follow_all),
+    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_follow)),
+    read(search_all, Hints("Search every database by words"), permission="read", hooks=Hooks(after_read=_follow_all)),
 )

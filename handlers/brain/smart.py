@@ -17,8 +17,8 @@ from kernel.search.index import Hit
 from kernel.settings import setting
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, Tool, read, write
 
 NEAREST = 5
 OVERLAP = 0.5
@@ -251,7 +251,12 @@ def _correction_texts(request: HandleCorrection) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(smart_save_memory, Hints("Save memory unless known"), texts=_smart_text),
-    write(handle_correction, Hints("Correct memory", destructive=True), texts=_correction_texts),
-    read(get_memory_history, Hints("Get memory history")),
+    write(smart_save_memory, Hints("Save memory unless known"), permission="write", hooks=Hooks(texts=_smart_text)),
+    write(
+        handle_correction,
+        Hints("Correct memory", destructive=True),
+        permission="write",
+        hooks=Hooks(texts=_correction_texts),
+    ),
+    read(get_memory_history, Hints("Get memory history"), permission="read"),
 )

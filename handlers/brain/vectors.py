@@ -8,8 +8,8 @@ from handlers.brain.base import as_rows, embedding, space
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, show
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
 from kernel.store.progress import steps
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Hints, Source, Tool, exclusive
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, IndexSource, Tool, exclusive
 
 Embeddable = Literal["memory", "entity", "note", "resource"]
 Kinds = Annotated[list[Embeddable], Meta(max_length=8)]
@@ -50,7 +50,7 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
     return found
 
 
-def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None) -> list[Source]:
+def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None) -> list[IndexSource]:
     which = {"db": request.db, "limit": request.limit, "model": model}
     match kind:
         case "memory":
@@ -76,4 +76,6 @@ def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None
             tx.run("brain.vectors.flag_resources", db=db, ids=keys, model=model)
 
 
-TOOLS: tuple[Tool, ...] = (exclusive(batch_embed, Hints("Embed what is not", idempotent=True), long=True),)
+TOOLS: tuple[Tool, ...] = (
+    exclusive(batch_embed, Hints("Embed what is not", idempotent=True), permission="write", long=True),
+)

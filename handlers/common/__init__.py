@@ -9,8 +9,8 @@ from handlers.common.schemas import Recall, Recalled
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Hit
-from kernel.search.pagination import Shown, opened
-from kernel.store.sqlite.connection import Tx
+from kernel.search.pagination import SeenPage, decode_cursor
+from kernel.store.transaction import Tx
 from kernel.tools import Dialect, Hints, Reply, Tool, read
 
 
@@ -25,13 +25,13 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids:
         items = by_id(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(Listing(items, [], "", Shown(0, tx.now)), whole)
+        answer = page(Listing(items, [], "", SeenPage(0, tx.now)), whole)
         answer.cursor = None
         return answer
     sought = question(request)
-    shown = opened(request.cursor, sought) if request.cursor else None
+    shown = decode_cursor(request.cursor, sought) if request.cursor else None
     hits, items = found(tx, asked(tx, request, shown))
-    return page(Listing(items, _signals(hits), sought, shown or Shown(index.last(tx), tx.now)), request)
+    return page(Listing(items, _signals(hits), sought, shown or SeenPage(index.last(tx), tx.now)), request)
 
 
 def _signals(hits: list[Hit]) -> list[str]:
@@ -55,7 +55,8 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name="common",
     about="recall searches every memory in the store at once, whichever tool wrote it.",
-    tools=(read(recall, Hints("Recall")),),
+    tools=(read(recall, Hints("Recall"), permission="read"),),
     reply=reply,
     fail=fail,
+    reads_all_dialects=True,
 )

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from handlers.common.schemas import Explained, Found, Provenance, Recall, Recalled, Signals
 from handlers.common.scoring import Item
-from kernel.search.pagination import Shown, continued, size
+from kernel.search.pagination import SeenPage, encode_cursor, size
 from kernel.text import one_line
 
 BYTES_PER_TOKEN = 4
@@ -23,7 +23,7 @@ class Listing(NamedTuple):
     items: Sequence[Item]
     signals: list[str]
     question: str
-    shown: Shown
+    shown: SeenPage
 
 
 def page(listing: Listing, request: Recall) -> Recalled:
@@ -46,7 +46,7 @@ def page(listing: Listing, request: Recall) -> Recalled:
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
         keys = [(memory.space, memory.key) for memory in answer.memories]
-        cursor = continued(listing.shown, listing.question, keys)
+        cursor = encode_cursor(listing.shown, listing.question, keys)
         answer.cursor = cursor if cursor and len(cursor) <= room else None
     answer.tokens = tokens(answer)
     return answer

@@ -10,8 +10,8 @@ from handlers.common.scoring import Item, Rules, leading, ordered
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Document, Hit, Scored
-from kernel.search.pagination import Shown
-from kernel.store.sqlite.connection import Tx
+from kernel.search.pagination import SeenPage
+from kernel.store.transaction import Tx
 from kernel.text import one_line, utc_time
 
 _CANDIDATES = 101
@@ -36,10 +36,10 @@ class Asked(NamedTuple):
     times: Times
     weights: index.Weights
     rules: Rules
-    shown: Shown | None
+    shown: SeenPage | None
 
 
-def asked(tx: Tx, request: Recall, shown: Shown | None) -> Asked:
+def asked(tx: Tx, request: Recall, shown: SeenPage | None) -> Asked:
     """The request with its places, times and rules; raises Fault("invalid") naming what is no time."""
     within = None
     if request.spaces or request.dialects or request.scope is not None:
@@ -70,7 +70,7 @@ def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
     """What was found, and of it what the page may hold, best first: one more than its limit where there is more."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.marks) if asked.shown else 0
-    among = index.few_of(tx, asked.request.actor, *asked.times, asked.within) if _narrow(asked) else None
+    among = index.prefilter(tx, asked.request.actor, *asked.times, asked.within) if _narrow(asked) else None
     width = max(_FILTERED_CANDIDATES if _narrow(asked) and among is None else _CANDIDATES, before + wanted)
     while True:
         hits = index.search(
@@ -150,7 +150,7 @@ def _passing(tx: Tx, asked: Asked, hits: Sequence[Hit]) -> dict[int, Document]:
 
 
 def _apart(tx: Tx, request: Recall, document: Document) -> bool:
-    return document.flag is not None and not request.quarantined and index.apart(tx)
+    return document.flag is not None and not request.quarantined and index.is_quarantining(tx)
 
 
 def _passes(tx: Tx, document: Document, asked: Asked) -> bool:
@@ -163,7 +163,7 @@ def _passes(tx: Tx, document: Document, asked: Asked) -> bool:
     )
 
 
-def _follows(document: Document, shown: Shown) -> bool:
+def _follows(document: Document, shown: SeenPage) -> bool:
     return shown.begun(document.doc, document.created_at) and not shown.holds(document.space, document.key)
 
 

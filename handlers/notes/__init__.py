@@ -9,7 +9,7 @@ from handlers.notes.memories import memory_forget, memory_list_types, memory_rem
 from handlers.notes.projects import SETTINGS
 from handlers.notes.recall import memory_recall
 from kernel.errors import Fault
-from kernel.tools import Dialect, First, Hints, Reply, Tool, exclusive, read
+from kernel.tools import Dialect, Hints, Hooks, Precheck, Reply, Tool, exclusive, read
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -27,12 +27,28 @@ DIALECT = Dialect(
     name="notes",
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
     tools=(
-        read(memory_list_types, Hints("List memory types")),
-        exclusive(memory_remember, Hints("Remember"), texts=remember_texts),
-        read(memory_recall, Hints("Recall"), first=First(sync.check, sync.write, sync.texts)),
-        exclusive(memory_forget, Hints("Forget", destructive=True)),
-        read(memory_sync, Hints("Sync"), first=First(sync.check_all, sync.write, sync.texts), long=True),
-        read(memory_lint, Hints("Lint"), first=First(sync.check, sync.write, sync.texts)),
+        read(memory_list_types, Hints("List memory types"), permission="read"),
+        exclusive(memory_remember, Hints("Remember"), permission="write", hooks=Hooks(texts=remember_texts)),
+        read(
+            memory_recall,
+            Hints("Recall"),
+            permission="read",
+            hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
+        ),
+        exclusive(memory_forget, Hints("Forget", destructive=True), permission="write"),
+        read(
+            memory_sync,
+            Hints("Sync"),
+            permission="read",
+            hooks=Hooks(precheck=Precheck(sync.check_all, sync.write, sync.texts)),
+            long=True,
+        ),
+        read(
+            memory_lint,
+            Hints("Lint"),
+            permission="read",
+            hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
+        ),
     ),
     reply=reply,
     fail=fail,

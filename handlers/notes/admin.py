@@ -15,7 +15,7 @@ from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.settings import setting
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 _STALE = 90 * 86_400_000
 _REQUIRED = ("memory_type", "created", "modified")

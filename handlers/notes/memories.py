@@ -16,7 +16,7 @@ from handlers.notes.schemas import Forget, Forgotten, ListTypes, Remember, Remem
 from handlers.notes.slug import kebab, slug
 from kernel.errors import Fault
 from kernel.settings import setting
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 MAX_BYTES = 1_048_576
 _OUTSIDE = "Write operations only allowed within .mnemonics/"

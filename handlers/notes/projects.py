@@ -8,7 +8,7 @@ from typing import NamedTuple
 from handlers.notes.safe_fs import FOLDER
 from kernel.errors import Fault
 from kernel.settings import Setting, data_folder, setting, text
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 DEFAULT = "default"
 _VIRTUAL = "qmd://"

@@ -10,7 +10,7 @@ from handlers.notes.projects import Project, absolute, picked, projects, space
 from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
 from kernel.search import index
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 _SEARCH_LIMIT, _ALL_LIMIT = 10, 100
 _CANDIDATES = 50

@@ -16,8 +16,8 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.progress import steps
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Source
+from kernel.store.transaction import Tx
+from kernel.tools import IndexSource
 
 _BATCH = 1000
 _BATCH_BYTES = 16 << 20
@@ -142,12 +142,12 @@ def drop(tx: Tx, gone: Sequence[tuple[str, str, str]], operation: str) -> None:
         tx.run("notes.sync.delete", keys=_json([item[:2] for item in gone]))
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Every memory as the index must hold it."""
 
-    def source(project: str, path: str, modified: int, content: str) -> Source:
+    def source(project: str, path: str, modified: int, content: str) -> IndexSource:
         said = note_file.said(path, content, modified)
-        return Source(space(project), path, said.memory_type, note_file.indexed(said))
+        return IndexSource(space(project), path, said.memory_type, note_file.indexed(said))
 
     return tx.all("notes.sync.all_for_index", source)
 

@@ -29,9 +29,22 @@ from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.search import index
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.text import yaml_block
-from kernel.tools import Content, Dialect, Hints, Reply, Resource, Resources, Source, Template, Tool, read, write
+from kernel.tools import (
+    Content,
+    Dialect,
+    Hints,
+    Hooks,
+    IndexSource,
+    Reply,
+    Resource,
+    Resources,
+    Template,
+    Tool,
+    read,
+    write,
+)
 
 SPACE = "paths"
 SCHEME = "memory://paths/"
@@ -159,10 +172,11 @@ def resource_read(tx: Tx, uri: str) -> list[Content] | None:
     return None if found is None else [Content(uri, "text/plain", found.content)]
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Every memory as the index must hold it."""
     return [
-        Source(SPACE, row.path, "", _indexed(row.path, row.content)) for row in tx.all("paths.all_for_index", _Gone)
+        IndexSource(SPACE, row.path, "", _indexed(row.path, row.content))
+        for row in tx.all("paths.all_for_index", _Gone)
     ]
 
 
@@ -235,12 +249,17 @@ DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
     tools=(
-        write(add_memory, Hints("Add memory"), texts=_texts, many=add_memories),
-        write(replace_memory, Hints("Replace memory", destructive=True, idempotent=True), texts=_texts),
-        write(drop_memory, Hints("Drop memory", destructive=True)),
-        write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True)),
-        read(read_memory, Hints("Read memory", short=True)),
-        read(list_memories, Hints("List memories")),
+        write(add_memory, Hints("Add memory"), permission="write", hooks=Hooks(texts=_texts, batch=add_memories)),
+        write(
+            replace_memory,
+            Hints("Replace memory", destructive=True, idempotent=True),
+            permission="write",
+            hooks=Hooks(texts=_texts),
+        ),
+        write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
+        write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
+        read(read_memory, Hints("Read memory", short=True), permission="read"),
+        read(list_memories, Hints("List memories"), permission="read"),
     ),
     reply=reply,
     fail=fail,

@@ -20,7 +20,7 @@ from handlers.scopes import (
 )
 from handlers.scopes.entry_tools import memory_guideline, memory_knowledge, memory_tool
 from kernel.errors import Fault
-from kernel.tools import Dialect, Hints, Reply, Tool, exclusive, read, write
+from kernel.tools import Dialect, Hints, Hooks, Reply, Tool, exclusive, read, write
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -38,21 +38,103 @@ def fail(fault: Fault) -> Reply:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(hierarchy.memory_org, Hints("Organizations"), reads=hierarchy.ORG_READS),
-    write(hierarchy.memory_project, Hints("Projects"), reads=hierarchy.PROJECT_READS),
-    write(hierarchy.memory_session, Hints("Sessions"), reads=hierarchy.SESSION_READS),
-    write(memory_tool, Hints("Tools"), reads=entry_requests.READS, texts=entries.texts),
-    write(memory_guideline, Hints("Guidelines"), reads=entry_requests.READS, texts=entries.texts),
-    write(memory_knowledge, Hints("Knowledge"), reads=entry_requests.READS, texts=entries.texts),
-    write(tags.memory_tag, Hints("Tags"), reads=tags.READS),
-    write(relations.memory_relation, Hints("Relations", destructive=True), reads=relations.READS),
-    write(locks.memory_file_lock, Hints("File locks", destructive=True), reads=locks.READS),
-    read(query.memory_query, Hints("Query")),
-    write(conflicts.memory_conflict, Hints("Conflicts"), reads=conflicts.READS),
-    read(admin.memory_health, Hints("Health")),
-    exclusive(admin.memory_init, Hints("Initialization", destructive=True), reads=admin.READS, long=True),
-    read(export_import.memory_export, Hints("Export"), audited=True),
-    exclusive(export_import.memory_import, Hints("Import", destructive=True), long=True),
+    write(
+        hierarchy.memory_org,
+        Hints("Organizations"),
+        permission={"create": "write", "list": "read"},
+        read_arms=hierarchy.ORG_READS,
+    ),
+    write(
+        hierarchy.memory_project,
+        Hints("Projects"),
+        permission={"create": "write", "list": "read", "get": "read", "update": "write"},
+        read_arms=hierarchy.PROJECT_READS,
+    ),
+    write(
+        hierarchy.memory_session,
+        Hints("Sessions"),
+        permission={"start": "write", "end": "write", "list": "read"},
+        read_arms=hierarchy.SESSION_READS,
+    ),
+    write(
+        memory_tool,
+        Hints("Tools"),
+        permission={
+            "add": "write",
+            "update": "write",
+            "get": "read",
+            "list": "read",
+            "history": "read",
+            "deactivate": "write",
+        },
+        hooks=Hooks(texts=entries.texts),
+        read_arms=entry_requests.READS,
+    ),
+    write(
+        memory_guideline,
+        Hints("Guidelines"),
+        permission={
+            "add": "write",
+            "update": "write",
+            "get": "read",
+            "list": "read",
+            "history": "read",
+            "deactivate": "write",
+        },
+        hooks=Hooks(texts=entries.texts),
+        read_arms=entry_requests.READS,
+    ),
+    write(
+        memory_knowledge,
+        Hints("Knowledge"),
+        permission={
+            "add": "write",
+            "update": "write",
+            "get": "read",
+            "list": "read",
+            "history": "read",
+            "deactivate": "write",
+        },
+        hooks=Hooks(texts=entries.texts),
+        read_arms=entry_requests.READS,
+    ),
+    write(
+        tags.memory_tag,
+        Hints("Tags"),
+        permission={"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
+        read_arms=tags.READS,
+    ),
+    write(
+        relations.memory_relation,
+        Hints("Relations", destructive=True),
+        permission={"create": "write", "list": "read", "delete": "write"},
+        read_arms=relations.READS,
+    ),
+    write(
+        locks.memory_file_lock,
+        Hints("File locks", destructive=True),
+        permission={"checkout": "write", "checkin": "write", "status": "read", "list": "read", "force_unlock": "admin"},
+        read_arms=locks.READS,
+    ),
+    read(query.memory_query, Hints("Query"), permission={"search": "read", "context": "read"}),
+    write(
+        conflicts.memory_conflict,
+        Hints("Conflicts"),
+        permission={"list": "read", "resolve": "write"},
+        read_arms=conflicts.READS,
+    ),
+    read(admin.memory_health, Hints("Health"), permission="read"),
+    exclusive(
+        admin.memory_init,
+        Hints("Initialization", destructive=True),
+        permission={"init": "read", "status": "read", "reset": "admin"},
+        read_arms=admin.READS,
+        long=True,
+    ),
+    read(export_import.memory_export, Hints("Export"), permission={"export": "read"}, audited=True),
+    exclusive(
+        export_import.memory_import, Hints("Import", destructive=True), permission={"import": "admin"}, long=True
+    ),
 )
 DIALECT = Dialect(
     name="scopes",

@@ -6,8 +6,8 @@ from msgspec import Meta, Struct
 
 from kernel.search import index
 from kernel.store import history
-from kernel.store.premises import keep_copy, migrations
-from kernel.store.sqlite.connection import Tx
+from kernel.store.introspection import backup_before_clear, migrations
+from kernel.store.transaction import Tx
 
 RELEASE = "0.3.0"
 DIALECT = "scopes"
@@ -140,7 +140,7 @@ def memory_init(tx: Tx, request: Init | Status | Reset) -> Initialized | Initial
         return Initialization(True, "ready", count, applied, count, [], 0)
     if not request.confirm:
         return Unconfirmed(False, UNCONFIRMED)
-    backup = keep_copy(tx, "before-reset")
+    backup = backup_before_clear(tx, "before-reset")
     _clear(tx)
     return Renewed(True, "Database reset successfully", backup, applied, count)
 

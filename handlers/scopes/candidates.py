@@ -10,7 +10,7 @@ from handlers.scopes import scoring
 from handlers.scopes.entry_kinds import KINDS, indexed
 from handlers.scopes.results import VersionRow
 from kernel.search import index
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 _WEIGHTS = index.Weights(words=0.6, meaning=0.4)
 _WIDER = 8

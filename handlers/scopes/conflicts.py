@@ -8,7 +8,7 @@ from handlers.scopes import errors
 from handlers.scopes.entry_kinds import EntryType
 from handlers.scopes.field_types import Id, Label, Limit, Offset, Said, clean, window
 from handlers.scopes.results import Conflict, Count, rows_of
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 _conflict = rows_of(Conflict, "resolved", bool)
 

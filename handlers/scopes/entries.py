@@ -14,8 +14,8 @@ from handlers.scopes.inheritance import GLOBAL, check, key, scope_of
 from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_version
 from kernel.search import index
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Source
+from kernel.store.transaction import Tx
+from kernel.tools import IndexSource
 
 CLASH = timedelta(seconds=5)
 _BLANK: Mapping[str, Any] = dict.fromkeys(
@@ -179,10 +179,10 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[V
     return tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Every active entry as the index must hold it."""
     pairs = tx.all("scopes.entries.all_for_index", entry_and_version)
-    return [Source(KINDS[row.kind].space, row.id, scope_key(row), text_of(row, current)) for row, current in pairs]
+    return [IndexSource(KINDS[row.kind].space, row.id, scope_key(row), text_of(row, current)) for row, current in pairs]
 
 
 def texts(request: Struct) -> list[str]:

@@ -9,7 +9,7 @@ from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import clean, moment, window
 from handlers.scopes.inheritance import GLOBAL, chain, scope_of
 from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, entry, version
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 
 class Saved(Struct):

@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.tools import Misread
+from kernel.tools import ArgumentError
 
 MISSING = "E1000"
 BAD_SCOPE = "E1001"
@@ -59,7 +59,7 @@ def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
     return Fault("conflict", message, label, context)
 
 
-def misread(found: Misread) -> Fault:
+def misread(found: ArgumentError) -> Fault:
     """Arguments that do not fit, in the contract's words."""
     if found.field == "action" and found.problem != "unknown":
         return _action(found)
@@ -74,14 +74,14 @@ def misread(found: Misread) -> Fault:
     return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if found.field in _SCOPE_FIELDS else fault
 
 
-def _needed(found: Misread) -> set[str]:
+def _needed(found: ArgumentError) -> set[str]:
     """The arguments that some action of the tool cannot do without."""
     arms = get_args(found.tool.request) or (found.tool.request,)
     needed = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
     return {field for fields in needed for field in fields}
 
 
-def _action(found: Misread) -> Fault:
+def _action(found: ArgumentError) -> Fault:
     given = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", found.message, re.DOTALL)
     name = given[1] if given else "undefined"
     arms = get_args(found.tool.request)

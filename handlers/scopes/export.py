@@ -19,7 +19,7 @@ from handlers.scopes.results import (
     rows_of,
     version,
 )
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 FORMAT = "1.0"
 Document = dict[str, Any]

@@ -19,7 +19,7 @@ from handlers.scopes.import_scopes import Problem
 from handlers.scopes.inheritance import GLOBAL, ScopeType, check
 from kernel import tools
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import Tx, origin
+from kernel.store.transaction import Tx
 from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
@@ -200,7 +200,7 @@ def _too_much(tx: Tx, request: Import) -> Problem | None:
     """Why the document of a caller is too large for one request; what a command brings in may be of any size."""
     marks, most = MOST.get(request.format or "json", ("", 0))
     most = max(most, len(request.content) // _SPARSE)
-    if origin(tx).tool != "memory_import" or sum(request.content.count(mark) for mark in marks) <= most:
+    if tx.call_context.tool != "memory_import" or sum(request.content.count(mark) for mark in marks) <= most:
         return None
     return Problem("parsing", "Too large for one request: `quipu import memory-export FILE` reads a file of any size.")
 

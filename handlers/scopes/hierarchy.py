@@ -11,7 +11,7 @@ from handlers.scopes.inheritance import check
 from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, rows_of
 from kernel.errors import Fault
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 PROJECTS = "scopes:projects"
 Status = Literal["completed", "discarded"]

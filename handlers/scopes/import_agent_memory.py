@@ -15,9 +15,9 @@ from handlers.scopes.results import VersionRow
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
-from kernel.store.external import Foreign, foreign
+from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import expect, steps
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported
 
 _MOST_NAMED = 10
@@ -56,7 +56,7 @@ def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
     Fault("invalid") for a file that is none of that program's.
     """
     remarks: list[str] = []
-    with foreign(path) as source:
+    with open_external(path) as source:
         there = source.tables()
         if not {kind.many for kind in KINDS} <= set(there):
             raise Fault("invalid", f"{path.name} is no database of agent-memory: its tables are not there.")
@@ -77,7 +77,7 @@ def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
     return Imported(counts, remarks)
 
 
-def _ghosts(tx: Tx, source: Foreign) -> list[str]:
+def _ghosts(tx: Tx, source: ExternalDatabase) -> list[str]:
     """What there is to say of entries whose scopes are not here."""
     stand = [
         (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.many)
@@ -137,7 +137,7 @@ def _session(tx: Tx, row: Row) -> int:
     )
 
 
-def _entries(tx: Tx, kind: Kind, source: Foreign, remarks: list[str]) -> int:
+def _entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
     """Adds the entries of a kind with their versions; how many entries are new."""
     rows = source.rows(kind.many)
     known = tx.all("scopes.import_agent_memory.known", _Known, ids=as_json(text(row, "id") for row in rows))

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from handlers.scopes.export import as_json
 from handlers.scopes.import_coercion import Row, json, moment, text, time, whole
 from handlers.scopes.locks import takes
-from kernel.store.external import Foreign
-from kernel.store.sqlite.connection import Tx
+from kernel.store.external import ExternalDatabase
+from kernel.store.transaction import Tx
 
 IMPORTED = "imported"
 
@@ -16,7 +16,7 @@ class _Tag(NamedTuple):
     id: str
 
 
-def marks(tx: Tx, source: Foreign, remarks: list[str]) -> dict[str, int]:
+def marks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
     """Adds tags, what they mark, and relations; how many of each are new.
 
     A tag whose name is here already is that tag, since names are unique.
@@ -82,7 +82,7 @@ def _relation(tx: Tx, row: Row) -> int:
     )
 
 
-def conflicts(tx: Tx, source: Foreign) -> int:
+def conflicts(tx: Tx, source: ExternalDatabase) -> int:
     """Adds the log of conflicts; how many are new."""
     return sum(
         tx.run(
@@ -102,7 +102,7 @@ def conflicts(tx: Tx, source: Foreign) -> int:
     )
 
 
-def locks(tx: Tx, source: Foreign, remarks: list[str]) -> int:
+def locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
     """Takes over the locks whose time is not over, unless another holds the file here; how many are new.
 
     A lock that was taken over once is not taken over again, lest a second import lock what was released since.

@@ -8,7 +8,7 @@ import msgspec
 
 from handlers.scopes.field_types import DEEPEST, nested
 from handlers.scopes.results import dumps
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]

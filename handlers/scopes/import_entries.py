@@ -14,7 +14,7 @@ from handlers.scopes.inheritance import key
 from handlers.scopes.results import VersionRow, dumps
 from kernel.search import index
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 Strategy = Literal["skip", "update", "replace", "error"]
 UPDATED = "Imported update"

@@ -14,7 +14,7 @@ from handlers.scopes.import_scopes import read as scopes_of
 from handlers.scopes.import_tags import Marked, mark
 from handlers.scopes.inheritance import GLOBAL, LABELS, key
 from kernel.store.progress import steps
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 DONE = ("created", "updated", "skipped")

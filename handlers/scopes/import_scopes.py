@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from handlers.scopes.import_document import Org, Project, Session, converted, listed, mapping, moment
 from handlers.scopes.results import dumps
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 _SHAPES: Mapping[str, Any] = {"organizations": Org, "projects": Project, "sessions": Session}
 

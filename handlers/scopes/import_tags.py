@@ -13,7 +13,7 @@ from handlers.scopes.results import EntryTag, Relation
 from handlers.scopes.tags import TAGS
 from handlers.scopes.targets import LABELS
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 
 class Marked(NamedTuple):

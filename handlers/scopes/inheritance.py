@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from handlers.scopes import errors
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 ScopeType = Literal["global", "org", "project", "session"]
 GLOBAL = "global"

@@ -11,7 +11,7 @@ from handlers.scopes.inheritance import check
 from handlers.scopes.results import dumps, loads, rows_of
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
 USUAL_SECONDS = 3600

@@ -26,7 +26,7 @@ from handlers.scopes.query_schemas import (
     Whole,
 )
 from handlers.scopes.results import EntryRow, Tag, VersionRow, entry, entry_and_version, version
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 
 class _Shown(NamedTuple):

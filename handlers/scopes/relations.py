@@ -10,7 +10,7 @@ from handlers.scopes.field_types import Id, Label, Limit, Offset, clean, window
 from handlers.scopes.results import Count, Done, Relation
 from handlers.scopes.targets import EndType, check_end
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 RELATIONS = "scopes:relations"
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]

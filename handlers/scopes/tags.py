@@ -10,7 +10,7 @@ from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, clean, wi
 from handlers.scopes.results import Count, Done, EntryTag, Tag, rows_of
 from handlers.scopes.targets import EndType, check_end
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 TAGS = "scopes:tags"
 Category = Literal["language", "domain", "category", "meta", "custom"]

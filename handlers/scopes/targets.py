@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from handlers.scopes import errors
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 EndType = Literal["tool", "guideline", "knowledge", "project"]
 LABELS: Mapping[str, str] = {

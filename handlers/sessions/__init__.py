@@ -11,8 +11,8 @@ from handlers.sessions.results import Entities, FoundMemories, Memories
 from handlers.sessions.settings import SETTINGS
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Dialect, Hints, Reply, Schema, Source, Tool, exclusive, read, write
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, Hints, Hooks, IndexSource, Reply, Schema, Tool, exclusive, read, write
 
 _JSON = "application/json"
 # A call that may wait twice takes a longer way, so only where there may be a model to wait for.
@@ -35,7 +35,7 @@ def fail(fault: Fault) -> Reply:
     return Reply(body, _JSON, fault.code, body)
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Every memory and every entity as the index must hold it."""
     return memories.sources(tx) + graph.sources(tx)
 
@@ -63,20 +63,24 @@ DIALECT = Dialect(
         write(
             memories.remember,
             Hints("Remember"),
-            texts=memories.texts,
-            ahead=_AHEAD,
+            permission="write",
+            hooks=Hooks(texts=memories.texts, prepare=_AHEAD),
             input=_with_session(Remember),
         ),
-        read(memories.search_memory, Hints("Search memory"), input=_with_session(SearchMemory)),
-        read(memories.list_recent, Hints("List recent memories")),
-        read(memories.list_entities, Hints("List entities of a memory")),
-        write(graph.upsert_entity, Hints("Upsert entity", idempotent=True)),
-        write(graph.add_relation, Hints("Add relation", idempotent=True)),
-        read(graph.get_entity, Hints("Get entity")),
-        read(graph.get_context_graph, Hints("Get context graph")),
-        exclusive(admin.maintenance, Hints("Maintenance", destructive=True)),
-        read(admin.diagnostics, Hints("Diagnostics")),
-        read(admin.health, Hints("Health")),
+        read(memories.search_memory, Hints("Search memory"), permission="read", input=_with_session(SearchMemory)),
+        read(memories.list_recent, Hints("List recent memories"), permission="read"),
+        read(memories.list_entities, Hints("List entities of a memory"), permission="read"),
+        write(graph.upsert_entity, Hints("Upsert entity", idempotent=True), permission="write"),
+        write(graph.add_relation, Hints("Add relation", idempotent=True), permission="write"),
+        read(graph.get_entity, Hints("Get entity"), permission="read"),
+        read(graph.get_context_graph, Hints("Get context graph"), permission="read"),
+        exclusive(
+            admin.maintenance,
+            Hints("Maintenance", destructive=True),
+            permission={"prune_older_than": "admin", "purge_all": "admin", "purge_session": "write", "vacuum": "admin"},
+        ),
+        read(admin.diagnostics, Hints("Diagnostics"), permission="admin"),
+        read(admin.health, Hints("Health"), permission="admin"),
     ),
     reply=reply,
     fail=fail,

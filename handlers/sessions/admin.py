@@ -22,7 +22,7 @@ from handlers.sessions.summary import has_library
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history, introspection
-from kernel.store.sqlite.connection import Tx, model
+from kernel.store.transaction import Tx
 
 _UNCONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
@@ -37,7 +37,7 @@ class _Gone(NamedTuple):
 def maintenance(tx: Tx, request: Maintenance) -> Maintained:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     if request.action == "vacuum":
-        introspection.compact(tx)
+        introspection.vacuum_after_commit(tx)
         return Maintained("ok", "vacuum")
     if request.confirm is not True:
         raise Fault("invalid", _UNCONFIRMED)
@@ -57,7 +57,7 @@ def maintenance(tx: Tx, request: Maintenance) -> Maintained:
 def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
     """Report where the store lies, what is switched on, what a search assumes, its tables and how much it holds."""
     counts = tx.one("sessions.admin.counts", Counts) or Counts(0, 0, 0, 0, 0)
-    known = model(tx)
+    known = tx.embedding_model
     return DiagnosticsReport(
         str(Path.cwd()),
         introspection.file(tx),
@@ -73,7 +73,7 @@ def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
 
 def health(tx: Tx, request: Health) -> HealthReport:
     """Say whether all is well, with the settings in force."""
-    known, found = model(tx), _defaults(tx)
+    known, found = tx.embedding_model, _defaults(tx)
     return HealthReport(
         "ok",
         introspection.file(tx),

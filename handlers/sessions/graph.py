@@ -13,8 +13,8 @@ from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Source
+from kernel.store.transaction import Tx
+from kernel.tools import IndexSource
 
 ENTITIES = "sessions:entity"
 _PLAIN = "entity"
@@ -166,10 +166,10 @@ def clear(tx: Tx) -> None:
     index.drop_scope(tx, ENTITIES, "")
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Every entity as the index must hold it."""
     rows = tx.all("sessions.graph.texts", _Text, ids=_json(tx.all("sessions.graph.ids", int)))
-    return [Source(ENTITIES, str(row.id), "", _indexed(row)) for row in rows]
+    return [IndexSource(ENTITIES, str(row.id), "", _indexed(row)) for row in rows]
 
 
 def named(field: str, given: str) -> str:

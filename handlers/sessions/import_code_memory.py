@@ -10,9 +10,9 @@ import msgspec
 from handlers.sessions import graph, memories, summary
 from handlers.sessions.secret_scan import sensitive
 from kernel.errors import Fault
-from kernel.store.external import Foreign, foreign
+from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import steps
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported
 
 _NO_SESSION = "imported"
@@ -24,7 +24,7 @@ Columns = Mapping[str, Any]
 
 def code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
     """Memories under new ids, then the graph; what was brought in before is not brought in again."""
-    with foreign(path) as source:
+    with open_external(path) as source:
         if "memories" not in source.tables():
             raise Fault("invalid", f"{path.name} has no table of memories: it is not a code_memory.db.")
         counts = {"memories": 0, "already there": 0, "sensitive, left out": 0, "unreadable, left out": 0}
@@ -71,7 +71,7 @@ def _row(tx: Tx, columns: Columns) -> memories.Row | None:
     )
 
 
-def _graph(tx: Tx, source: Foreign, numbers: Mapping[int, int]) -> dict[str, int]:
+def _graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) -> dict[str, int]:
     """Adds entities, observations and relations; what rests on a memory that was left out is left out too."""
     names: dict[int, int] = {}
     seen: dict[int, list[Columns]] = {}

@@ -16,8 +16,8 @@ from handlers.sessions.settings import option, weights
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
-from kernel.tools import Source
+from kernel.store.transaction import Tx
+from kernel.tools import IndexSource
 
 SPACE = "sessions"
 DUPLICATE_SECONDS = 300
@@ -144,10 +144,10 @@ def texts(request: Remember) -> list[str]:
     return [request.content]
 
 
-def sources(tx: Tx) -> list[Source]:
+def sources(tx: Tx) -> list[IndexSource]:
     """Every memory as the index must hold it."""
     rows = tx.all("sessions.memories.all_for_index", Row)
-    return [Source(SPACE, str(row.id), row.session_id, row.content, words(row)) for row in rows]
+    return [IndexSource(SPACE, str(row.id), row.session_id, row.content, words(row)) for row in rows]
 
 
 def words(row: Row) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from handlers.sessions.scoring import Weights
 from kernel.settings import Setting, flag, fraction, number, setting, text
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 
 SETTINGS = (
     Setting("CODE_MEMORY_ENABLE_VEC", True, flag, "search by meaning"),

@@ -14,7 +14,7 @@ from kernel import app, data_dir
 from kernel.cli.progress_bar import Bar
 from kernel.cli.token_cost import price
 from kernel.config import Config
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.maintenance import consistency, undo
@@ -22,9 +22,10 @@ from kernel.maintenance.compact import Freed, compact
 from kernel.search import quarantine
 from kernel.security import api_keys
 from kernel.store import audit
-from kernel.store.context import Origin, World
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, telling
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from kernel.text import one_line
 from kernel.tools import Imported
 
@@ -38,12 +39,12 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         return tools(tokens=arguments.tokens)
     if arguments.command == "key":
         return _KEYS[arguments.key](arguments, config)
-    shared = app.shared_by(config)
+    shared = app.context_of(config)
     app.prepare(config, shared)
     if arguments.command in _CALLS:
         return _CALLS[arguments.command](arguments, config, shared)
     if arguments.command == "import":
-        return bring(arguments, config, shared)
+        return import_data(arguments, config, shared)
     if arguments.command == "check":
         found = _sure(partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
         for finding in found:
@@ -74,11 +75,11 @@ def tools(*, tokens: bool) -> int:
         return 0
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
-            print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.about}")
+            print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}")
     return 0
 
 
-def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Imports another program's data: all of it, or nothing where something is wrong."""
     known = {found.kind: (dialect, found) for dialect in app.DIALECTS for found in dialect.imports}
     if arguments.kind not in known:
@@ -88,7 +89,7 @@ def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
     password = config.environment.get(secret) if secret else None
     if secret and not password:
         raise Fault("invalid", f"The variable {secret} holds no password")
-    origin = Origin(dialect.name, f"import {chosen.kind}")
+    origin = CallContext(dialect.name, f"import {chosen.kind}")
 
     def work(tx: Tx) -> Imported:
         return chosen.run(tx, arguments.path, password)
@@ -102,7 +103,7 @@ def bring(arguments: argparse.Namespace, config: Config, shared: World) -> int:
     return 0
 
 
-def smaller(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Gives room back, saying what is done, and prints the size of the file before and after."""
     before = _moment(arguments.forget) if arguments.forget else None
     freed: Freed = _sure(partial(compact, config.file, shared, _say, forget=before))
@@ -123,7 +124,7 @@ def _say(part: str) -> None:
     print(part, file=sys.stderr, flush=True)
 
 
-def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], Imported]) -> Imported:
+def _import(config: Config, shared: StoreContext, origin: CallContext, work: Callable[[Tx], Imported]) -> Imported:
     db = Connection(config.file, shared, readonly=False)
     try:
         db.load_vectors()
@@ -137,12 +138,12 @@ def _import(config: Config, shared: World, origin: Origin, work: Callable[[Tx], 
         db.close()
 
 
-def show_calls(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Prints the newest calls that changed something, newest first; 1 if the chain of all of them is broken."""
     db = Connection(config.file, shared, readonly=True)
     try:
-        entries: list[audit.Entry] = _sure(db.read, Origin(), partial(audit.read, limit=arguments.limit))
-        wrong: int | None = _sure(db.read, Origin(), audit.broken)
+        entries: list[audit.Entry] = _sure(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
+        wrong: int | None = _sure(db.read, CallContext(), audit.broken)
     finally:
         db.close()
     for entry in entries:
@@ -152,18 +153,18 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: World) -> 
     return 0 if wrong is None else 1
 
 
-def undo_call(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Takes back what one call changed."""
     print(_call(_sure(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
     print("undone", file=sys.stderr)
     return 0
 
 
-def suspects(arguments: argparse.Namespace, config: Config, shared: World) -> int:
+def suspects(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Prints the memories that are kept apart, or lets one of them go."""
     db = Connection(config.file, shared, readonly=False)
     try:
-        with db.writing(Origin("kernel", "quarantine")) as tx:
+        with db.writing(CallContext("kernel", "quarantine")) as tx:
             chosen = arguments.release
             found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.held(tx)
     finally:
@@ -173,7 +174,7 @@ def suspects(arguments: argparse.Namespace, config: Config, shared: World) -> in
     return 0
 
 
-_CALLS = {"audit": show_calls, "undo": undo_call, "compact": smaller, "quarantine": suspects}
+_CALLS = {"audit": show_calls, "undo": undo_call, "compact": compact_store, "quarantine": suspects}
 
 
 def _call(entry: audit.Entry) -> str:
@@ -187,9 +188,9 @@ def _call(entry: audit.Entry) -> str:
 def make_key(arguments: argparse.Namespace, config: Config) -> int:
     """Prints a new key, once, and beside it what it opens."""
     for name in arguments.dialect:
-        if name in app.ACROSS:
+        if name in app.READING_ALL:
             raise Fault("invalid", f"{name} reads every dialect: a key for it is one without --dialect")
-    app.chosen(tuple(arguments.dialect))
+    app.select_dialects(tuple(arguments.dialect))
     now = utc_now()
     end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
     wanted = api_keys.Key(
@@ -240,7 +241,7 @@ def _line(name: str) -> str:
 
 def _sure(work: Callable[..., Any], *args: Any) -> Any:
     """`work(*args)`, where the engine's errors are Faults too."""
-    answer = guard(work, *args)
+    answer = catch_faults(work, *args)
     if isinstance(answer, Fault):
         raise answer
     return answer

@@ -124,7 +124,7 @@ def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
 
         return serve.stdio(chosen, tuple(arguments.dialect))
     if arguments.command == "health":
-        from kernel.cli import health
+        from kernel.cli import probe as health
 
         health.ask(chosen.host, chosen.port)
         return 0

@@ -66,7 +66,9 @@ def _entry(client: Client, arguments: argparse.Namespace, config: Config, platfo
 
 
 def _target(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> Target:
-    dialects = tuple(dialect.name for dialect in app.chosen(tuple(arguments.dialect))) if arguments.dialect else ()
+    dialects = (
+        tuple(dialect.name for dialect in app.select_dialects(tuple(arguments.dialect))) if arguments.dialect else ()
+    )
     away = bool(arguments.url or arguments.key)
     if arguments.stdio and away:
         raise Fault("invalid", "--url and --key are for a server that runs; one that the client starts has neither")

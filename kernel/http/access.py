@@ -5,14 +5,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
 from kernel.dispatch import Dispatch
-from kernel.security.auth import METADATA, Auth, Challenge, Stranger
-from kernel.security.permissions import Caller, Denied, Permission
+from kernel.security.auth import METADATA, Auth, Challenge, Unauthenticated
+from kernel.security.permissions import Caller, Forbidden, Permission
 from kernel.tenants import Tenants
 
 Headers = Mapping[bytes, bytes]
 
 
-class Shut(NamedTuple):
+class AccessRefusal(NamedTuple):
     """A refusal: HTTP status, a code for JSON, the reason, and the value of WWW-Authenticate."""
 
     status: int
@@ -21,7 +21,7 @@ class Shut(NamedTuple):
     challenge: bytes
 
 
-class Doors(NamedTuple):
+class AccessControl(NamedTuple):
     """Who may come in, and where to."""
 
     auth: Auth
@@ -32,11 +32,11 @@ class Doors(NamedTuple):
         """Who sends these headers; raises Stranger."""
         return self.auth.caller(headers)
 
-    def at_hand(self, caller: Caller) -> Dispatch | None:
+    def open_dispatch(self, caller: Caller) -> Dispatch | None:
         """The tools of the caller's tenant if it is open, for what is begun at once."""
-        return self.tenants.at_hand(caller.tenant)
+        return self.tenants.open_dispatch(caller.tenant)
 
-    def use(self, caller: Caller) -> AbstractAsyncContextManager[Dispatch]:
+    def dispatch_of(self, caller: Caller) -> AbstractAsyncContextManager[Dispatch]:
         """The tools of the caller's tenant, until the end of the block; raises Fault where it cannot be opened."""
         return self.tenants.use(caller.tenant)
 
@@ -45,13 +45,15 @@ class Doors(NamedTuple):
         asked = path.startswith(METADATA) and self.auth.needed()
         return self.challenge.metadata(path.removeprefix(METADATA), headers) if asked else None
 
-    def shut(self, why: Stranger | Denied, path: str, headers: Headers) -> Shut:
+    def refusal(self, why: Unauthenticated | Forbidden, path: str, headers: Headers) -> AccessRefusal:
         """The refusal of a request to the resource at `path`."""
         reason = str(why)
-        if isinstance(why, Stranger):
+        if isinstance(why, Unauthenticated):
             told = {"error": why.error, "why": reason} if why.error else {}
             status, code = (403, why.error) if why.error == "insufficient_scope" else (401, "unauthorized")
-            return Shut(status, code, reason, self.challenge.header(path, headers, scope=Permission.read, **told))
+            return AccessRefusal(
+                status, code, reason, self.challenge.header(path, headers, scope=Permission.read, **told)
+            )
         error = "insufficient_scope"
         header = self.challenge.header(path, headers, scope=why.needed, error=error, why=reason)
-        return Shut(403, error, reason, header)
+        return AccessRefusal(403, error, reason, header)

@@ -7,16 +7,16 @@ TICK = 0.25
 _ASLEEP = 1.0
 
 
-class Watched(Protocol):
+class Deadlined(Protocol):
     """What may come to be late: `late(now)` acts if it is, and says when to look again, or None for never."""
 
     slot: int
     loop: asyncio.AbstractEventLoop
 
-    def late(self, now: float) -> float | None: ...
+    def on_deadline(self, now: float) -> float | None: ...
 
 
-class Wheel:
+class DeadlineWheel:
     """Looks at each connection when it may be late, four times a second at most; times are the loop's.
 
     A connection stands in one place only, and who wants to be looked at later than that is looked at twice: so what
@@ -24,23 +24,23 @@ class Wheel:
     """
 
     def __init__(self) -> None:
-        self._slots: dict[int, set[Watched]] = {}
+        self._slots: dict[int, set[Deadlined]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._turned = 0.0
 
-    def put(self, watched: Watched, when: float) -> None:
+    def schedule(self, watched: Deadlined, when: float) -> None:
         """Has `watched` looked at soon after `when`, or earlier if that was wanted before."""
         slot = int(when / TICK) + 1
         if watched.slot:
             if watched.slot <= slot:
                 return
-            self.drop(watched)
+            self.cancel(watched)
         watched.slot = slot
         self._slots.setdefault(slot, set()).add(watched)
         if self._timer is None:
             self._wait(watched.loop)
 
-    def drop(self, watched: Watched) -> None:
+    def cancel(self, watched: Deadlined) -> None:
         """Forgets `watched`."""
         if watched.slot:
             self._slots[watched.slot].discard(watched)
@@ -57,9 +57,9 @@ class Wheel:
         for slot in [slot for slot in self._slots if slot <= reached]:
             for watched in self._slots.pop(slot):
                 watched.slot = 0
-                again = now + TICK if asleep else watched.late(now)
+                again = now + TICK if asleep else watched.on_deadline(now)
                 if again is not None:
-                    self.put(watched, again)
+                    self.schedule(watched, again)
         self._timer = None
         if self._slots:
             self._wait(loop)

@@ -11,38 +11,33 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
+from kernel.calls import Pending
 from kernel.errors import Fault
-from kernel.http.deadlines import Wheel
-from kernel.http.uvicorn_protocol import BETWEEN, BODY, HEAD, GuardedProtocol
+from kernel.http.deadlines import DeadlineWheel
+from kernel.http.uvicorn_protocol import BETWEEN, BODY, HEAD, LimitedProtocol
 from kernel.limits import Limits
-from kernel.security.rate_limit import Meter, address
+from kernel.security.rate_limit import RateLimiter, client_address
 
 Header = tuple[bytes, bytes]
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A status, a body, and the headers that those two do not imply."""
 
     status: int
     body: bytes
-    extra: tuple[Header, ...] = ()
+    headers: tuple[Header, ...] = ()
     media: bytes = b"application/json"
 
 
-class Begun(NamedTuple):
-    """A call under way; `cancel` is what a lost connection does to it."""
-
-    cancel: Callable[[], None] | None
-
-
-Done = Callable[[Answer], None]
+Done = Callable[[HttpResponse], None]
 # A Fault is a bug that was caught: nothing may be raised here.
-Direct = Callable[[Sequence[Header], bytes, Done], Answer | Begun | Fault | None]
+FastRoute = Callable[[Sequence[Header], bytes, Done], HttpResponse | Pending | Fault | None]
 _CLOSING = (b"connection", b"close")
 _PROBES = (b"/healthz", b"/readyz")
 _TOO_OFTEN = b'{"error":{"code":"too_often","message":"Too many requests, try again later."}}'
 _CALM_SECONDS = 1.0
-_BROKEN = Answer(500, b"Internal Server Error", (_CLOSING,), b"text/plain")
+_BROKEN = HttpResponse(500, b"Internal Server Error", (_CLOSING,), b"text/plain")
 
 
 class _Call:
@@ -55,10 +50,10 @@ class _Call:
         self.response_complete = False
         self.disconnected = False
         self.keep_alive = True
-        self.cancel: Callable[[], None] | None = None
+        self.cancel: Callable[[], object] = lambda: None
 
 
-class _Common:
+class _CommonHeaders:
     """The headers every response has, joined once in a second."""
 
     def __init__(self) -> None:
@@ -72,16 +67,16 @@ class _Common:
         return self._joined
 
 
-class DirectProtocol(GuardedProtocol):
+class FastPathProtocol(LimitedProtocol):
     """Uvicorn's HTTP protocol with a shorter way for the addresses in `hot`."""
 
-    hot: Mapping[bytes, Direct] = {}
-    common = _Common()
-    meter = Meter(0, 1)
+    fast_routes: Mapping[bytes, FastRoute] = {}
+    common = _CommonHeaders()
+    rate_limiter = RateLimiter(0, 1)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._target: Direct | None = None
+        self._target: FastRoute | None = None
         self._received: bytes | bytearray = b""
         self._call: _Call | None = None
         self._address, self._local = "", True
@@ -90,19 +85,19 @@ class DirectProtocol(GuardedProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Notes where from."""
         super().connection_made(transport)
-        self._address, self._local = address(self.client)
+        self._address, self._local = client_address(self.client)
 
-    def unfinished(self, received: int) -> None:
+    def on_incomplete(self, received: int) -> None:
         """Lets a request whose end has not come go the ordinary way."""
         if self._target is not None and not self.whole.is_closing():
             self._hand_over()
-        super().unfinished(received)
+        super().on_incomplete(received)
 
-    def turn_away(self, status: int) -> None:
+    def reject(self, status: int) -> None:
         """Refuses what was kept back here as any other."""
         if self._target is not None:
             self._hand_over()
-        super().turn_away(status)
+        super().reject(status)
 
     def on_message_begin(self) -> None:
         """Makes no scope before it is needed."""
@@ -115,10 +110,10 @@ class DirectProtocol(GuardedProtocol):
     def on_headers_complete(self) -> None:
         """Keeps the request back if it may be answered here."""
         self._received = b""
-        self._target = self.hot.get(self.url)
+        self._target = self.fast_routes.get(self.url)
         if self._target is None:
-            self.judge_head()
-        if self.meter.counts(local=self._local):
+            self.check_header_size()
+        if self.rate_limiter.counts(local=self._local):
             self._count()
         self.reading = BODY
         if self._target is None or not self._is_plain():
@@ -151,14 +146,14 @@ class DirectProtocol(GuardedProtocol):
         self._target = None
         if isinstance(found, Fault):
             found = _BROKEN
-        if isinstance(found, Begun):
+        if isinstance(found, Pending):
             call.cancel = found.cancel
             self._call = self.cycle = call  # type: ignore[assignment]
         else:
             self._finish(call, found)
         if self._wait:
             self._wait = 0.0
-            self.calm_down(_CALM_SECONDS)
+            self.throttle(_CALM_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Gives up what nobody will hear."""
@@ -166,17 +161,16 @@ class DirectProtocol(GuardedProtocol):
         self._target = None
         if self._call is not None:
             self._call.disconnected = True
-            if self._call.cancel is not None:
-                self._call.cancel()
+            self._call.cancel()
 
     def _count(self) -> None:
         """Turns to a refusal what comes too often; whether the server lives may be asked as often as one likes."""
         if self.url not in _PROBES:
-            self._wait = self.meter.wait(self.headers, self._address, self.loop.time())
-            self._target = self._slowed if self._wait else self._target
+            self._wait = self.rate_limiter.wait(self.headers, self._address, self.loop.time())
+            self._target = self._rate_limited if self._wait else self._target
 
-    def _slowed(self, _raw: Sequence[Header], _body: bytes, _done: Done) -> Answer:
-        return Answer(429, _TOO_OFTEN, ((b"retry-after", b"%d" % max(1, math.ceil(self._wait))),))
+    def _rate_limited(self, _raw: Sequence[Header], _body: bytes, _done: Done) -> HttpResponse:
+        return HttpResponse(429, _TOO_OFTEN, ((b"retry-after", b"%d" % max(1, math.ceil(self._wait))),))
 
     def _is_plain(self) -> bool:
         parser: Any = self.parser
@@ -195,7 +189,7 @@ class DirectProtocol(GuardedProtocol):
         """Lets uvicorn have the request as if it had come to it first."""
         served, self._target = self.app, None
         if self._wait:
-            self.app = _refusing(self._slowed((), b"", _unheard))
+            self.app = _refusing(self._rate_limited((), b"", _unheard))
             self._wait = 0.0
         url, headers, expected = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
@@ -207,20 +201,20 @@ class DirectProtocol(GuardedProtocol):
             received, self._received = self._received, b""
             super().on_body(bytes(received))
 
-    def _finish(self, call: _Call, answer: Answer) -> None:
+    def _finish(self, call: _Call, answer: HttpResponse) -> None:
         call.response_complete = True
         if self._call is call:
             self._call = None
         if call.disconnected or self.whole.is_closing():
             return
-        closing = not call.keep_alive or _CLOSING in answer.extra
-        extra = (*answer.extra, _CLOSING) if closing and _CLOSING not in answer.extra else answer.extra
+        closing = not call.keep_alive or _CLOSING in answer.headers
+        extra = (*answer.headers, _CLOSING) if closing and _CLOSING not in answer.headers else answer.headers
         self.whole.write(self._head(answer, extra) + answer.body)
         if closing:
             self.whole.close()
         self.on_response_complete()
 
-    def _head(self, answer: Answer, extra: tuple[Header, ...]) -> bytes:
+    def _head(self, answer: HttpResponse, extra: tuple[Header, ...]) -> bytes:
         common = self.common.joined(self.server_state.default_headers)
         more = _lines(extra) if extra else b""
         if not answer.body:
@@ -238,13 +232,13 @@ def _lines(headers: Sequence[Header]) -> bytes:
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
-def _unheard(_answer: Answer) -> None:
+def _unheard(_answer: HttpResponse) -> None:
     """For an answer that is given at once."""
 
 
-def _refusing(answer: Answer) -> Any:
+def _refusing(answer: HttpResponse) -> Any:
     """An application that says one thing, and closes, since nobody will read the rest."""
-    head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.extra, _CLOSING]
+    head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.headers, _CLOSING]
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": answer.status, "headers": head})
@@ -254,9 +248,9 @@ def _refusing(answer: Answer) -> Any:
 
 
 def protocol(
-    hot: Mapping[bytes, Direct], limits: Limits = Limits(), meter: Meter | None = None
-) -> type[DirectProtocol]:
+    hot: Mapping[bytes, FastRoute], limits: Limits = Limits(), meter: RateLimiter | None = None
+) -> type[FastPathProtocol]:
     """The protocol for `uvicorn.Config(http=...)` of one server, that knows these addresses, limits and buckets."""
-    meter = meter or Meter(limits.rate, limits.burst)
-    shared = {"hot": hot, "limits": limits, "common": _Common(), "wheel": Wheel(), "meter": meter}
-    return type("HotProtocol", (DirectProtocol,), shared)
+    meter = meter or RateLimiter(limits.rate, limits.burst)
+    shared = {"hot": hot, "limits": limits, "common": _CommonHeaders(), "wheel": DeadlineWheel(), "meter": meter}
+    return type("HotProtocol", (FastPathProtocol,), shared)

@@ -5,18 +5,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kernel import limits as bounds
+from kernel.calls import Pending
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.http.access import Doors, Shut
-from kernel.http.fast_path import Answer, Begun, Done
-from kernel.http.sse import Stream, watched
+from kernel.http.access import AccessControl, AccessRefusal
+from kernel.http.fast_path import Done, HttpResponse
+from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.limits import Header, Headers, Limits, Refusal
-from kernel.mcp import inbound as admission
-from kernel.mcp.messages import Called, Inbound, Refused, encoded_id, open_message
+from kernel.mcp.inbound import is_request, over_http, protocol_of
+from kernel.mcp.messages import CallEnvelope, Inbound, ProtocolError, encoded_id, open_message
 from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, MODERN, Era
-from kernel.mcp.server import Service
-from kernel.security.auth import Stranger
-from kernel.security.permissions import Caller, Denied, Grant, speaking
+from kernel.mcp.server import Response, Service
+from kernel.security.auth import Unauthenticated
+from kernel.security.permissions import Caller, Forbidden, Grant, with_client_name
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -26,40 +27,41 @@ Choose = Callable[[bytes, Grant], Service]
 Gate = Callable[[Sequence[Header], Headers], None]
 
 _JSON = (b"content-type", b"application/json")
+_UNCANCELLED = Pending(lambda: None)
 _REMEMBERED = 1024
 _REMEMBERED_BYTES = 512
 
 
-class _TurnedAway(Refused):
+class _HttpRejected(ProtocolError):
     """A refusal by HTTP itself, with a status of its own."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(INVALID_REQUEST, refusal.reason)
         self.status = refusal.status
         # Where the body was not read the connection cannot carry another request; a plain GET has none.
-        self.closing = ((b"allow", b"POST"),) if refusal.status == 405 else ((b"connection", b"close"),)
+        self.headers = ((b"allow", b"POST"),) if refusal.status == 405 else ((b"connection", b"close"),)
 
 
-class _Outside(Refused):
+class _AccessRefused(ProtocolError):
     """A refusal of somebody unknown, or of what is out of reach."""
 
-    def __init__(self, shut: Shut) -> None:
+    def __init__(self, shut: AccessRefusal) -> None:
         super().__init__(INVALID_REQUEST, shut.reason)
         self.status = shut.status
         known = shut.status == 403
-        self.closing = ((b"www-authenticate", shut.challenge), *(() if known else ((b"connection", b"close"),)))
+        self.headers = ((b"www-authenticate", shut.challenge), *(() if known else ((b"connection", b"close"),)))
 
 
-class _Closed(Refused):
+class _TenantUnavailable(ProtocolError):
     """A tenant whose store cannot be opened now."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(INTERNAL_ERROR, fault.message)
         self.status = 503
-        self.closing = ((b"retry-after", b"1"),)
+        self.headers = ((b"retry-after", b"1"),)
 
 
-class _Posted(NamedTuple):
+class _Request(NamedTuple):
     """A whole request and who sent it."""
 
     raw: Sequence[Header]
@@ -69,8 +71,8 @@ class _Posted(NamedTuple):
     caller: Caller
 
 
-class _Waiting(NamedTuple):
-    """A request that cannot be answered at once."""
+class _Opened(NamedTuple):
+    """A decoded request and the service that answers it."""
 
     service: Service
     inbound: Inbound
@@ -79,15 +81,15 @@ class _Waiting(NamedTuple):
 class Endpoint:
     """MCP at one address: an ASGI callable, and a way around ASGI for what is answered without a stream.
 
-    `choose` picks the profile by the query string and the caller's reach; `path` is the address.
+    `choose` picks the profile by the query string and the caller's grant; `path` is the address.
     """
 
-    def __init__(self, choose: Choose, limits: Limits, doors: Doors, path: str = "/mcp") -> None:
+    def __init__(self, choose: Choose, limits: Limits, access: AccessControl, path: str = "/mcp") -> None:
         self._choose = choose
         self._gate = _gate(limits)
         self._most, self._limits = limits.body, limits
-        self._doors = doors
-        self._caller, self._at_hand = doors.auth.caller, doors.tenants.at_hand
+        self._access = access
+        self._caller, self._open_dispatch = access.auth.caller, access.tenants.open_dispatch
         self._path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,103 +98,109 @@ class Endpoint:
         headers = dict(raw)
         try:
             if scope["method"] != "POST":
-                raise self._misdirected(raw, headers)
+                raise self._wrong_method(raw, headers)
             self._gate(raw, headers)
             caller = self._caller(headers)
             message = await receive()
             body: bytes = message.get("body", b"")
             if message.get("more_body", False) or len(body) > self._most:
                 body = await _rest(receive, message, self._most)
-        except (Refused, Stranger) as refused:
-            answer = self._refusal(refused, b"null", headers)
+        except (ProtocolError, Unauthenticated) as error:
+            answer = self._refusal(error, b"null", headers)
         else:
-            answer = await self._serve(_Posted(raw, headers, scope["query_string"], body, caller), receive, send)
+            answer = await self._answer(_Request(raw, headers, scope["query_string"], body, caller), receive, send)
         if answer is not None:
             for event in _events(answer):
                 await send(event)
 
-    def direct(self, raw: Sequence[Header], body: bytes, done: Done) -> Answer | Begun | None:
-        """The answer to a whole POST, or the call that `done` will get the answer of; None where it takes a task."""
+    def direct(self, raw: Sequence[Header], body: bytes, done: Done) -> HttpResponse | Pending | None:
+        """The response to a whole POST, or a call whose response `done` gets; None where it needs ASGI."""
         headers = dict(raw)
         try:
             self._gate(raw, headers)
             caller = self._caller(headers)
-        except (Refused, Stranger) as refused:
-            return self._refusal(refused, b"null", headers)
-        dispatch = self._at_hand(caller.tenant)
+        except (ProtocolError, Unauthenticated) as error:
+            return self._refusal(error, b"null", headers)
+        dispatch = self._open_dispatch(caller.tenant)
         if dispatch is None or len(body) > self._most:
             return None
-        found = self._open(raw, headers, b"", body, caller, dispatch)
-        if not isinstance(found, _Waiting):
-            return found
-        service, inbound = found
-        if inbound.plan is None or inbound.plan.pace == "talking" or inbound.plan.bound.stepwise:
+        opened = self._open(_Request(raw, headers, b"", body, caller), dispatch)
+        if isinstance(opened, HttpResponse):
+            return opened
+        service, inbound = opened
+        if service.is_interactive(inbound):
             return None
         try:
-            begun = service.start(inbound, lambda answer: done(Answer(200, answer)))
-        except (Refused, Denied) as refused:
-            return self._refusal(refused, inbound.id, headers)
-        if isinstance(begun, bytes):
-            return Answer(200, begun)
-        # In the legacy era a lost connection says nothing about the call: the client may ask again and expects it done.
-        return Begun(begun.cancel if inbound.era is MODERN else None)
+            response = service.submit(inbound, lambda response: done(self._respond(response, inbound, headers)))
+        except (ProtocolError, Forbidden) as error:
+            return self._refusal(error, inbound.id, headers)
+        if isinstance(response, bytes):
+            return HttpResponse(200, response)
+        # In the legacy era a lost connection does not cancel: the client may ask again and expects the call done.
+        return response if inbound.era is MODERN else _UNCANCELLED
 
-    async def _serve(self, posted: "_Posted", receive: Receive, send: Send) -> Answer | None:
+    async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
         try:
-            async with self._doors.use(posted.caller) as dispatch:
-                found = self._open(*posted, dispatch)
-                return await self._wait(found, posted, receive, send) if isinstance(found, _Waiting) else found
+            async with self._access.dispatch_of(request.caller) as dispatch:
+                opened = self._open(request, dispatch)
+                return opened if isinstance(opened, HttpResponse) else await self._wait(opened, request, receive, send)
         except Fault as fault:
-            return self._refusal(_Closed(fault), b"null", posted.headers)
+            return self._refusal(_TenantUnavailable(fault), b"null", request.headers)
 
-    def _open(
-        self, raw: Sequence[Header], headers: Headers, query: bytes, body: bytes, caller: Caller, dispatch: Dispatch
-    ) -> Answer | _Waiting:
-        version, era = admission.spoken(headers)
+    def _open(self, request: _Request, dispatch: Dispatch) -> HttpResponse | _Opened:
+        raw, headers, query, body, caller = request
+        version, era = protocol_of(headers)
         id_ = b"null"
         try:
             envelope = open_message(body, self._limits)
-            if not isinstance(envelope, Called) and not admission.is_request(envelope, era, version):
-                return Answer(202, b"")
-            service = self._choose(query, caller.reach)
+            if not isinstance(envelope, CallEnvelope) and not is_request(envelope, era, version):
+                return HttpResponse(202, b"")
+            service = self._choose(query, caller.grant)
             id_ = encoded_id(envelope.id)  # pyright: ignore[reportArgumentType]
-            inbound = admission.over_http(envelope, id_, era, version, raw, headers, service.plans)
-            inbound.caller, inbound.dispatch = speaking(caller, inbound.actor), dispatch
-            return Answer(200, service.now(inbound)) if service.pace(inbound) == "now" else _Waiting(service, inbound)
-        except (Refused, Denied) as refused:
-            return self._refusal(refused, id_, headers)
+            inbound = over_http(envelope, id_, era, version, raw, headers, service.routes)
+        except ProtocolError as error:
+            return self._refusal(error, id_, headers)
+        inbound.caller, inbound.dispatch = with_client_name(caller, inbound.actor), dispatch
+        return _Opened(service, inbound)
 
-    async def _wait(self, waiting: _Waiting, posted: "_Posted", receive: Receive, send: Send) -> Answer | None:
-        service, inbound = waiting
+    async def _wait(self, opened: _Opened, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
+        service, inbound = opened
         watching = receive if inbound.era is MODERN else None
         try:
-            if service.pace(inbound) == "talking":
+            if service.is_interactive(inbound):
                 stream = Stream(send, inbound.id)
-                inbound.emit = stream.emit if bounds.accepts(posted.headers, b"text/event-stream") else None
+                inbound.emit = stream.emit if bounds.accepts(request.headers, b"text/event-stream") else None
                 answer = await stream.run(service.answer(inbound), watching)
             else:
-                waited = service.answer(inbound)
-                answer = await (waited if watching is None else watched(waited, watching))
-        except (Refused, Denied) as refused:
-            return self._refusal(refused, inbound.id, posted.headers)
-        return None if answer is None else Answer(200, answer)
+                answering = service.answer(inbound)
+                answer = await (answering if watching is None else cancel_on_disconnect(answering, watching))
+        except (ProtocolError, Forbidden) as error:
+            return self._refusal(error, inbound.id, request.headers)
+        return None if answer is None else HttpResponse(200, answer)
 
-    def _misdirected(self, raw: Sequence[Header], headers: Headers) -> Refused:
+    def _respond(self, response: Response, inbound: Inbound, headers: Headers) -> HttpResponse:
+        if isinstance(response, ProtocolError):
+            return self._refusal(response, inbound.id, headers)
+        return HttpResponse(200, response)
+
+    def _wrong_method(self, raw: Sequence[Header], headers: Headers) -> ProtocolError:
         refusal = bounds.refuse(raw, headers, self._limits)
         if refusal is None:
-            self._doors.caller(headers)
-        return _TurnedAway(refusal or Refusal(405, "Only POST is served here"))
+            self._access.caller(headers)
+        return _HttpRejected(refusal or Refusal(405, "Only POST is served here"))
 
-    def _refusal(self, why: Refused | Stranger | Denied, id_: bytes, headers: Headers) -> Answer:
-        refused = why if isinstance(why, Refused) else _Outside(self._doors.shut(why, self._path, headers))
-        era: Era = admission.spoken(headers)[1]
-        return Answer(refused.status or era.http.get(refused.code, 200), refused.reply(id_), refused.closing)
+    def _refusal(self, why: ProtocolError | Unauthenticated | Forbidden, id_: bytes, headers: Headers) -> HttpResponse:
+        refused = (
+            why if isinstance(why, ProtocolError) else _AccessRefused(self._access.refusal(why, self._path, headers))
+        )
+        era: Era = protocol_of(headers)[1]
+        return HttpResponse(refused.status or era.http.get(refused.code, 200), refused.reply(id_), refused.headers)
 
 
 async def _rest(receive: Receive, message: Mapping[str, Any], most: int) -> bytes:
     body = await bounds.read_on(receive, message, most)
     if body is None:
-        raise _TurnedAway(Refusal(413, "Body too large or too slow"))
+        raise _HttpRejected(Refusal(413, "Body too large or too slow"))
     return body
 
 
@@ -213,7 +221,7 @@ def _gate(limits: Limits) -> Gate:
             return
         refusal = bounds.refuse(raw, headers, limits) or bounds.refuse_body(headers, limits) or _unacceptable(headers)
         if refusal is not None:
-            raise _TurnedAway(refusal)
+            raise _HttpRejected(refusal)
         if len(passed) < _REMEMBERED and sum(len(value or b"") for value in key) <= _REMEMBERED_BYTES:
             passed.add(key)
 
@@ -225,8 +233,8 @@ def _unacceptable(headers: Headers) -> Refusal | None:
     return None if accepted else Refusal(406, "Accept must allow application/json")
 
 
-def _events(answer: Answer) -> tuple[dict[str, Any], dict[str, Any]]:
-    head = _entity(len(answer.body)) + answer.extra
+def _events(answer: HttpResponse) -> tuple[dict[str, Any], dict[str, Any]]:
+    head = _entity(len(answer.body)) + answer.headers
     start = {"type": "http.response.start", "status": answer.status, "headers": head}
     return start, {"type": "http.response.body", "body": answer.body}
 

@@ -75,7 +75,7 @@ def _operation(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
     operation = {
         "operationId": tool.name,
         "tags": [dialect.name],
-        "description": tool.about,
+        "description": tool.description,
         "requestBody": body,
         "responses": {"200": _success(dialect, tool, schemas), **_refusals(dialect, tool)},
     }
@@ -114,7 +114,7 @@ def _renamed(value: Any, name: str) -> Any:
 
 def _refusals(dialect: Dialect, tool: Tool) -> Schema:
     owners = {str(HTTP_STATUS[code]): dialect.name for code in _MEANING}
-    owners.update({status: "edge" for status in _EDGE_MEANING if tool.talk or status not in owners})
+    owners.update({status: "edge" for status in _EDGE_MEANING if tool.interactive or status not in owners})
     return {status: {"$ref": f"#/components/responses/{owners[status]}.{status}"} for status in sorted(owners)}
 
 

@@ -9,13 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from kernel.calls import ToolEntry
 from kernel.config import VERSION
-from kernel.dispatch import Bound, Dispatch
-from kernel.http.access import Doors
+from kernel.dispatch import Dispatch
+from kernel.http.access import AccessControl
 from kernel.http.openapi import document
-from kernel.http.rest import Ready, shut
+from kernel.http.rest import Ready, access_refusal
 from kernel.schema import input_schema, output_schema
-from kernel.security.permissions import Denied, Grant, Permission
+from kernel.security.permissions import Forbidden, Grant, Permission
 
 _JSON = "application/json"
 
@@ -23,8 +24,8 @@ _JSON = "application/json"
 def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
     """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`; the first two tell what is in reach."""
 
-    def within(reach: Grant) -> list[Bound]:
-        return [bound for bound in dispatch.tools.values() if bound.shown(reach)]
+    def within(reach: Grant) -> list[ToolEntry]:
+        return [bound for bound in dispatch.tools.values() if bound.visible_to(reach)]
 
     @cache
     def listing(reach: Grant) -> bytes:
@@ -53,25 +54,27 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
     ]
 
 
-def measured(doors: Doors, text: Callable[[], bytes], media: str) -> Route:
+def metrics_route(doors: AccessControl, text: Callable[[], bytes], media: str) -> Route:
     """GET /metrics for those who may hear of the machine."""
 
     async def metrics(request: Request) -> Response:
         if request.scope["caller"].reach.right >= Permission.admin:
             return Response(text(), media_type=media)
-        answer = shut(doors, Denied("/metrics", Permission.admin), "/metrics", dict(request.scope["headers"]))
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.extra}
+        answer = access_refusal(
+            doors, Forbidden("/metrics", Permission.admin), "/metrics", dict(request.scope["headers"])
+        )
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
         return Response(answer.body, answer.status, headers, _JSON)
 
     return Route("/metrics", metrics)
 
 
-def _listed(bound: Bound) -> dict[str, Any]:
+def _listed(bound: ToolEntry) -> dict[str, Any]:
     dialect, tool = bound.dialect, bound.tool
     shown = {
         "name": tool.name,
         "dialect": dialect.name,
-        "description": tool.about,
+        "description": tool.description,
         "mode": tool.mode,
         "input_schema": input_schema(tool),
     }

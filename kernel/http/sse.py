@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from kernel.mcp.messages import Refused
+from kernel.mcp.messages import ProtocolError
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -21,14 +21,14 @@ _HEADERS = [
 ]
 
 
-async def watched(answer: Coroutine[Any, Any, bytes], receive: Receive) -> bytes | None:
+async def cancel_on_disconnect(answer: Coroutine[Any, Any, bytes], receive: Receive) -> bytes | None:
     """The answer, or None where the client went away first, which cancels the work.
 
     Most answers come before it is worth a second task to watch the client, so the watch begins a moment later.
     """
     task = asyncio.current_task()
     assert task is not None
-    watch = _Watch(receive, task)
+    watch = _DisconnectWatch(receive, task)
     late = asyncio.get_running_loop().call_later(_PATIENCE, watch.start)
     try:
         return await answer
@@ -64,7 +64,7 @@ class Stream:
         """The answer, or None where it ended a stream or the client left; without `receive` nobody looks for that."""
         task = asyncio.ensure_future(answer)
         task.add_done_callback(lambda _: self._wake.set())
-        watch = _Watch(receive, task)
+        watch = _DisconnectWatch(receive, task)
         watch.start()
         try:
             while self._said or not task.done():
@@ -94,7 +94,7 @@ class Stream:
             return task.result()
         try:
             last = task.result()
-        except Refused as refused:
+        except ProtocolError as refused:
             last = refused.reply(self._id)
         await self._body(_frame(last), more=False)
         return None
@@ -103,7 +103,7 @@ class Stream:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-class _Watch:
+class _DisconnectWatch:
     """Cancels a task when its client disconnects; without a `receive` it watches nothing."""
 
     def __init__(self, receive: Receive | None, task: asyncio.Task[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from kernel.http.deadlines import Wheel
+from kernel.http.deadlines import DeadlineWheel
 from kernel.http.joined import JoinedProtocol
 from kernel.limits import BYTES_PER_SECOND, Limits, weight
 
@@ -31,15 +31,15 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 _UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
 
 
-class TurnedAway(Exception):
+class Rejected(Exception):
     """Ends the parsing of what has been refused."""
 
 
-class GuardedProtocol(JoinedProtocol):
+class LimitedProtocol(JoinedProtocol):
     """One connection; `limits` and `wheel` are shared by all connections of a server."""
 
     limits = Limits()
-    wheel = Wheel()
+    wheel = DeadlineWheel()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -61,20 +61,20 @@ class GuardedProtocol(JoinedProtocol):
         super().connection_made(transport)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
         self._last = now + silent - idle  # its idle time is over when its silent time is
-        self.wheel.put(self, now + min(silent, idle))
+        self.wheel.schedule(self, now + min(silent, idle))
         if len(self.connections) > self.limits.connections:
-            self.turn_away(503)
+            self.reject(503)
 
     def data_received(self, data: bytes) -> None:
         """Parses; what does not come whole gets a deadline."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as left:
-            self._go_on(data[left.args[0] :])
+            self._read_upgrade_body(data[left.args[0] :])
         except httptools.HttpParserError as error:
             self._unreadable(error)
         if self.reading and not self._over:
-            self.unfinished(len(data))
+            self.on_incomplete(len(data))
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -95,26 +95,26 @@ class GuardedProtocol(JoinedProtocol):
         self.reading = self.watched = BETWEEN
         super().on_message_complete()
 
-    def judge_head(self) -> None:
+    def check_header_size(self) -> None:
         """Refuses more headers than may be, for those who look at none; ends the parsing then."""
         count, most = self.limits.header_count, self.limits.header_bytes
         if len(self.headers) > count or len(self.url) + weight(self.headers) > most:
-            self.turn_away(431)
-            raise TurnedAway
+            self.reject(431)
+            raise Rejected
 
-    def unfinished(self, received: int) -> None:
+    def on_incomplete(self, received: int) -> None:
         """Watches a request of which more is to come; `received` bytes of it, or of one before it, just have."""
         if self.watched != self.reading:
             self.watched = self.reading
             self._since = self.loop.time()
             self._wire = 0
-            self.wheel.put(self, self._deadline())
+            self.wheel.schedule(self, self._deadline())
             return
         self._wire += received
         if self.watched == HEAD and self._wire > self.limits.header_bytes:
-            self.turn_away(431)
+            self.reject(431)
         elif self.watched == BODY and self._wire > 2 * self.limits.body + _SLACK:
-            self.turn_away(413)
+            self.reject(413)
 
     def on_response_complete(self) -> None:
         """Goes on with the next request, if it is here already."""
@@ -131,7 +131,7 @@ class GuardedProtocol(JoinedProtocol):
         super().pause_writing()
         now = self.loop.time()
         self._stalled = (now, self.whole.get_write_buffer_size())
-        self.wheel.put(self, now + self.limits.stall_seconds)
+        self.wheel.schedule(self, now + self.limits.stall_seconds)
 
     def resume_writing(self) -> None:
         """It has."""
@@ -141,22 +141,22 @@ class GuardedProtocol(JoinedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is late any more."""
         super().connection_lost(exc)
-        self.wheel.drop(self)
+        self.wheel.cancel(self)
 
     def shutdown(self) -> None:
         """Ends the connection, after the answer if there is to be one: half a request gets none."""
-        if self.reading and not self._owed():
+        if self.reading and not self._response_owed():
             self.whole.close()
         else:
             super().shutdown()
 
-    def calm_down(self, seconds: float) -> None:
+    def throttle(self, seconds: float) -> None:
         """Reads nothing more for a while: a caller who does not wait is made to."""
         self._calm = self.loop.time() + seconds
         self.flow.pause_reading()
-        self.wheel.put(self, self._calm)
+        self.wheel.schedule(self, self._calm)
 
-    def late(self, now: float) -> float | None:
+    def on_deadline(self, now: float) -> float | None:
         """Ends what takes too long; when to look again."""
         end = self._lingers or self._end(now)
         if now < end:
@@ -167,18 +167,18 @@ class GuardedProtocol(JoinedProtocol):
             self.whole.abort()
             return None
         if self.watched:
-            self.turn_away(408)
+            self.reject(408)
         else:
             self.whole.close()
         return now + self.limits.stall_seconds
 
-    def turn_away(self, status: int) -> None:
+    def reject(self, status: int) -> None:
         """Refuses what is being read and closes; where an earlier request waits for its answer, after that."""
         if self._over:
             return
         self._over = True
-        self.parser = _Deaf(self.limits.body, self.whole.close)  # type: ignore[assignment]
-        if self._owed():
+        self.parser = DiscardParser(self.limits.body, self.whole.close)  # type: ignore[assignment]
+        if self._response_owed():
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
@@ -194,17 +194,17 @@ class GuardedProtocol(JoinedProtocol):
         """Ends our side, and hears the other out for a moment: who is cut off while it sends never reads why."""
         if self.whole.is_closing() or self._lingers:
             return
-        if self._awaited():
+        if self._response_pending():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self._over, self.reading, self.watched = True, BETWEEN, BETWEEN
-        self.parser = _Deaf(self.limits.body, self.whole.close)  # type: ignore[assignment]
+        self.parser = DiscardParser(self.limits.body, self.whole.close)  # type: ignore[assignment]
         self._lingers = self.loop.time() + _LINGER_SECONDS
         self.flow.resume_reading()
         self.whole.write_eof()
-        self.wheel.put(self, self._lingers)
+        self.wheel.schedule(self, self._lingers)
 
-    def _go_on(self, rest: bytes) -> None:
+    def _read_upgrade_body(self, rest: bytes) -> None:
         """Reads the body of a request that would upgrade: there is nothing to upgrade to, so it is one as any other."""
         self.upgrading = False
         cycle: Any = self.cycle
@@ -221,7 +221,7 @@ class GuardedProtocol(JoinedProtocol):
     def _unreadable(self, error: httptools.HttpParserError) -> None:
         if isinstance(error, httptools.HttpParserCallbackError) and not self._over:
             _note(error)
-        self.turn_away(400)
+        self.reject(400)
 
     def _end(self, now: float) -> float:
         """When what goes on must have ended, or when to look again where it is we who are waited for."""
@@ -243,7 +243,7 @@ class GuardedProtocol(JoinedProtocol):
             return now + limits.stall_seconds
         if self.watched:
             return self._deadline()
-        if self._awaited():
+        if self._response_pending():
             return now + limits.idle_seconds
         return self._last + limits.idle_seconds
 
@@ -252,20 +252,20 @@ class GuardedProtocol(JoinedProtocol):
             return self._since + self.limits.header_seconds
         return self._since + self.limits.body_seconds + self._wire / BYTES_PER_SECOND
 
-    def _awaited(self) -> bool:
+    def _response_pending(self) -> bool:
         cycle: Any = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    def _owed(self) -> bool:
+    def _response_owed(self) -> bool:
         """Whether an earlier request than the one being read is still to be answered, or this one is already."""
-        return self._awaited() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
+        return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
 
 
 class _Body:
     """What a second parser tells: the body of one request, and that it is whole."""
 
-    def __init__(self, protocol: GuardedProtocol) -> None:
-        self._protocol: GuardedProtocol | None = protocol
+    def __init__(self, protocol: LimitedProtocol) -> None:
+        self._protocol: LimitedProtocol | None = protocol
 
     def on_body(self, body: bytes) -> None:
         """Hands it on."""
@@ -279,7 +279,7 @@ class _Body:
             protocol.on_message_complete()
 
 
-class _Deaf:
+class DiscardParser:
     """Reads what nobody wants to know, up to a bound."""
 
     def __init__(self, most: int, enough: Callable[[], None]) -> None:

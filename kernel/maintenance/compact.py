@@ -6,17 +6,18 @@ from typing import Any, NamedTuple
 
 from kernel.search import ann_storage, index
 from kernel.search.evidence import as_json
-from kernel.search.semantic import learn
+from kernel.search.semantic import load_sketches
 from kernel.store import introspection
-from kernel.store.context import World
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import StoreContext
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
+from kernel.store.transaction import Tx
 
 _SHARE = 4
 _SOME = 5000
 
 Write = Callable[[Callable[[Tx], Any]], Any]
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Freed(NamedTuple):
@@ -32,7 +33,7 @@ class _Ended(NamedTuple):
     key: str
 
 
-def compact(file: Path, world: World, told: Told, *, forget: str | None = None) -> Freed:
+def compact(file: Path, world: StoreContext, told: Report, *, forget: str | None = None) -> Freed:
     """Makes the file as small as one that was filled with what is left; `told` is told of every part that is done.
 
     Everything before the last part is done in small transactions, so that others write meanwhile; that one is the
@@ -54,7 +55,7 @@ def compact(file: Path, world: World, told: Told, *, forget: str | None = None) 
         write(lambda tx: tx.run("kernel.compact.optimize_full_text"))
         told("full text merged")
         db.checkpoint(truncate=True)
-        write(introspection.compact)
+        write(introspection.vacuum_after_commit)
         db.checkpoint(truncate=True)
         return Freed(before, file.stat().st_size)
     finally:
@@ -68,7 +69,9 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
     ):
         pass
     if not stop() and store.read_sync(_worn):
-        store.read_sync(learn)  # what is forgotten below is known in this process, so that it need not read all again
+        store.read_sync(
+            load_sketches
+        )  # what is forgotten below is known in this process, so that it need not read all again
         _renew(store.write_sync, stop)
 
 

@@ -10,11 +10,12 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.search import ann_storage, index, quarantine
 from kernel.store import audit
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.progress import Tell
-from kernel.store.sqlite.connection import Connection, Tx, settle
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
-from kernel.tools import Dialect, Source
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, IndexSource
 
 _BATCH = 256
 _PAUSE = 0.05
@@ -40,7 +41,7 @@ class _Held(NamedTuple):
     grams: str
 
 
-def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
+def check(file: Path, world: StoreContext, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
     """What disagrees in the file, before any repair; with `repair` the derived parts are rebuilt from the rows.
 
     Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can mend.
@@ -48,7 +49,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
     db = Connection(file, world, readonly=False)
     db.load_vectors()
     try:
-        broken = [text for text in db.damage() if "fts5" not in text]
+        broken = [text for text in db.integrity_errors() if "fts5" not in text]
         if broken:
             raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
         found = _full_text(db)
@@ -57,7 +58,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
             found.append(Finding("quarantine", quarantine.agree(tx, repair=repair), "memories not marked as they look"))
             if repair:
                 tx.run("kernel.consistency.rebuild_full_text")
-                settle(tx)
+                tx.flush_deferred()
                 index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
                 if any(finding.part == _SKETCHES and finding.rows for finding in found):
                     ann_storage.clear(tx)
@@ -68,7 +69,7 @@ def check(file: Path, world: World, dialects: Sequence[Dialect], *, repair: bool
         db.close()
 
 
-def reindex(file: Path, world: World, progress: Tell | None = None) -> int:
+def reindex(file: Path, world: StoreContext, progress: Tell | None = None) -> int:
     """Rebuilds full text and every vector from the rows, in small transactions; the number of vectors."""
     db = Connection(file, world, readonly=False)
     db.load_vectors()
@@ -83,7 +84,7 @@ def reindex(file: Path, world: World, progress: Tell | None = None) -> int:
         db.close()
 
 
-def backup(file: Path, world: World, target: Path, progress: Tell | None = None) -> None:
+def backup(file: Path, world: StoreContext, target: Path, progress: Tell | None = None) -> None:
     """A consistent copy of the file while others use it; raises Fault("conflict") if `target` exists."""
     try:
         target.touch(mode=0o600, exist_ok=False)
@@ -103,7 +104,7 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
 
     Lexical search answers meanwhile, and vectors of another model are never compared with: they go batch by batch.
     """
-    embedder = store.world.embedder
+    embedder = store.context.embedder
     if embedder is None:
         return 0
     done = 0
@@ -156,7 +157,7 @@ def _embed_missing(db: Connection, progress: Tell | None = None) -> int:
 
 def _full_text(db: Connection) -> list[Finding]:
     with db.writing() as tx:
-        sound = tx.holds("kernel.consistency.check_full_text")
+        sound = tx.passes_check("kernel.consistency.check_full_text")
     return [Finding("full text", 0 if sound else 1, "differs from the documents")]
 
 
@@ -189,7 +190,7 @@ def agree(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]
     return found
 
 
-def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, str]]]:
+def _compare(tx: Tx, dialect: Dialect) -> tuple[list[IndexSource], list[tuple[str, str]]]:
     sources = dialect.sources(tx) if dialect.sources else []
     held = {
         (space, row.key): (row.text, row.grams)
@@ -201,8 +202,8 @@ def _compare(tx: Tx, dialect: Dialect) -> tuple[list[Source], list[tuple[str, st
     return missing, sorted(set(held) - wanted)
 
 
-def _wanted(source: Source) -> tuple[str, str]:
-    return source.text, index.beside(source.text, source.words)
+def _wanted(source: IndexSource) -> tuple[str, str]:
+    return source.text, index.extra_fts_text(source.text, source.words)
 
 
 def stamp() -> str:

@@ -7,16 +7,17 @@ from kernel.errors import Fault
 from kernel.maintenance.consistency import agree
 from kernel.search import index
 from kernel.store import audit, history
-from kernel.store.context import Origin, World
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
 from kernel.store.sqlite.changesets import reverse
-from kernel.store.sqlite.connection import Connection, Tx, settle
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from kernel.tools import Dialect
 
 Key = tuple[str, str]
 
 
-def undo(file: Path, world: World, dialects: Sequence[Dialect], number: int) -> audit.Entry:
+def undo(file: Path, world: StoreContext, dialects: Sequence[Dialect], number: int) -> audit.Entry:
     """Makes the memories what they were before a call of the audit; the row of that call.
 
     Raises Fault: `not_found` for a number without a row or whose changes are not kept, `conflict` where something it
@@ -25,7 +26,7 @@ def undo(file: Path, world: World, dialects: Sequence[Dialect], number: int) -> 
     db = Connection(file, world, readonly=False)
     db.load_vectors()
     try:
-        with db.writing(Origin("kernel", "undo")) as tx:
+        with db.writing(CallContext("kernel", "undo")) as tx:
             entry, kept = _found(tx, number)
             if not reverse(db, kept.changes):
                 raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
@@ -67,10 +68,10 @@ def _told(tx: Tx, targets: Sequence[tuple[str, str, str]]) -> dict[Key, tuple[Ev
 
 def _remember(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]]) -> None:
     """Tells the history what is again as it was, and of whom the index has it."""
-    settle(tx)
+    tx.flush_deferred()
     for (space, key), (last, events) in before.items():
         history.append(tx, space, key, "undone", before=last.after, after=last.before, reason=f"call {number}")
         if events and last.before is not None:
             born = next((event for event in reversed(events) if event.before is None), events[0])
             *_, dialect, tool, actor, at = events[-1]
-            index.ascribe(tx, space, key, (dialect, tool, actor), born.at, at)
+            index.set_provenance(tx, space, key, (dialect, tool, actor), born.at, at)

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from kernel.limits import Header, Headers
 from kernel.mcp import routing_headers
-from kernel.mcp.messages import Call, Envelope, Inbound, Message, Meta, Plan, Refused, open_params
+from kernel.mcp.messages import Call, Envelope, Inbound, Message, Meta, ProtocolError, ToolRoute, open_params
 from kernel.mcp.protocol import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -34,7 +34,7 @@ _MODERN = {version.encode(): version for version in MODERN_VERSIONS}
 _ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY), **dict.fromkeys(_MODERN, MODERN)}
 
 
-def spoken(headers: Headers) -> tuple[bytes | None, Era]:
+def protocol_of(headers: Headers) -> tuple[bytes | None, Era]:
     """The version a request's header names and the era that speaks; a request without one is from before headers."""
     version = headers.get(routing_headers.VERSION)
     era = _ERAS.get(version)
@@ -48,7 +48,7 @@ def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
     """False for what is only acknowledged, a notification or a legacy response; raises Refused for what is neither."""
     if envelope.method is UNSET:
         if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
-            raise Refused(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+            raise ProtocolError(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
         return False
     if envelope.id is UNSET and era is MODERN and version not in _MODERN:
         raise unsupported(version)
@@ -62,7 +62,7 @@ def over_http(
     version: bytes | None,
     raw: Sequence[Header],
     headers: Headers,
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, ToolRoute],
 ) -> Inbound:
     """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
     method: Any = envelope.method
@@ -70,7 +70,7 @@ def over_http(
     meta = params.meta or _NO_META
     plan = plans.get(params.name) if isinstance(params, Call) else None
     actor, level = ANONYMOUS, LEGACY_LEVEL
-    named = plan.mirrored if plan is not None else ()
+    named = plan.header_params if plan is not None else ()
     if len(raw) != len(headers):
         routing_headers.check_single(raw, named if era is MODERN else ())
     if era is MODERN:
@@ -87,13 +87,13 @@ def over_http(
         if meta.client is not None:
             actor = actor_name(meta.client.name)
     elif meta.version is not UNSET and (version is None or _LEGACY[version] != meta.version):
-        raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+        raise ProtocolError(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
     if wrong is not None:
         raise wrong
     return Inbound(id_, method, params, era, actor, level, plan)
 
 
-def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, plans: Mapping[str, Plan]) -> Inbound:
+def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, plans: Mapping[str, ToolRoute]) -> Inbound:
     """A request that came over a pipe, where only its own `_meta` can name the era."""
     method: Any = envelope.method
     meta = open_params(LEGACY, "", envelope.params)[0].meta or _NO_META
@@ -116,19 +116,19 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
             raise unsupported(version)
         pairs = ((VERSION_KEY, meta.version), (CAPABILITIES_KEY, meta.capabilities))
         lacking = ", ".join(key for key, value in pairs if value is UNSET)
-        raise Refused(INVALID_PARAMS, f"params._meta lacks {lacking}")
+        raise ProtocolError(INVALID_PARAMS, f"params._meta lacks {lacking}")
     known = _MODERN.get(version or b"")
     if known != meta.version:
         if known is not None or meta.version.encode() != version:
-            raise Refused(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
+            raise ProtocolError(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
         raise unsupported(version)
 
 
-def unsupported(version: bytes | None) -> Refused:
+def unsupported(version: bytes | None) -> ProtocolError:
     """The refusal that tells a client which versions to try."""
     requested = (version or b"").decode("latin-1")
     data = {"supported": list(MODERN_VERSIONS), "requested": requested}
-    return Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+    return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 def actor_name(name: str) -> str:

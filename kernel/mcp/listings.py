@@ -25,7 +25,7 @@ NAME = "quipu"
 _HEARD = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
-class Finish(NamedTuple):
+class ResultTails(NamedTuple):
     """What ends a result in one era, from just before its closing brace to the end of the message."""
 
     plain: bytes
@@ -38,9 +38,9 @@ def server_info(version: str) -> Object:
     return {"name": NAME, "title": "Quipu", "version": version}
 
 
-def finish(era: Era, version: str) -> Finish:
+def result_tails(era: Era, version: str) -> ResultTails:
     """The finisher of an era: the modern one says what kind of result it was and whose, the legacy one nothing."""
-    return Finish(_tail(era, version, ""), _tail(era, version, "fresh"), _tail(era, version, "", "input_required"))
+    return ResultTails(_tail(era, version, ""), _tail(era, version, "fresh"), _tail(era, version, "", "input_required"))
 
 
 def close(result: Object, tail: bytes) -> bytes:
@@ -49,7 +49,7 @@ def close(result: Object, tail: bytes) -> bytes:
     return body + (tail if len(body) > 1 else tail.removeprefix(b","))
 
 
-def fixed(
+def static_results(
     era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
 ) -> Mapping[str, bytes]:
     """The rest of the message, by method, for what is the same for every caller of the same reach."""
@@ -84,7 +84,7 @@ def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
     """What these dialects offer; logging only where some tool can emit a line."""
     offered: list[tuple[str, bool]] = [
         ("completions", any(dialect.complete for dialect in dialects)),
-        ("logging", any(tool.talk for tool in tools)),
+        ("logging", any(tool.interactive for tool in tools)),
         ("prompts", any(dialect.prompts for dialect in dialects)),
         ("resources", any(dialect.resources for dialect in dialects)),
         ("tools", True),
@@ -100,7 +100,7 @@ def tool_entry(tool: Tool) -> Object:
     returns = output_schema(tool) if tool.hints.typed else None
     return {
         "name": tool.name,
-        **_shown(tool.hints.title, tool.about),
+        **_shown(tool.hints.title, tool.description),
         "inputSchema": input_schema(tool),
         **({"outputSchema": returns} if returns else {}),
         "annotations": hints,

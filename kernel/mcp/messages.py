@@ -1,28 +1,32 @@
 """One JSON-RPC message decoded once: the envelope typed, the parameters typed by method, the arguments left raw."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel.limits import Limits, excess
 from kernel.mcp import protocol
-from kernel.security.permissions import ANONYMOUS, Caller
+from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
+
+if TYPE_CHECKING:
+    from kernel.calls import ToolEntry
+    from kernel.dispatch import Dispatch
 
 ABSENT = Raw()
 Object = dict[str, Any]
 Emit = Callable[[bytes], None]
 
 
-class Refused(Exception):
+class ProtocolError(Exception):
     """A protocol error on its way to the caller; `data` must be JSON.
 
     `status` stands where HTTP itself refuses, instead of what the era makes of the code; `closing` are its headers.
     """
 
     status: int | None = None
-    closing: tuple[tuple[bytes, bytes], ...] = ()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -106,28 +110,28 @@ class Page(Params):
     cursor: str | None = None
 
 
-class Turning(Params, kw_only=True, gc=False):
+class InputResponses(Params, kw_only=True, gc=False):
     """A request that may be a later round of an earlier one; read only where that one asked for it."""
 
     answers: Raw = field(name="inputResponses", default=ABSENT)
     state: Raw = field(name="requestState", default=ABSENT)
 
 
-class Call(Turning, kw_only=True, gc=False):
+class Call(InputResponses, kw_only=True, gc=False):
     """tools/call."""
 
     name: str
     arguments: Raw = Raw(b"{}")
 
 
-class Get(Turning, kw_only=True, gc=False):
+class Get(InputResponses, kw_only=True, gc=False):
     """prompts/get."""
 
     name: str
     arguments: dict[str, str] | None = None
 
 
-class Read(Turning, kw_only=True, gc=False):
+class Read(InputResponses, kw_only=True, gc=False):
     """resources/read."""
 
     uri: str
@@ -198,7 +202,7 @@ class Envelope(Struct):
     error: Raw = ABSENT
 
 
-class Called(Struct, gc=False):
+class CallEnvelope(Struct, gc=False):
     """A well-formed tools/call, which is most of the traffic, so that it takes one pass and not two."""
 
     jsonrpc: Literal["2.0"]
@@ -207,10 +211,10 @@ class Called(Struct, gc=False):
     params: Call
 
 
-Message = Envelope | Called
+Message = Envelope | CallEnvelope
 
 
-class Mirrored(NamedTuple):
+class HeaderParam(NamedTuple):
     """An argument that a header repeats: where it stands in the arguments, the header's name, its JSON type."""
 
     path: tuple[str, ...]
@@ -218,15 +222,12 @@ class Mirrored(NamedTuple):
     kind: str
 
 
-Pace = Literal["now", "queued", "talking"]
-
-
-class Plan(NamedTuple):
+class ToolRoute(NamedTuple):
     """What is known of a tool before it is called; `header` is its name as Mcp-Name says it plainly, or empty."""
 
-    bound: Any
-    pace: Pace
-    mirrored: tuple[Mirrored, ...]
+    entry: "ToolEntry"
+    interactive: bool
+    header_params: tuple[HeaderParam, ...]
     header: bytes
 
 
@@ -243,10 +244,10 @@ class Inbound(Struct, gc=False):
     era: protocol.Era
     actor: str = ANONYMOUS
     level: str | None = None
-    plan: Plan | None = None
+    route: ToolRoute | None = None
     emit: Emit | None = None
-    caller: Caller | Any = None
-    dispatch: Any = None
+    caller: Caller = ANONYMOUS_CALLER
+    dispatch: "Dispatch" = cast("Dispatch", None)
 
 
 _KINDS: dict[str, type[Params]] = {
@@ -263,7 +264,7 @@ _KINDS: dict[str, type[Params]] = {
     "initialize": Initialize,
     "logging/setLevel": SetLevel,
 }
-_decode_called = msgspec.json.Decoder(Called).decode
+_decode_called = msgspec.json.Decoder(CallEnvelope).decode
 _plain = msgspec.json.Decoder(Params).decode
 _decoders = {
     era.name: {name: msgspec.json.Decoder(kind).decode for name, kind in _KINDS.items() if protocol.knows(era, name)}
@@ -275,7 +276,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def open_message(body: bytes, limits: Limits) -> Message:
     """The message in `body`; raises Refused with -32700 or -32600."""
     if too_much := excess(body, limits):
-        raise Refused(protocol.PARSE_ERROR, too_much.capitalize())
+        raise ProtocolError(protocol.PARSE_ERROR, too_much.capitalize())
     try:
         if not body.isascii():
             body.decode()  # what stays raw is not checked by the decoder
@@ -283,7 +284,7 @@ def open_message(body: bytes, limits: Limits) -> Message:
     except msgspec.ValidationError:
         return _open_other(body)
     except _UNREADABLE:
-        raise Refused(protocol.PARSE_ERROR, "Parse error") from None
+        raise ProtocolError(protocol.PARSE_ERROR, "Parse error") from None
 
 
 def _open_other(body: bytes) -> Envelope:
@@ -293,13 +294,13 @@ def _open_other(body: bytes) -> Envelope:
         except msgspec.ValidationError:
             continue
         except _UNREADABLE:
-            raise Refused(protocol.PARSE_ERROR, "Parse error") from None
+            raise ProtocolError(protocol.PARSE_ERROR, "Parse error") from None
         if isinstance(found, Envelope):
             return found
-    raise Refused(protocol.INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
+    raise ProtocolError(protocol.INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
 
 
-def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params, Refused | None]:
+def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params, ProtocolError | None]:
     """The parameters of a request, typed by its method, or what all methods share and what is wrong with the rest."""
     if isinstance(raw, Call):
         return raw, None
@@ -310,9 +311,9 @@ def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params
     try:
         return decode(text), None
     except _UNREADABLE as error:
-        wrong = Refused(protocol.INVALID_PARAMS, f"Invalid params: {field_message(error)}")
+        wrong = ProtocolError(protocol.INVALID_PARAMS, f"Invalid params: {field_message(error)}")
     if text[:1] != b"{":
-        raise Refused(protocol.INVALID_REQUEST, "params must be an object")
+        raise ProtocolError(protocol.INVALID_REQUEST, "params must be an object")
     try:
         return _plain(text), wrong
     except _UNREADABLE:

@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from kernel.mcp import listings, sealed_state
+from kernel.mcp import elicitation, listings
 from kernel.mcp import messages as envelope
-from kernel.mcp.messages import Inbound, Object, Refused
+from kernel.mcp.messages import Inbound, Object, ProtocolError
 from kernel.mcp.protocol import INVALID_PARAMS
-from kernel.tools import Ask, Content, Dialect, Prompt
+from kernel.tools import Content, Dialect, InputRequired, Prompt
 
-Answer = Callable[[Inbound], Coroutine[Any, Any, Object | Ask]]
+Answer = Callable[[Inbound], Coroutine[Any, Any, Object | InputRequired]]
 _COMPLETIONS = 100
 _NAME_SHOWN = 128
 
 
-class Offers:
+class ResourceMethods:
     """The resources, prompts and completions of some dialects, each method answering with the fields of its result."""
 
     def __init__(self, dialects: Sequence[Dialect], turn: Callable[..., Any]) -> None:
@@ -32,9 +32,9 @@ class Offers:
             "completion/complete": self._completion,
         }
 
-    def talks(self, name: str) -> bool:
+    def is_interactive(self, name: str) -> bool:
         """Whether the prompt of this name may ask or report before it answers."""
-        return name in self._prompts and self._prompts[name][1].talk
+        return name in self._prompts and self._prompts[name][1].interactive
 
     async def _resource_page(self, inbound: Inbound) -> Object:
         place, cursor = _place(inbound.params.cursor, len(self._resources))
@@ -68,21 +68,21 @@ class Offers:
         if dialect is not None and resources is not None:
             found = await _read(inbound, dialect, lambda tx: _contents(resources.read(tx, uri)))
         if found is None:
-            raise Refused(inbound.era.resource_missing, "Resource not found", {"uri": uri})
+            raise ProtocolError(inbound.era.resource_missing, "Resource not found", {"uri": uri})
         return found
 
-    async def _prompt_get(self, inbound: Inbound) -> Object | Ask:
+    async def _prompt_get(self, inbound: Inbound) -> Object | InputRequired:
         params: envelope.Get = inbound.params
         dialect, prompt = self._prompt(params.name)
         arguments = params.arguments or {}
         lacking = [one.name for one in prompt.arguments if one.required and one.name not in arguments]
         if lacking:
-            raise Refused(INVALID_PARAMS, f"Missing prompt arguments: {', '.join(lacking)}")
-        turn = (self._turn(inbound, dialect.name, prompt_purpose(inbound)),) if prompt.talk else ()
+            raise ProtocolError(INVALID_PARAMS, f"Missing prompt arguments: {', '.join(lacking)}")
+        turn = (self._turn(inbound, dialect.name, prompt_purpose(inbound)),) if prompt.interactive else ()
 
-        def say(tx: Any) -> Object | Ask:
+        def say(tx: Any) -> Object | InputRequired:
             said = prompt.handler(tx, arguments, *turn)
-            if isinstance(said, Ask):
+            if isinstance(said, InputRequired):
                 return said
             messages = [{"role": role, "content": content} for role, content in said]
             return {"description": prompt.about, "messages": messages}
@@ -108,7 +108,7 @@ class Offers:
     def _prompt(self, name: str) -> tuple[Dialect, Prompt]:
         found = self._prompts.get(name)
         if found is None:
-            raise Refused(INVALID_PARAMS, f"Unknown prompt: {name[:_NAME_SHOWN]}")
+            raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:_NAME_SHOWN]}")
         return found
 
     def _owner(self, uri: str) -> Dialect | None:
@@ -124,8 +124,8 @@ async def _read(inbound: Inbound, dialect: Dialect, work: Callable[[Any], Any]) 
 def prompt_purpose(inbound: Inbound) -> str:
     """What the state of a prompt's rounds is bound to."""
     params: envelope.Get = inbound.params
-    return sealed_state.purpose(
-        inbound.caller.mark, inbound.method, params.name, msgspec.json.encode(params.arguments or {})
+    return elicitation.purpose(
+        inbound.caller.audit_identity, inbound.method, params.name, msgspec.json.encode(params.arguments or {})
     )
 
 
@@ -150,7 +150,7 @@ def _place(cursor: str | None, count: int) -> tuple[int, str | None]:
     try:
         place, inner = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str | None])
     except (msgspec.DecodeError, ValueError, binascii.Error):
-        raise Refused(INVALID_PARAMS, "Unknown cursor") from None
+        raise ProtocolError(INVALID_PARAMS, "Unknown cursor") from None
     if not 0 <= place < count:
-        raise Refused(INVALID_PARAMS, "Unknown cursor")
+        raise ProtocolError(INVALID_PARAMS, "Unknown cursor")
     return place, inner

@@ -9,7 +9,7 @@ import msgspec
 
 from kernel.lazy_regex import regex
 from kernel.limits import Header, Headers, repeated
-from kernel.mcp.messages import Call, Mirrored, Params, Refused
+from kernel.mcp.messages import Call, HeaderParam, Params, ProtocolError
 from kernel.mcp.protocol import HEADER_MISMATCH, METHODS
 from kernel.tools import Schema
 
@@ -26,14 +26,14 @@ _NAMED = {method.name: method.named for method in METHODS.values() if method.nam
 _SCALARS = ("string", "integer", "boolean")
 
 
-def check_single(raw: Sequence[Header], named: Sequence[Mirrored] = ()) -> None:
+def check_single(raw: Sequence[Header], named: Sequence[HeaderParam] = ()) -> None:
     """Raises Refused where a routing header comes twice: two readers could take two different copies."""
     doubled = repeated(raw).intersection((VERSION, METHOD, NAME, *(one.header for one in named)))
     if doubled:
         raise _mismatch(min(doubled).decode(), "appears more than once")
 
 
-def check(headers: Headers, method: str, params: Params, named: Sequence[Mirrored] = ()) -> None:
+def check(headers: Headers, method: str, params: Params, named: Sequence[HeaderParam] = ()) -> None:
     """Raises Refused where Mcp-Method, Mcp-Name or an Mcp-Param header is missing or says something else."""
     said = headers.get(METHOD)
     if said != method.encode() and (said is None or said.strip(_BLANKS) != method.encode()):
@@ -48,16 +48,16 @@ def check(headers: Headers, method: str, params: Params, named: Sequence[Mirrore
         _check_arguments(headers, params, named)
 
 
-def mirrored(schema: Schema) -> tuple[Mirrored, ...]:
+def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
     """The annotated arguments of an input schema; none where an annotation is one that clients must reject."""
-    found: list[Mirrored] = []
+    found: list[HeaderParam] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
     for path, here in waiting:  # it grows while it is walked
         token = here.get(_ANNOTATION)
         if token is not None:
             if not path or not _valid(token, here):
                 return ()
-            found.append(Mirrored(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
+            found.append(HeaderParam(path, f"{_PARAM}{token}".lower().encode(), here["type"]))
         waiting.extend(((*path, name), part) for name, part in here.get("properties", {}).items())
     return tuple(found) if len({one.header for one in found}) == len(found) else ()
 
@@ -78,7 +78,7 @@ def unwrap(value: bytes | None) -> str | None:
         return None
 
 
-def _check_arguments(headers: Headers, params: Call, named: Sequence[Mirrored]) -> None:
+def _check_arguments(headers: Headers, params: Call, named: Sequence[HeaderParam]) -> None:
     arguments = _plain(params)
     for one in named:
         value = _at(arguments, one.path)
@@ -125,5 +125,5 @@ def _valid(token: Any, here: Schema) -> bool:
     return isinstance(token, str) and _TOKEN.fullmatch(token) is not None and here.get("type") in _SCALARS
 
 
-def _mismatch(header: str, what: str) -> Refused:
-    return Refused(HEADER_MISMATCH, f"The {header} header {what}")
+def _mismatch(header: str, what: str) -> ProtocolError:
+    return ProtocolError(HEADER_MISMATCH, f"The {header} header {what}")

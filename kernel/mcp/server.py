@@ -1,26 +1,30 @@
 """The MCP methods of one profile, for both eras and any transport: a decoded request in, an encoded response out."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import msgspec
 
-from kernel.dispatch import Bound, guard, refused
+from kernel.calls import Answer, Call, Pending, ToolEntry, fail
+from kernel.dispatch import catch_faults
 from kernel.errors import Fault
-from kernel.mcp import listings, messages, sealed_state
-from kernel.mcp.elicitation import Rounds
-from kernel.mcp.messages import Inbound, Object, Pace, Plan, Refused
+from kernel.mcp import listings, messages
+from kernel.mcp.elicitation import Elicitation, purpose
+from kernel.mcp.messages import Inbound, Object, ProtocolError, ToolRoute
 from kernel.mcp.protocol import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, LEGACY, METHOD_NOT_FOUND, METHODS, MODERN
-from kernel.mcp.resources import Offers, prompt_purpose
-from kernel.mcp.routing_headers import mirrored
+from kernel.mcp.resources import ResourceMethods, prompt_purpose
+from kernel.mcp.routing_headers import header_params
 from kernel.schema import input_schema
-from kernel.security.permissions import WHOLE, Grant
-from kernel.store.queue import Job
-from kernel.tools import Ask, Dialect, Reply
+from kernel.security.permissions import FULL_ACCESS, Grant
+from kernel.tools import Dialect, InputRequired, Reply
 
-Tools = Literal["all", "read"]
+ToolProfile = Literal["all", "read"]
+Response = bytes | ProtocolError
+Done = Callable[[Response], None]
+OnRequest = Callable[[Inbound], None]
 
 _OPEN = b'{"jsonrpc":"2.0","id":%b,"result":%b'
 _ID = b'{"jsonrpc":"2.0","id":'
@@ -41,84 +45,113 @@ class Service:
 
     def __init__(
         self,
-        bound: Mapping[str, Bound],
+        entries: Mapping[str, ToolEntry],
         dialects: Sequence[Dialect],
         *,
         version: str,
-        tools: Tools = "all",
+        tools: ToolProfile = "all",
         seal_key: bytes,
-        reach: Grant = WHOLE,
+        grant: Grant = FULL_ACCESS,
+        on_request: OnRequest | None = None,
     ) -> None:
+        self._on_request = on_request
         served = [tool for dialect in dialects for tool in dialect.tools if tools == "all" or tool.mode == "read"]
-        self.plans = {tool.name: _plan(bound[tool.name]) for tool in served}
-        dialects = [dialect for dialect in dialects if reach.sees(dialect.name)]
-        served = [tool for tool in served if bound[tool.name].shown(reach)]
+        self.routes = {tool.name: _route(entries[tool.name]) for tool in served}
+        dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
+        served = [tool for tool in served if entries[tool.name].visible_to(grant)]
         offered = listings.capabilities(served, dialects)
-        self._rounds = Rounds(seal_key)
-        self._offers = Offers(dialects, self._rounds.turn)
+        self._rounds = Elicitation(seal_key)
+        self._offers = ResourceMethods(dialects, self._rounds.turn)
         self._methods = {name: work for name, work in self._offers.methods.items() if METHODS[name].needs in offered}
-        cache = "own" if reach.keyed else "static"
-        self._fixed = {era.name: listings.fixed(era, version, served, dialects, cache) for era in (LEGACY, MODERN)}
-        self._ends = {era.name: listings.finish(era, version) for era in (LEGACY, MODERN)}
+        cache = "own" if grant.by_key else "static"
+        self._fixed = {
+            era.name: listings.static_results(era, version, served, dialects, cache) for era in (LEGACY, MODERN)
+        }
+        self._ends = {era.name: listings.result_tails(era, version) for era in (LEGACY, MODERN)}
         self._called_ends = {
             name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._ends.items()
         }
         self._handshakes = listings.handshakes(version, served, dialects)
 
-    def pace(self, inbound: Inbound) -> Pace:
-        """Whether the answer comes at once, after a wait, or after a wait in which the handler may speak."""
-        if inbound.plan is not None:
-            return inbound.plan.pace
-        method = inbound.method
-        if method not in self._methods:
-            return "now"
-        return "talking" if method == "prompts/get" and self._offers.talks(inbound.params.name) else "queued"
+    def is_interactive(self, inbound: Inbound) -> bool:
+        """Whether the handler may report progress, log or ask before it answers."""
+        if inbound.route is not None:
+            return inbound.route.interactive
+        return inbound.method == "prompts/get" and self._offers.is_interactive(inbound.params.name)
 
-    def now(self, inbound: Inbound) -> bytes:
-        """The response to a request of that pace; raises Refused."""
-        if inbound.plan is not None:
-            reply: Any = inbound.dispatch.now(inbound.plan.bound, inbound.params.arguments, inbound.caller)
-            if reply.fault == "invalid" and bytes(inbound.params.arguments)[:1] != b"{":
-                # Not the tool's matter after all: the decoder met something else than an object, and nothing ran.
-                reply = inbound.dispatch.now(inbound.plan.bound, _arguments(inbound.params), inbound.caller)
-            return self._called(inbound, reply)
+    def submit(self, inbound: Inbound, done: Done) -> bytes | Pending:
+        """The response if it is there at once, else Pending, and `done` gets it on this event loop.
+
+        Raises ProtocolError and Forbidden; `done` may get a ProtocolError too.
+        """
+        if self._on_request is not None:
+            self._on_request(inbound)
+        if inbound.route is not None:
+            return self._submit_call(inbound, inbound.route, done)
+        if inbound.method in self._methods:
+            return _finish_task(self._call_method(inbound), done)
+        return self._static(inbound)
+
+    async def answer(self, inbound: Inbound) -> bytes:
+        """`submit`, awaited; a task that is cancelled cancels the call. Raises ProtocolError and Forbidden."""
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+
+        def done(response: Response) -> None:
+            if not future.done():
+                future.set_result(response)
+
+        submitted = self.submit(inbound, done)
+        if isinstance(submitted, bytes):
+            return submitted
+        try:
+            response = await future
+        except asyncio.CancelledError:
+            submitted.cancel()
+            raise
+        if isinstance(response, ProtocolError):
+            raise response
+        return response
+
+    def _static(self, inbound: Inbound) -> bytes:
+        """The response to a method whose result is known before it is asked for; raises ProtocolError."""
         method = inbound.method
-        fixed = self._fixed[inbound.era.name].get(method)
-        if fixed is not None:
+        static = self._fixed[inbound.era.name].get(method)
+        if static is not None:
             if isinstance(inbound.params, messages.Page) and inbound.params.cursor:
-                raise Refused(INVALID_PARAMS, "Unknown cursor")
-            return _OPEN % (inbound.id, fixed)
+                raise ProtocolError(INVALID_PARAMS, "Unknown cursor")
+            return _OPEN % (inbound.id, static)
         if method == "initialize" and inbound.era is LEGACY:
             asked: str = inbound.params.protocolVersion
             return _OPEN % (inbound.id, self._handshakes.get(asked) or self._handshakes[COUNTER_OFFER])
         if method == "tools/call":
-            raise Refused(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_NAME_SHOWN]}")
-        raise Refused(METHOD_NOT_FOUND, "Method not found")
+            raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_NAME_SHOWN]}")
+        raise ProtocolError(METHOD_NOT_FOUND, "Method not found")
 
-    async def answer(self, inbound: Inbound) -> bytes:
-        """The response to a request of any other pace; raises Refused."""
-        plan = inbound.plan
-        if plan is None:
-            return await self._offer(inbound)
-        arguments = _arguments(inbound.params)
-        if plan.pace == "talking":
-            return await self._talk(inbound, plan.bound, arguments)
-        reply: Any = await inbound.dispatch.call(plan.bound, arguments, inbound.caller)
-        return self._called(inbound, reply)
+    def _submit_call(self, inbound: Inbound, route: ToolRoute, done: Done) -> bytes | Pending:
+        entry, arguments = route.entry, _arguments(inbound.params)
+        request, interaction = "", None
+        if route.interactive:
+            request = purpose(inbound.caller.audit_identity, inbound.method, entry.tool.name, arguments)
+            interaction = self._rounds.turn(inbound, entry.dialect.name, request)
 
-    def start(self, inbound: Inbound, done: Callable[[bytes], None]) -> bytes | Job:
-        """`answer` for a tools/call that never speaks: the response, or the job whose response `done` will get."""
-        plan = inbound.plan
-        assert plan is not None
-        arguments = _arguments(inbound.params)
+        def respond(answer: Answer) -> Response:
+            if isinstance(answer, Reply):
+                return self.format_result(inbound, answer)
+            if inbound.era is LEGACY:
+                return self.format_result(inbound, fail(entry, Fault("disabled", _TOO_OLD)))
+            asked = self._input_required(inbound, answer, request)
+            return self.format_result(inbound, fail(entry, asked)) if isinstance(asked, Fault) else asked
 
-        def heard(reply: Reply) -> None:
-            done(self._called(inbound, reply))
+        call = Call(entry, arguments, inbound.caller, interaction)
+        answer = inbound.dispatch.submit(call, lambda answer: done(respond(answer)))
+        if isinstance(answer, Pending):
+            return answer
+        response = respond(answer)
+        if isinstance(response, ProtocolError):
+            raise response
+        return response
 
-        begun: Any = inbound.dispatch.start(plan.bound, arguments, inbound.caller, heard)
-        return begun if isinstance(begun, Job) else self._called(inbound, begun)
-
-    def _called(self, inbound: Inbound, reply: Reply) -> bytes:
+    def format_result(self, inbound: Inbound, reply: Reply) -> bytes:
         era, found = inbound.era, reply.structured
         good, bad = self._called_ends[era.name]
         if reply.content is None:
@@ -131,42 +164,33 @@ class Service:
             return b"".join((_ID, inbound.id, *shown, _STRUCTURED, found, good))
         return b"".join((_ID, inbound.id, *shown, good))
 
-    async def _talk(self, inbound: Inbound, bound: Bound, arguments: bytes) -> bytes:
-        belongs = sealed_state.purpose(inbound.caller.mark, inbound.method, bound.tool.name, arguments)
-        turn = self._rounds.turn(inbound, bound.dialect.name, belongs)
-        reply = await inbound.dispatch.call(bound, arguments, inbound.caller, turn)
-        if isinstance(reply, Reply):
-            return self._called(inbound, reply)
-        if inbound.era is LEGACY:
-            return self._called(inbound, refused(bound, Fault("disabled", _TOO_OLD)))
-        asked = self._asked(inbound, reply, belongs)
-        return self._called(inbound, refused(bound, asked)) if isinstance(asked, Fault) else asked
-
-    async def _offer(self, inbound: Inbound) -> bytes:
+    async def _call_method(self, inbound: Inbound) -> bytes:
         method = inbound.method
         try:
             result = await self._methods[method](inbound)
         except Fault as fault:
-            raise _refusal(fault) from None
-        if isinstance(result, Ask):
+            raise _protocol_error(fault) from None
+        if isinstance(result, InputRequired):
             if inbound.era is LEGACY:
-                raise Refused(INVALID_PARAMS, _TOO_OLD)
-            encoded = self._asked(inbound, result, prompt_purpose(inbound))
+                raise ProtocolError(INVALID_PARAMS, _TOO_OLD)
+            encoded = self._input_required(inbound, result, prompt_purpose(inbound))
         else:
             ends = self._ends[inbound.era.name]
             encoded = _encoded(inbound, result, ends.fresh if METHODS[method].cache else ends.plain)
         if isinstance(encoded, Fault):
-            raise _refusal(encoded)
+            raise _protocol_error(encoded)
+        if isinstance(encoded, ProtocolError):
+            raise encoded
         return encoded
 
-    def _asked(self, inbound: Inbound, ask: Ask, belongs: str) -> bytes | Fault:
-        question = guard(self._rounds.question, inbound, ask, belongs)
-        if isinstance(question, Refused):
-            raise question
-        return question if isinstance(question, Fault) else _encoded(inbound, question, self._ends["modern"].asking)
+    def _input_required(self, inbound: Inbound, ask: InputRequired, request: str) -> bytes | Fault | ProtocolError:
+        question = catch_faults(self._rounds.question, inbound, ask, request)
+        if isinstance(question, (Fault, ProtocolError)):
+            return question
+        return _encoded(inbound, question, self._ends["modern"].asking)
 
 
-def profiles(make: Callable[[Tools, Grant], Service]) -> Callable[[bytes, Grant], Service]:
+def profiles(make: Callable[[ToolProfile, Grant], Service]) -> Callable[[bytes, Grant], Service]:
     """The profile a query string asks for, each made when first asked for: `tools=read`, or everything in reach."""
     made = cache(make)
 
@@ -178,11 +202,29 @@ def profiles(make: Callable[[Tools, Grant], Service]) -> Callable[[bytes, Grant]
     return choose
 
 
-def _plan(bound: Bound) -> Plan:
-    tool = bound.tool
-    pace = "talking" if tool.talk or tool.long else "now" if bound.short else "queued"
+def _route(entry: ToolEntry) -> ToolRoute:
+    tool = entry.tool
     header = tool.name.encode() if tool.name.isascii() else b""
-    return Plan(bound, pace, mirrored(input_schema(tool)), header)
+    return ToolRoute(entry, tool.interactive or tool.long, header_params(input_schema(tool)), header)
+
+
+def _finish_task(work: Coroutine[Any, Any, bytes], done: Done) -> Pending:
+    task = asyncio.ensure_future(work)
+
+    def finished(task: asyncio.Task[bytes]) -> None:
+        if not task.cancelled():
+            response = catch_faults(_response_of, task)
+            done(_protocol_error(response) if isinstance(response, Fault) else response)
+
+    task.add_done_callback(finished)
+    return Pending(task.cancel)
+
+
+def _response_of(task: asyncio.Task[bytes]) -> Response:
+    try:
+        return task.result()
+    except ProtocolError as error:
+        return error
 
 
 def _arguments(params: messages.Call) -> bytes:
@@ -190,15 +232,15 @@ def _arguments(params: messages.Call) -> bytes:
     if arguments[:1] == b"{":
         return arguments
     if arguments != b"null":
-        raise Refused(INVALID_PARAMS, "Invalid params: arguments must be an object")
+        raise ProtocolError(INVALID_PARAMS, "Invalid params: arguments must be an object")
     return b"{}"
 
 
 def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:
     """The message, or the Fault of a handler whose result is not JSON."""
-    return guard(lambda: _OPEN % (inbound.id, listings.close(result, tail)))
+    return catch_faults(lambda: _OPEN % (inbound.id, listings.close(result, tail)))
 
 
-def _refusal(fault: Fault) -> Refused:
+def _protocol_error(fault: Fault) -> ProtocolError:
     ours = fault.code in ("busy", "storage", "internal")
-    return Refused(INTERNAL_ERROR if ours else INVALID_PARAMS, fault.message)
+    return ProtocolError(INTERNAL_ERROR if ours else INVALID_PARAMS, fault.message)

@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from kernel.calls import Pending
 from kernel.dispatch import Dispatch
 from kernel.limits import Limits
 from kernel.mcp import inbound as admission
-from kernel.mcp.messages import Inbound, Initialize, Message, Refused, SetLevel, encoded_id, open_message
+from kernel.mcp.messages import Inbound, Initialize, Message, ProtocolError, SetLevel, encoded_id, open_message
 from kernel.mcp.protocol import INVALID_REQUEST
-from kernel.mcp.server import Service
-from kernel.mcp.stdio_streams import Sink, Source, take_over
-from kernel.security.permissions import ANONYMOUS, ANYBODY, speaking
+from kernel.mcp.server import Response, Service
+from kernel.mcp.stdio_streams import StdinReader, StdoutWriter, take_over
+from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client_name
 
 DRAIN_SECONDS = 1.0
 
@@ -39,8 +40,10 @@ async def converse(
 ) -> None:
     """`serve` on descriptors of one's own, inside a running loop."""
     loop = asyncio.get_running_loop()
-    session = _Session(service, dispatch, Sink(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits)
-    source = Source(input_fd, limits.body, session.take)
+    session = _Session(
+        service, dispatch, StdoutWriter(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits
+    )
+    source = StdinReader(input_fd, limits.body, session.take)
     # Only the main thread of a system with signals can hear them; elsewhere the end of input is the only end.
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -52,55 +55,57 @@ async def converse(
 class _Session:
     """One client: who it says it is, which log lines it wants, and its calls under way."""
 
-    def __init__(self, service: Service, dispatch: Dispatch, sink: Sink, limits: Limits) -> None:
+    def __init__(self, service: Service, dispatch: Dispatch, sink: StdoutWriter, limits: Limits) -> None:
         self._service = service
         self._dispatch = dispatch
         self._sink = sink
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._calls: dict[int | str, asyncio.Task[None]] = {}
+        self._calls: dict[int | str, Pending] = {}
+        self._idle = asyncio.Event()
         self._actor = ANONYMOUS
         self._level: str | None = admission.LEGACY_LEVEL
 
     def take(self, line: bytes | None) -> None:
-        """Handles one line, answering at once or starting a task that will."""
+        """Handles one line, which is answered at once or when its call is done."""
         id_ = b"null"
         try:
             envelope = self._open(line)
             if envelope.id is UNSET or envelope.method is UNSET:
-                self._hear(envelope)
+                self._on_notification(envelope)
                 return
             id_ = encoded_id(envelope.id)
-            inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.plans)
-            inbound.caller, inbound.dispatch = speaking(ANYBODY, inbound.actor), self._dispatch
+            inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.routes)
+            inbound.caller, inbound.dispatch = with_client_name(ANONYMOUS_CALLER, inbound.actor), self._dispatch
             self._note(inbound)
-            if self._service.pace(inbound) == "now":
-                self._sink.write(self._service.now(inbound))
-            else:
-                self._start(envelope.id, inbound)
-        except Refused as refused:
+            self._submit(envelope.id, inbound)
+        except ProtocolError as refused:
             self._sink.write(refused.reply(id_))
 
     async def close(self) -> None:
         """Gives calls under way a moment to finish, then drops them without an answer."""
+        await asyncio.sleep(0)
+        self._idle.clear()
         if self._calls:
-            _, late = await asyncio.wait(self._calls.values(), timeout=DRAIN_SECONDS)
-            for task in late:
-                task.cancel()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), DRAIN_SECONDS)
+        for pending in self._calls.values():
+            pending.cancel()
+        self._calls.clear()
         self._sink.close(DRAIN_SECONDS)
 
     def _open(self, line: bytes | None) -> Message:
         if line is None:
-            raise Refused(INVALID_REQUEST, "Line too long")
+            raise ProtocolError(INVALID_REQUEST, "Line too long")
         return open_message(line, self._limits)
 
-    def _hear(self, envelope: Message) -> None:
+    def _on_notification(self, envelope: Message) -> None:
         if envelope.method == "notifications/cancelled":
             id_ = _cancelled(envelope.params)
             if id_ is not None and id_ in self._calls:
-                self._calls[id_].cancel()
+                self._calls.pop(id_).cancel()
         elif envelope.method is UNSET and not (bytes(envelope.result) or bytes(envelope.error)):
-            raise Refused(INVALID_REQUEST, "A message is one JSON-RPC request or notification object")
+            raise ProtocolError(INVALID_REQUEST, "A message is one JSON-RPC request or notification object")
 
     def _note(self, inbound: Inbound) -> None:
         params = inbound.params
@@ -109,21 +114,26 @@ class _Session:
         elif isinstance(params, SetLevel):
             self._level = params.level
 
-    def _start(self, key: int | str, inbound: Inbound) -> None:
+    def _submit(self, key: int | str, inbound: Inbound) -> None:
         if key in self._calls:
-            raise Refused(INVALID_REQUEST, "A request with this id is under way")
+            raise ProtocolError(INVALID_REQUEST, "A request with this id is under way")
         inbound.emit = self._emit
-        task = asyncio.ensure_future(self._answer(inbound))
-        self._calls[key] = task
-        task.add_done_callback(lambda _: self._calls.pop(key))
 
-    async def _answer(self, inbound: Inbound) -> None:
-        try:
-            answer = await self._service.answer(inbound)
-        except Refused as refused:
-            answer = refused.reply(inbound.id)
-        await asyncio.sleep(0)  # what the handler said reaches the loop before this does
-        self._sink.write(answer)
+        def done(response: Response) -> None:
+            if self._calls.get(key) is pending:  # else the client cancelled it
+                del self._calls[key]
+                self._respond(inbound, response)
+
+        pending = self._service.submit(inbound, done)
+        if isinstance(pending, Pending):
+            self._calls[key] = pending
+        else:
+            self._loop.call_soon(self._respond, inbound, pending)  # after what the handler emitted on this loop
+
+    def _respond(self, inbound: Inbound, response: Response) -> None:
+        self._sink.write(response.reply(inbound.id) if isinstance(response, ProtocolError) else response)
+        if not self._calls:
+            self._idle.set()
 
     def _emit(self, message: bytes) -> None:
         self._loop.call_soon_threadsafe(self._sink.write, message)

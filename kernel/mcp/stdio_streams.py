@@ -34,7 +34,7 @@ def take_over(input_fd: int, output_fd: int) -> tuple[int, int]:
     return source, sink
 
 
-class Source:
+class StdinReader:
     """Hands on the lines of a descriptor, without their ends and without blank ones; one past the limit as None."""
 
     def __init__(self, fd: int, limit: int, take: Callable[[bytes | None], None]) -> None:
@@ -94,7 +94,7 @@ class Source:
             self._take(line)
 
 
-class Sink:
+class StdoutWriter:
     """Writes whole messages in order without blocking: what may not fit the pipe at once goes by a thread."""
 
     def __init__(self, fd: int, lost: Callable[[], object]) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kernel.ids import call_id, calling, utc_now
 
 if TYPE_CHECKING:
-    from kernel.dispatch import Bound
-    from kernel.observe.calls import Told
+    from kernel.calls import OnOutcome, ToolEntry
     from kernel.security.permissions import Caller
 
 _CALLS = logging.getLogger("quipu.calls")
@@ -37,7 +36,7 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode(line).decode()
 
 
-class Words(logging.Formatter):
+class TextLines(logging.Formatter):
     """The same for people."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -49,12 +48,12 @@ class Words(logging.Formatter):
 def set_up(*, as_json: bool = False, calls: bool = False) -> None:
     """Sends everything logged to standard error; with `calls` a line for each tool call too."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if as_json else Words("%(levelname)s %(message)s"))
+    handler.setFormatter(JsonLines() if as_json else TextLines("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     _CALLS.setLevel(logging.INFO if calls else logging.WARNING)
 
 
-def watch(bound: "Bound", caller: "Caller") -> "Told":
+def observe(bound: "ToolEntry", caller: "Caller") -> "OnOutcome":
     """A `Watch` that logs each call: its id, its tool, who called, how it came out, how long it took."""
     call = call_id()
     calling.set(call)

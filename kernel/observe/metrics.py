@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel.dispatch import Bound
-from kernel.observe.calls import Told
+from kernel.calls import OnOutcome, ToolEntry
 from kernel.security.permissions import Caller
 from kernel.store.store import Load
 
@@ -28,7 +27,7 @@ class Sample(NamedTuple):
     value: float
 
 
-class Meter:
+class Histogram:
     """The calls of one tool: how many took how long, and what became of those that were not simply done.
 
     It belongs to the event loop's thread, and each call pays for it: what can be worked out later is.
@@ -56,14 +55,14 @@ class Meter:
         return {**self._other, "ok": done} if done else self._other
 
 
-class Meters:
+class MetricsRegistry:
     """A meter for each tool that was called."""
 
     def __init__(self) -> None:
-        self._by_tool: dict[str, Meter] = {}
-        self._noting: dict[str, Told] = {}
+        self._by_tool: dict[str, Histogram] = {}
+        self._noting: dict[str, OnOutcome] = {}
 
-    def watch(self, bound: Bound, _caller: Caller) -> Told:
+    def observe(self, bound: ToolEntry, _caller: Caller) -> OnOutcome:
         """A `Watch` that counts."""
         return self._noting.get(bound.tool.name) or self._new(bound)
 
@@ -79,14 +78,16 @@ class Meters:
         yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", calls)
         yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
 
-    def _new(self, bound: Bound) -> Told:
+    def _new(self, bound: ToolEntry) -> OnOutcome:
         name = bound.tool.name
-        meter = self._by_tool[name] = Meter({"dialect": bound.dialect.name, "tool": name})
+        meter = self._by_tool[name] = Histogram({"dialect": bound.dialect.name, "tool": name})
         noting = self._noting[name] = meter.note
         return noting
 
 
-def exposition(meters: Meters, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:
+def exposition(
+    meters: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int
+) -> bytes:
     """All there is to tell: of the calls, of the stores by tenant, of the server and its process."""
     parts = [
         _family("quipu_info", "gauge", "What is running.", [Sample("", info, 1)]),

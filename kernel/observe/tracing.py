@@ -1,20 +1,17 @@
 """A span of OpenTelemetry for each tool call, inside the trace its caller names; takes the extra `otel`."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from kernel.calls import OnOutcome, ToolEntry
 from kernel.config import VERSION
-from kernel.dispatch import Bound
 from kernel.errors import Fault
-from kernel.http.fast_path import Answer, Begun, Direct, Done
+from kernel.http.fast_path import Done, FastRoute, HttpResponse, Pending
 from kernel.ids import now_ns
 from kernel.limits import Header
 from kernel.mcp.messages import Inbound
-from kernel.mcp.server import Service
-from kernel.observe.calls import Told
 from kernel.security.permissions import Caller
-from kernel.store.queue import Job
 
 _PARENT, _STATE = "traceparent", "tracestate"
 _NAMES = {_PARENT.encode(): _PARENT, _STATE.encode(): _STATE}
@@ -24,7 +21,7 @@ _ABSENT: Mapping[str, str] = {}
 _carried: ContextVar[Mapping[str, str]] = ContextVar("carried", default=_ABSENT)
 
 
-class Traces:
+class Tracing:
     """Spans of calls, sent where the `OTEL_...` variables say, by OTLP over HTTP."""
 
     def __init__(self) -> None:
@@ -46,7 +43,7 @@ class Traces:
         self._kind = SpanKind.SERVER
         self._failed = Status(StatusCode.ERROR)
 
-    def watch(self, bound: Bound, caller: Caller) -> Told:
+    def observe(self, bound: ToolEntry, caller: Caller) -> OnOutcome:
         """A `Watch` that makes a span of a call once it is over, so that none is left open."""
         begun, parent = now_ns(), self._extract(_carried.get())
         about = {
@@ -67,52 +64,29 @@ class Traces:
 
         return told
 
-    def heard(self, scope: Mapping[str, Any]) -> None:
+    def on_request(self, scope: Mapping[str, Any]) -> None:
         """Notes what the headers of a request say of a trace."""
         _hear(scope["headers"])
 
-    def hearing(self, direct: Direct) -> Direct:
+    def wrap_route(self, direct: FastRoute) -> FastRoute:
         """The same way around ASGI, with the headers heard first."""
 
-        def heard(headers: Sequence[Header], body: bytes, done: Done) -> Answer | Begun | Fault | None:
+        def heard(headers: Sequence[Header], body: bytes, done: Done) -> HttpResponse | Pending | Fault | None:
             _hear(headers)
             return direct(headers, body, done)
 
         return heard
 
-    def service(self, *args: Any, **more: Any) -> Service:
-        """A Service that heeds `_meta`."""
-        return _Carrying(*args, **more)
+    def on_message(self, inbound: Inbound) -> None:
+        """Notes the trace that `_meta` names, which counts more than the headers."""
+        meta = inbound.params.meta
+        if meta is not None and meta.traceparent is not None:
+            _carried.set({_PARENT: meta.traceparent, _STATE: meta.tracestate or ""})
 
     def close(self) -> None:
         """Sends what is left, for a second at most."""
         self._provider.force_flush(_FLUSH_MILLISECONDS)
 
 
-class _Carrying(Service):
-    """A Service that heeds what `_meta` says of a trace, before what the headers say."""
-
-    def now(self, inbound: Inbound) -> bytes:
-        """As a Service does."""
-        _heed(inbound)
-        return super().now(inbound)
-
-    async def answer(self, inbound: Inbound) -> bytes:
-        """As a Service does."""
-        _heed(inbound)
-        return await super().answer(inbound)
-
-    def start(self, inbound: Inbound, done: Callable[[bytes], None]) -> bytes | Job:
-        """As a Service does."""
-        _heed(inbound)
-        return super().start(inbound, done)
-
-
 def _hear(headers: Iterable[Header]) -> None:
     _carried.set({_NAMES[name]: value.decode("latin-1") for name, value in headers if name in _NAMES} or _ABSENT)
-
-
-def _heed(inbound: Inbound) -> None:
-    meta = inbound.params.meta
-    if meta is not None and meta.traceparent is not None:
-        _carried.set({_PARENT: meta.traceparent, _STATE: meta.tracestate or ""})

@@ -40,21 +40,21 @@ class Block(NamedTuple):
     words: bytes
 
 
-class Gone(NamedTuple):
+class Deletion(NamedTuple):
     """A vector that was deleted, and the number of this deletion; 0 numbers the last deletion nobody can read of."""
 
     id: int
     vector: int
 
 
-class Source(NamedTuple):
+class VectorFeed(NamedTuple):
     """What can be read of one snapshot of the store, each after the number given and in its order; at most `most` rows
     come at once.
     """
 
     blocks: Callable[[int], Sequence[Block]]
     rows: Callable[[int], Sequence[Row]]
-    gone: Callable[[int], Sequence[Gone]]
+    gone: Callable[[int], Sequence[Deletion]]
     most: int
 
 
@@ -125,7 +125,7 @@ class Sketches:
             self._sketcher = self._make()
         return self._sketcher
 
-    def extend(self, source: Source) -> None:
+    def extend(self, source: VectorFeed) -> None:
         """Reads what is new and what is gone since the last time; others who want to wait meanwhile."""
         import numpy as np
 
@@ -168,7 +168,7 @@ class Sketches:
         self._chunks = []
         self._last = self._sealed = self._seen = 0
 
-    def _read(self, source: Source) -> None:
+    def _read(self, source: VectorFeed) -> None:
         sound = self._last == self._sealed  # blocks are of use from the start on only
         while sound and (blocks := source.blocks(self._last)):
             for block in blocks:

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from kernel.search.ann import Block, Gone, Row, Source
-from kernel.store.sqlite.connection import Tx
+from kernel.search.ann import Block, Deletion, Row, VectorFeed
+from kernel.store.transaction import Tx
 
 SIZE = 8192
 _AT_ONCE = 4
 _NEVER = 2**63 - 1
 
 
-def source(tx: Tx, model: int, after: int = 0) -> Source:
+def source(tx: Tx, model: int, after: int = 0) -> VectorFeed:
     """What `tx` sees of the vectors of a model: of all, or of those after one, of which nobody has read."""
 
     def blocks(last: int) -> Sequence[Block]:
@@ -21,10 +21,10 @@ def source(tx: Tx, model: int, after: int = 0) -> Source:
     def rows(last: int) -> Sequence[Row]:
         return _rows(tx, model, max(last, after))
 
-    def gone(seen: int) -> Sequence[Gone]:
-        return [] if after else tx.all("kernel.ann_storage.deletions_after", Gone, after=seen)
+    def gone(seen: int) -> Sequence[Deletion]:
+        return [] if after else tx.all("kernel.ann_storage.deletions_after", Deletion, after=seen)
 
-    return Source(blocks, rows, gone, SIZE)
+    return VectorFeed(blocks, rows, gone, SIZE)
 
 
 def keep(tx: Tx, model: int, most: int = 1) -> int:
@@ -61,7 +61,7 @@ def forget(tx: Tx, upto: int, most: int = _NEVER) -> int:
 
 def wrong(tx: Tx, model: int) -> int:
     """How many sketches are in a block but not with their vector, or the other way round."""
-    gone = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Gone, after=0)}
+    gone = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
     found = after = 0
     while blocks := tx.all("kernel.ann_storage.sealed_blocks", Block, after=after, model=model, limit=1):
         held = _held(blocks[0], after)

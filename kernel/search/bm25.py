@@ -18,7 +18,7 @@ _SLIGHT = 0.01
 _FEW = 50
 
 
-def tally(row: Any, *skipped: Any) -> bytes:
+def match_tf(row: Any, *skipped: Any) -> bytes:
     """An auxiliary function of FTS5: the row's number of tokens (uint32), the mean number of all rows (float32), and
     for each phrase of the query but those `skipped` at the start how often it stands there (uint8).
     """

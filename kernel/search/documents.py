@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernel.search.evidence import as_json
-from kernel.store.sqlite.connection import Tx, settle
+from kernel.store.transaction import Tx
 
 _FEW = 2000
 _END_OF_TIME = "~"  # follows every time
@@ -12,17 +12,17 @@ _END_OF_TIME = "~"  # follows every time
 
 def count(tx: Tx, within: Sequence[tuple[str, str | None]]) -> int:
     """How many documents these places hold."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.one("kernel.index.count", int, pairs=as_json([*within])) or 0
 
 
-def few_of(
+def prefilter(
     tx: Tx, actor: str | None, after: str, before: str, within: Sequence[tuple[str, str | None]] | None
 ) -> list[int] | None:
     """The documents of an actor, if given, and of this time (ISO 8601, "" for any), in these places; None where
     actor and time leave more than a few, so that searching first and filtering then finds enough.
     """
-    settle(tx)
+    tx.flush_deferred()
     asked = {"after": after, "before": before or _END_OF_TIME, "most": _FEW + 1}
     if actor is None:
         rows = tx.all("kernel.index.by_time", _Placed, **asked)
@@ -43,7 +43,7 @@ class _Placed(NamedTuple):
 
 def last(tx: Tx) -> int:
     """The largest document number ever given; 0 before the first."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.one("kernel.index.last_doc_id", int) or 0
 
 
@@ -65,13 +65,13 @@ class Document(NamedTuple):
 
 def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
     """The documents of `ids`; those that are gone are left out."""
-    settle(tx)
+    tx.flush_deferred()
     return {row.doc: row for row in tx.all("kernel.index.documents", Document, ids=as_json(ids))}
 
 
 def find(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
     """The ids of the documents of the given (space, key) pairs, in that order."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.all("kernel.index.ids_of", int, keys=as_json(keys))
 
 

@@ -10,7 +10,7 @@ from kernel.embed.model import Embedding
 from kernel.errors import Fault
 from kernel.search.ann import Sketches
 from kernel.search.query import SMALL, STOP_WORDS
-from kernel.store.sqlite.connection import Tx, model
+from kernel.store.transaction import Tx
 
 FEW = 64
 COMMON = " ".join(sorted(STOP_WORDS))  # a text that says what all texts say
@@ -35,7 +35,7 @@ class Hit(NamedTuple):
     late: float | None = None
 
 
-class Memory:
+class SearchCache:
     """What search keeps between calls: sketches of the vectors and how often words occur.
 
     While it is `warming` somebody reads the sketches beside the calls, which need not wait for them.
@@ -52,7 +52,7 @@ class Memory:
         """Notes that `tx` sees rows, or the lack of rows, that a rollback would undo."""
         self._changer = tx
 
-    def may_learn(self, tx: Tx) -> bool:
+    def can_cache(self, tx: Tx) -> bool:
         """Whether all that `tx` sees of the index is committed, so that it may be kept for others."""
         return tx.readonly or tx is not self._changer
 
@@ -69,7 +69,7 @@ class Memory:
         return {stem: known.get(stem, 0) for stem in stems}
 
 
-class Places(NamedTuple):
+class PartitionSet(NamedTuple):
     """Where a search looks: `small` places hold few documents together, `large` ones more.
 
     `held` is the number of documents where there are no large places; with `few` it is worth to read them all.
@@ -87,12 +87,12 @@ class _Size(NamedTuple):
     docs: int
 
 
-def placed(tx: Tx, ids: Sequence[int]) -> Places:
+def partitions_within(tx: Tx, ids: Sequence[int]) -> PartitionSet:
     """The places of these numbers, told apart by how many documents they hold."""
-    return Places(ids, (), ids, 0, few=False) if len(ids) > _MOST_COUNTED else _told_apart(ids, _sizes(tx, ids))
+    return PartitionSet(ids, (), ids, 0, few=False) if len(ids) > _MOST_COUNTED else _told_apart(ids, _sizes(tx, ids))
 
 
-def placed_each(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[Places]:
+def partitions_of(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[PartitionSet]:
     """Each of these places by itself, of which some are known to be `large`."""
     sizes = {size.place: size for size in _sizes(tx, [one for one in ids if one not in large])}
     return [_told_apart([one], [sizes.get(one) or _Size(one, SMALL + 1)]) for one in ids]
@@ -102,7 +102,7 @@ def _sizes(tx: Tx, ids: Sequence[int]) -> list[_Size]:
     return tx.all("kernel.evidence.partition_sizes", _Size, places=as_json(ids), most=SMALL + 1) if ids else []
 
 
-def _told_apart(ids: Sequence[int], sizes: Sequence[_Size]) -> Places:
+def _told_apart(ids: Sequence[int], sizes: Sequence[_Size]) -> PartitionSet:
     held = sum(size.docs for size in sizes)
     small: list[int] = []
     room = SMALL
@@ -110,7 +110,7 @@ def _told_apart(ids: Sequence[int], sizes: Sequence[_Size]) -> Places:
         room -= size.docs
         if room >= 0:
             small.append(size.place)
-    return Places(ids, small, sorted(set(ids) - set(small)), held, few=held <= FEW)
+    return PartitionSet(ids, small, sorted(set(ids) - set(small)), held, few=held <= FEW)
 
 
 def model_id(tx: Tx) -> int:
@@ -121,13 +121,13 @@ def model_id(tx: Tx) -> int:
 
 def kind(tx: Tx) -> tuple[str, int] | None:
     """What vectors and their sketches must have in common to be compared, and their dimensions."""
-    known = model(tx)
+    known = tx.embedding_model
     return known and (f"{known[0]}/{_COMMON_DIGEST:08x}", known[1])
 
 
 def has_model(tx: Tx) -> bool:
     """Whether an embedding model is configured and can be read."""
-    return model(tx) is not None
+    return tx.embedding_model is not None
 
 
 def embedded(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:

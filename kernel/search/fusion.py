@@ -50,7 +50,7 @@ class Window(NamedTuple):
         return self.before, self.previous, self.next, self.after
 
 
-def foremost(hits: Sequence[Hit], weights: Weights) -> list[Hit]:
+def preliminary_order(hits: Sequence[Hit], weights: Weights) -> list[Hit]:
     """The hits in the order of what words and meaning say; ties are broken by the older document."""
     words = _shares([hit.text_rank or 0.0 for hit in hits], weights.words)
     meaning = _shares([hit.similarity or 0.0 for hit in hits], weights.meaning)

@@ -5,15 +5,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kernel.search import ann_storage, quarantine
-from kernel.search.documents import Document, count, documents, few_of, find, last, places_of
-from kernel.search.evidence import COMMON, Hit, Memory, as_json, embedded, has_model, kind, model_id, placed
+from kernel.search.documents import Document, count, documents, find, last, places_of, prefilter
+from kernel.search.evidence import (
+    COMMON,
+    Hit,
+    SearchCache,
+    as_json,
+    embedded,
+    has_model,
+    kind,
+    model_id,
+    partitions_within,
+)
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.lexical import by_words, by_words_among, by_words_each, coverage, every_by_words
-from kernel.search.quarantine import apart
+from kernel.search.quarantine import is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import POOL, Ranking, rerank
 from kernel.search.semantic import Near, by_meaning, hit_of
-from kernel.store.sqlite.connection import Tx, defer, origin, settle, world
+from kernel.store.transaction import Tx
 
 __all__ = [
     "CANDIDATES",
@@ -21,14 +31,11 @@ __all__ = [
     "POOL",
     "Document",
     "Hit",
-    "Memory",
     "Parts",
     "Ranking",
     "Scored",
+    "SearchCache",
     "Weights",
-    "apart",
-    "ascribe",
-    "beside",
     "clear",
     "count",
     "coverage",
@@ -36,18 +43,21 @@ __all__ = [
     "documents",
     "drop",
     "drop_scope",
-    "few_of",
+    "extra_fts_text",
     "find",
     "fuse",
     "has_model",
     "insert_vectors",
+    "is_quarantining",
     "last",
     "model_id",
     "places_of",
+    "prefilter",
     "put",
     "rerank",
     "search",
-    "sift",
+    "search_filtered",
+    "set_provenance",
 ]
 
 CANDIDATES = 100
@@ -71,12 +81,12 @@ def put(tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str 
 
     `words` are further words to find it by, such as its tags, which say nothing of what the text means.
     """
-    defer(tx, _flush, _Put(space, key, scope, text, beside(text, words), *origin(tx), tx.now))
+    tx.defer(_flush, _Put(space, key, scope, text, extra_fts_text(text, words), *tx.call_context, tx.now))
 
 
-def ascribe(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_at: str, updated_at: str) -> None:
+def set_provenance(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_at: str, updated_at: str) -> None:
     """Says of whom (dialect, tool, actor) a document is, and of when: for what is put again as it once was."""
-    settle(tx)
+    tx.flush_deferred()
     dialect, tool, actor = whose
     tx.run(
         "kernel.index.set_provenance",
@@ -90,26 +100,26 @@ def ascribe(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_a
     )
 
 
-def beside(text: str, words: str = "") -> str:
+def extra_fts_text(text: str, words: str = "") -> str:
     """What the full-text index holds of a document beside its text: pairs of characters, and further words."""
     return " ".join(part for part in (grams(text), words, grams(words)) if part) if words else grams(text)
 
 
 def drop(tx: Tx, space: str, key: str) -> None:
     """Makes `(space, key)` unfindable; nothing happens if it is not in the index."""
-    defer(tx, _flush, (space, key))
+    tx.defer(_flush, (space, key))
 
 
 def drop_scope(tx: Tx, space: str, scope: str) -> None:
     """Makes everything of one scope of a space unfindable."""
-    settle(tx)
+    tx.flush_deferred()
     stale = tx.all("kernel.index.in_scope", _Stale, space=space, scope=scope)
     _delete(tx, stale)
 
 
 def clear(tx: Tx, dialect: str) -> None:
     """Makes everything of a dialect unfindable: the spaces that are its name, or begin with it before a colon."""
-    settle(tx)
+    tx.flush_deferred()
     _delete(tx, tx.all("kernel.index.in_dialect", _Stale, dialect=dialect))
 
 
@@ -159,7 +169,7 @@ def _delete(tx: Tx, stale: Sequence[_Stale]) -> dict[tuple[str, str], _Born]:
 
 
 def _insert(tx: Tx, puts: Sequence[_Put], born: dict[tuple[str, str], _Born]) -> None:
-    world(tx).memory.change(tx)
+    tx.context.search_cache.change(tx)
     places = _places(tx, {(put.space, put.scope) for put in puts})
     fresh = itertools.count((tx.one("kernel.index.last_doc_id", int) or 0) + 1)
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
@@ -191,7 +201,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
     vectors = embedded(tx, [text for _, text in docs]) if docs and has_model(tx) else None
     if not vectors:
         return 0
-    memory: Memory = world(tx).memory
+    memory: SearchCache = tx.context.search_cache
     memory.change(tx)
     sketches = memory.sketches.sketcher.sketch([item.vector for item in vectors])
     rows: list[tuple[int, float, int, int]] = []
@@ -216,7 +226,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
 
 def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
     """Deletes the vectors of documents, and notes it for those who have read them."""
-    world(tx).memory.change(tx)
+    tx.context.search_cache.change(tx)
     tx.run("kernel.index.log_vector_deletion", ids=as_json(docs))
     tx.run("kernel.index.delete_vectors", ids=as_json(docs))
 
@@ -255,14 +265,14 @@ def search(
     `limit` best by words of each pair are. Ranks are `comparable` between searches, or by what is rare in few places.
     What is `among` these documents is looked for there alone, each of them being looked at.
     """
-    settle(tx)
+    tx.flush_deferred()
     if among is not None:
         return _search_among(tx, text, among, limit, lexical=lexical, semantic=semantic) if text.strip() else []
     ids = None if within is None else tx.all("kernel.index.partitions_matching", int, pairs=as_json([*within]))
     if ids == [] or not text.strip():
         return []
     by_place = lexical and each and not every
-    places = None if ids is None or (by_place and not semantic) else placed(tx, ids)
+    places = None if ids is None or (by_place and not semantic) else partitions_within(tx, ids)
     if not lexical:
         ranks = dict[int, float]()
     elif every:
@@ -289,7 +299,7 @@ def _united(tx: Tx, ranks: dict[int, float], found: dict[int, Near]) -> list[Hit
     ]
 
 
-def sift(
+def search_filtered(
     tx: Tx,
     text: str,
     keep: Callable[[list[Hit]], list[Hit]],

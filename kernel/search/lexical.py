@@ -4,24 +4,24 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kernel.search.bm25 import bm25, packed
-from kernel.search.evidence import Memory, Places, as_json, placed_each
+from kernel.search.evidence import PartitionSet, SearchCache, as_json, partitions_of
 from kernel.search.query import (
     SMALL,
+    RowQuery,
     Share,
-    Sought,
     Term,
-    everywhere,
+    candidate_queries,
     glued,
     grams,
     match,
     match_any,
+    match_partition,
     place_word,
     present,
     query_grams,
     query_words,
-    rows_to_visit,
 )
-from kernel.store.sqlite.connection import Tx, tokenize, world
+from kernel.store.transaction import Tx
 
 _WORDS = 2000
 _MOST_PLACES = 64
@@ -51,7 +51,7 @@ class _Count(NamedTuple):
     docs: int
 
 
-def by_words(tx: Tx, text: str, places: Places | None, limit: int, *, comparable: bool = False) -> list[Ranked]:
+def by_words(tx: Tx, text: str, places: PartitionSet | None, limit: int, *, comparable: bool = False) -> list[Ranked]:
     """The documents that hold the words of `text`, best BM25 first: of those that can win, where many hold them.
 
     In small places a word is worth what it is worth there, unless ranks shall be `comparable` between searches.
@@ -65,7 +65,7 @@ def by_words_each(tx: Tx, text: str, ids: Sequence[int], limit: int) -> list[Ran
     known = _known(tx, terms, ids[:_MOST_PLACES])
     large = {place for place in ids if known[0].get(place_word(place), 0) > SMALL}
     found: list[Ranked] = []
-    for places in placed_each(tx, ids, large):
+    for places in partitions_of(tx, ids, large):
         found += _by_words(tx, terms, places, limit, known=known if ids[:_MOST_PLACES] == ids else None)
     return found
 
@@ -73,7 +73,7 @@ def by_words_each(tx: Tx, text: str, ids: Sequence[int], limit: int) -> list[Ran
 def _by_words(
     tx: Tx,
     terms: Sequence[Term],
-    places: Places | None,
+    places: PartitionSet | None,
     limit: int,
     *,
     comparable: bool = False,
@@ -87,9 +87,9 @@ def _by_words(
     if not held:
         return []
     share, looked = _share(large, frequency, total)
-    found = dict(_visit(tx, everywhere(held, small), ())) if small else {}
+    found = dict(_visit(tx, match_partition(held, small), ())) if small else {}
     if large or not places:
-        found |= _visit_large(tx, rows_to_visit(held, frequency, total, share, limit), looked)
+        found |= _visit_large(tx, candidate_queries(held, frequency, total, share, limit), looked)
     own = bool(small) and not large and not comparable
     counts = None if own else [frequency.get(term.stem, 0) for term in held]
     rows = places.held if own and places else total
@@ -104,13 +104,13 @@ def by_words_among(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[R
     if not held or not docs:
         return []
     found = tx.all(
-        "kernel.lexical.match_with_tf_of", _Tallied, query=everywhere(held, ()).expression, ids=as_json(docs)
+        "kernel.lexical.match_with_tf_of", _Tallied, query=match_partition(held, ()).expression, ids=as_json(docs)
     )
     counts = [frequency.get(term.stem, 0) for term in held]
     return _ranked([row.doc for row in found], [row.tally for row in found], len(held), total, counts, limit)
 
 
-def every_by_words(tx: Tx, text: str, places: Places | None) -> list[Ranked]:
+def every_by_words(tx: Tx, text: str, places: PartitionSet | None) -> list[Ranked]:
     """All documents that hold the words of `text`: those with a rare one, or with any where none has."""
     terms = _terms(tx, text)
     inside = None if places is None else [*places.small, *places.large]
@@ -142,7 +142,7 @@ def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
     return shares
 
 
-def _few(tx: Tx, terms: Sequence[Term], places: Places) -> tuple[list[int], list[bytes]]:
+def _few(tx: Tx, terms: Sequence[Term], places: PartitionSet) -> tuple[list[int], list[bytes]]:
     """The documents of few that hold any of the words, with their tallies, read instead of looked up."""
     rows = tx.all("kernel.lexical.texts", _Text, places=as_json(places.ids))
     held = [(_stems(tx, row.text), _stems(tx, row.grams)) for row in rows]
@@ -162,7 +162,7 @@ def _count(term: Term, stems: Sequence[str]) -> int:
     return sum(stem.startswith(term.stem) for stem in stems) if term.prefix else stems.count(term.stem)
 
 
-def _visit_large(tx: Tx, wanted: Iterable[Sought], places: Sequence[int]) -> dict[int, bytes]:
+def _visit_large(tx: Tx, wanted: Iterable[RowQuery], places: Sequence[int]) -> dict[int, bytes]:
     """The rows of one expression after the other, until there are enough."""
     found: dict[int, bytes] = {}
     for sought in wanted:
@@ -171,7 +171,7 @@ def _visit_large(tx: Tx, wanted: Iterable[Sought], places: Sequence[int]) -> dic
     return found
 
 
-def _visit(tx: Tx, sought: Sought, places: Sequence[int]) -> list[_Tallied]:
+def _visit(tx: Tx, sought: RowQuery, places: Sequence[int]) -> list[_Tallied]:
     asked = {"query": sought.expression, "skip": sought.skip, "limit": sought.most}
     if places:
         return tx.all("kernel.lexical.match_with_tf_in", _Tallied, **asked, places=as_json(places))
@@ -206,24 +206,24 @@ def _bound(places: Sequence[int], known: dict[str, int], total: int) -> bool:
 
 def _known(tx: Tx, terms: Sequence[Term], places: Sequence[int]) -> tuple[dict[str, int], int]:
     """How many documents hold each term and lie in each place, and the largest number of a document."""
-    memory: Memory = world(tx).memory
+    memory: SearchCache = tx.context.search_cache
     total = tx.one("kernel.index.last_doc_id", int) or 0
     stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places]
 
     def count(missing: list[str]) -> dict[str, int]:
         return dict(tx.all("kernel.lexical.frequencies", _Count, stems=as_json(missing)))
 
-    return memory.frequencies(total, stems, count) if memory.may_learn(tx) else count(stems), total
+    return memory.frequencies(total, stems, count) if memory.can_cache(tx) else count(stems), total
 
 
 def _terms(tx: Tx, text: str) -> list[Term]:
     text = text.replace("\0", " ")
     words = f"{text} {glued(text)}"
-    return [*query_words(words, tokenize(tx, words)), *query_grams(text)][:_WORDS]
+    return [*query_words(words, tx.tokenize(words)), *query_grams(text)][:_WORDS]
 
 
 def _stems(tx: Tx, text: str) -> list[str]:
-    return [token[2] for token in tokenize(tx, text.replace("\0", " "))] if text else []
+    return [token[2] for token in tx.tokenize(text.replace("\0", " "))] if text else []
 
 
 def _begins(start: str, words: Iterable[str]) -> bool:

@@ -15,7 +15,7 @@ _HEAD = 4 + _NUMBER + _TIME
 LONGEST = -(-(_HEAD + DEEPEST * _MARK) // 3) * 4
 
 
-class Shown(NamedTuple):
+class SeenPage(NamedTuple):
     """What earlier pages have shown: a mark of each memory, and the moment of the first page.
 
     `last` is the largest document number of that moment, `since` its time (ISO 8601 UTC with milliseconds and Z).
@@ -35,7 +35,7 @@ class Shown(NamedTuple):
         return doc <= self.last or created_at <= self.since
 
 
-def continued(shown: Shown, question: str, keys: Iterable[tuple[str, str]]) -> str | None:
+def encode_cursor(shown: SeenPage, question: str, keys: Iterable[tuple[str, str]]) -> str | None:
     """The cursor after a page with the memories of these (space, key) pairs; None where the list has become too long.
 
     `question` is all that the list depends on: a cursor goes with no other.
@@ -52,7 +52,7 @@ def size(count: int) -> int:
     return -(-(_HEAD + count * _MARK) * 4 // 3)
 
 
-def opened(cursor: str, question: str) -> Shown:
+def decode_cursor(cursor: str, question: str) -> SeenPage:
     """What the pages before have shown; raises Fault("invalid") for what is no cursor of this question."""
     try:
         held = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
@@ -65,7 +65,7 @@ def opened(cursor: str, question: str) -> Shown:
     if held[:4] != _digest(question, 4):
         raise Fault("invalid", "cursor: of another question; query and filters must stay the same from page to page")
     split = (marks[at : at + _MARK] for at in range(0, len(marks), _MARK))
-    return Shown(int.from_bytes(held[4 : 4 + _NUMBER], "big"), since, frozenset(split))
+    return SeenPage(int.from_bytes(held[4 : 4 + _NUMBER], "big"), since, frozenset(split))
 
 
 def _mark(space: str, key: str) -> bytes:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import msgspec
 
 from kernel.errors import Fault
-from kernel.security.injection import suspicious
+from kernel.security.injection import matched_rule
 from kernel.store import audit
-from kernel.store.sqlite.connection import Tx, settle, world
+from kernel.store.transaction import Tx
 
 OFF, FLAG, QUARANTINE = MODES = ("off", "flag", "quarantine")
 _BATCH = 1000
@@ -34,16 +34,16 @@ class Suspect(NamedTuple):
         return f"{self.space}/{self.key}"
 
 
-def apart(tx: Tx) -> bool:
+def is_quarantining(tx: Tx) -> bool:
     """Whether what is marked is kept apart, rather than shown with its mark."""
-    return world(tx).suspects == QUARANTINE
+    return tx.context.injection_mode == QUARANTINE
 
 
 def mark(tx: Tx, documents: Sequence[tuple[int, str, str, str]]) -> None:
     """Marks those of (number, space, key, text) that look written to steer their reader, unless they were let go."""
-    if world(tx).suspects == OFF:
+    if tx.context.injection_mode == OFF:
         return
-    found = [(Suspect(*document), rule) for document in documents if (rule := suspicious(document[3]))]
+    found = [(Suspect(*document), rule) for document in documents if (rule := matched_rule(document[3]))]
     if found:
         free = _released(tx, [suspect for suspect, _ in found])
         rows = [(suspect.doc, rule) for suspect, rule in found if _digest(suspect) not in free]
@@ -57,7 +57,7 @@ def forget(tx: Tx, docs: Sequence[int]) -> None:
 
 def held(tx: Tx) -> list[Suspect]:
     """Every marked document, the oldest mark first."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.all("kernel.quarantine.flagged", Suspect)
 
 
@@ -75,11 +75,11 @@ def release(tx: Tx, name: str) -> Suspect:
 def agree(tx: Tx, *, repair: bool) -> int:
     """How many documents are not marked as the rules of today say, before `repair` marks them so."""
     wrong, last = 0, 0
-    while world(tx).suspects != OFF and (
+    while tx.context.injection_mode != OFF and (
         batch := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=_BATCH)
     ):
         last = batch[-1].doc
-        said = {suspect.doc: suspicious(suspect.text) for suspect in batch}
+        said = {suspect.doc: matched_rule(suspect.text) for suspect in batch}
         free = _released(tx, [suspect for suspect in batch if said[suspect.doc]])
         differing = [
             suspect

@@ -78,7 +78,7 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
     return kept or list(words.values())
 
 
-class Sought(NamedTuple):
+class RowQuery(NamedTuple):
     """An FTS5 expression whose phrases after the first `skip` are those that rank, in their order.
 
     At most `most` of its rows are worth a look, the newest; `until` is how many rows found before make it needless.
@@ -107,14 +107,14 @@ def present(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
     return held[:MOST]
 
 
-def everywhere(terms: Sequence[Term], places: Sequence[int]) -> Sought:
+def match_partition(terms: Sequence[Term], places: Sequence[int]) -> RowQuery:
     """What visits every row of small places with any of the words."""
-    return Sought(_both(_places(places), _words(terms)), len(places), 2 * SMALL, 1)
+    return RowQuery(_both(_places(places), _words(terms)), len(places), 2 * SMALL, 1)
 
 
-def rows_to_visit(
+def candidate_queries(
     terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: Share, limit: int
-) -> list[Sought]:
+) -> list[RowQuery]:
     """What visits the rows that can win, one after the other until enough are found; `terms` are those `present`.
 
     Every row with a rare word is visited. Where even the rarest word is common, rows are that hold the rarest words
@@ -125,7 +125,7 @@ def rows_to_visit(
     useful = [term for term in terms if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or list(terms)
     rare = _rare(useful, {stem: rows * share.part for stem, rows in frequency.items()}, ENOUGH * times)
     most = max(VISITS * times, limit)
-    sought: list[Sought] = []
+    sought: list[RowQuery] = []
     if sum(frequency.get(term.stem, 0) for term in rare) * share.part <= VISITS * times:
         picked = "" if len(rare) == len(useful) else _words(rare)
         sought.append(_sought(share, picked, len(rare) if picked else 0, useful, most, 1))
@@ -180,9 +180,9 @@ def quote(word: str) -> str:
     return '"' + word.replace('"', '""') + '"'
 
 
-def _sought(share: Share, picked: str, skip: int, terms: Sequence[Term], most: int, until: int) -> Sought:
+def _sought(share: Share, picked: str, skip: int, terms: Sequence[Term], most: int, until: int) -> RowQuery:
     expression = _both(_places(share.places), picked, _words(terms))
-    return Sought(expression, len(share.places) + skip, most, until)
+    return RowQuery(expression, len(share.places) + skip, most, until)
 
 
 def _depth(terms: Sequence[Term], frequency: Mapping[str, int], total: int, part: float, limit: int) -> int:

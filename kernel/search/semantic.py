@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kernel.search import ann_storage
 from kernel.search.ann import Sketches
-from kernel.search.evidence import Hit, Memory, Places, as_json, embedded, model_id
-from kernel.store.sqlite.connection import Tx, world
+from kernel.search.evidence import Hit, PartitionSet, SearchCache, as_json, embedded, model_id
+from kernel.store.transaction import Tx
 
 _CANDIDATES = 1280
 _TIMES = 8  # candidates for every result, where results are many
@@ -24,7 +24,7 @@ class Near(NamedTuple):
 
 
 def by_meaning(
-    tx: Tx, text: str, places: Places | None, limit: int, also: Sequence[int], among: Sequence[int] | None = None
+    tx: Tx, text: str, places: PartitionSet | None, limit: int, also: Sequence[int], among: Sequence[int] | None = None
 ) -> dict[int, Near]:
     """The documents whose vectors are nearest to that of `text`, and the similarity of those in `also`.
 
@@ -53,16 +53,16 @@ def hit_of(row: Near, rank: float | None) -> Hit:
     return Hit(row.doc, row.space, row.key, rank, distance, row.similarity)
 
 
-def learn(tx: Tx) -> None:
+def load_sketches(tx: Tx) -> None:
     """Reads the sketches that are not in memory yet; `tx` must see nothing that may be rolled back."""
-    memory: Memory = world(tx).memory
+    memory: SearchCache = tx.context.search_cache
     if number := model_id(tx):
         memory.sketches.extend(ann_storage.source(tx, number))
 
 
 def _waits(tx: Tx) -> bool:
     """Whether the sketches are being read beside the calls, and so many are missing that a read must not wait."""
-    memory: Memory = world(tx).memory
+    memory: SearchCache = tx.context.search_cache
     return (
         memory.warming
         and tx.readonly
@@ -84,9 +84,9 @@ def _nearest(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, li
 
 def _coarse(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, wanted: int) -> list[int]:
     """Candidates by sketch; what may be rolled back is looked at through sketches of its own, never kept."""
-    memory: Memory = world(tx).memory
+    memory: SearchCache = tx.context.search_cache
     shared = memory.sketches
-    if memory.may_learn(tx):
+    if memory.can_cache(tx):
         shared.extend(ann_storage.source(tx, model))
         return shared.nearest(vector, wanted, places)
     last = shared.last

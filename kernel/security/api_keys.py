@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import private, settle
+from kernel.data_dir import fsync_folder, private
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.security.permissions import MAIN
@@ -68,7 +68,7 @@ def create(data: Path, made: Key) -> tuple[Key, str]:
     def add(known: list[Key]) -> list[Key]:
         nonlocal found
         taken = {key.id for key in known}
-        id_ = next(drawn for drawn in iter(_drawn, "") if drawn not in taken)
+        id_ = next(drawn for drawn in iter(_random_id, "") if drawn not in taken)
         secret = f"{PREFIX}{id_}_{secrets.token_urlsafe(_SECRET_BYTES)}"
         found = (msgspec.structs.replace(made, id=id_, hash=digest(secret)), secret)
         return [*known, found[0]]
@@ -94,13 +94,13 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def named(secret: str) -> str:
+def parse(secret: str) -> str:
     """The id that a key names, empty for what is no key of ours."""
     found = _KEY.fullmatch(secret)
     return found[1] if found else ""
 
 
-def fits(secret: str, key: Key | None) -> bool:
+def matches(secret: str, key: Key | None) -> bool:
     """Whether this is the secret of `key`, in a time that tells nothing, even where there is no such key."""
     same = hmac.compare_digest(digest(secret), key.hash if key and key.hash else _NOBODY)
     return same and key is not None and not key.revoked
@@ -129,7 +129,7 @@ def _without(key: Key, now: str) -> Key:
     return msgspec.structs.replace(key, hash="", revoked=now)
 
 
-def _drawn() -> str:
+def _random_id() -> str:
     return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
 
 
@@ -152,7 +152,7 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
     finally:
         if not kept:
             lock.unlink(missing_ok=True)
-    settle(data)
+    fsync_folder(data)
     return changed
 
 

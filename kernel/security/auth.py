@@ -12,7 +12,7 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.lazy_regex import regex
 from kernel.security import api_keys
-from kernel.security.permissions import ANYBODY, Caller, Permission, reach
+from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, grant
 
 Headers = Mapping[bytes, bytes]
 METADATA = "/.well-known/oauth-protected-resource"
@@ -23,7 +23,7 @@ _UNFIT = regex(r"[^ !#-\[\]-~]")  # for a quoted string of RFC 9110
 _log = logging.getLogger("quipu")
 
 
-class Stranger(Exception):
+class Unauthenticated(Exception):
     """Nobody we know; `error` is RFC 6750's word for it, empty where nothing was shown. The message tells no secret."""
 
     def __init__(self, error: str, message: str) -> None:
@@ -31,17 +31,17 @@ class Stranger(Exception):
         self.error = error
 
 
-class Known(NamedTuple):
+class CachedCaller(NamedTuple):
     """Whom a bearer belongs to, and the ISO UTC time it ends at, empty for never."""
 
     caller: Caller
     ends: str
 
 
-class Tokens(Protocol):
+class TokenVerifier(Protocol):
     """Bearers that are no keys of ours: whose they are, or Stranger; and whether that may have changed."""
 
-    def caller(self, bearer: str, /) -> Known: ...
+    def caller(self, bearer: str, /) -> CachedCaller: ...
 
     def changed(self) -> bool: ...
 
@@ -54,7 +54,7 @@ class Auth:
     """
 
     def __init__(
-        self, data: Path, *, required: bool = False, is_open: bool = False, tokens: Tokens | None = None
+        self, data: Path, *, required: bool = False, is_open: bool = False, tokens: TokenVerifier | None = None
     ) -> None:
         self._file = data / api_keys.FILE
         self._data = data
@@ -63,7 +63,7 @@ class Auth:
         self._tokens = tokens
         self._stamp: tuple[int, ...] | None = None
         self._keys: Mapping[str, api_keys.Key] = {}
-        self._known: dict[bytes, Known] = {}
+        self._known: dict[bytes, CachedCaller] = {}
         self._next = 0.0
         self._required = True
 
@@ -75,61 +75,61 @@ class Auth:
     def needed(self) -> bool:
         """Whether nobody gets in without a key."""
         if time.monotonic() >= self._next:
-            self._look()
+            self._reload_if_changed()
         return self._required
 
     def caller(self, headers: Headers) -> Caller:
         """Who sends these headers; raises Stranger."""
         if time.monotonic() >= self._next:
-            self._look()
+            self._reload_if_changed()
         given = headers.get(b"authorization")
         if given is None:
             if self._required:
-                raise Stranger("", "A key is needed: Authorization: Bearer KEY")
-            return ANYBODY
+                raise Unauthenticated("", "A key is needed: Authorization: Bearer KEY")
+            return ANONYMOUS_CALLER
         # What is kept to recognise a bearer by is its digest: no comparison ever touches the bearer itself.
         digest = hashlib.sha256(given).digest()
-        known = self._known.get(digest) or self._meet(given, digest)
+        known = self._known.get(digest) or self._authenticate(given, digest)
         return known.caller
 
     def key_id(self, headers: Headers) -> str:
         """The id of the key or token that came with these headers; empty for none and for a wrong one."""
         try:
             return self.caller(headers).key
-        except Stranger:
+        except Unauthenticated:
             return ""
 
-    def _meet(self, given: bytes, digest: bytes) -> Known:
+    def _authenticate(self, given: bytes, digest: bytes) -> CachedCaller:
         scheme, _, bearer = given.decode("latin-1").partition(" ")
         bearer = bearer.strip()
         if scheme.lower() != "bearer" or not bearer:
-            return self._stranger("", "A key is needed: Authorization: Bearer KEY")
+            return self._anonymous("", "A key is needed: Authorization: Bearer KEY")
         now = utc_now()
-        known = self._keyed(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._tokened(bearer)
+        known = self._by_key(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._by_token(bearer)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[digest] = known
         return known
 
-    def _keyed(self, bearer: str, now: str) -> Known:
-        key = self._keys.get(api_keys.named(bearer))
-        if not api_keys.fits(bearer, key) or key is None or key.state(now) != "active":
-            raise Stranger("invalid_token", "This key is unknown, has expired or was revoked")
-        far = reach(Permission[key.scope], frozenset(key.dialects), True)
-        return Known(Caller(key.id, far, key.tenant, key.id), key.expires)
+    def _by_key(self, bearer: str, now: str) -> CachedCaller:
+        key = self._keys.get(api_keys.parse(bearer))
+        if not api_keys.matches(bearer, key) or key is None or key.state(now) != "active":
+            raise Unauthenticated("invalid_token", "This key is unknown, has expired or was revoked")
+        far = grant(Permission[key.scope], frozenset(key.dialects), True)
+        return CachedCaller(Caller(key.id, far, key.tenant, key.id), key.expires)
 
-    def _tokened(self, bearer: str) -> Known:
+    def _by_token(self, bearer: str) -> CachedCaller:
         if self._tokens is None:
-            return self._stranger("invalid_token", "This is no key of this server")
+            return self._anonymous("invalid_token", "This is no key of this server")
         return self._tokens.caller(bearer)
 
-    def _stranger(self, error: str, message: str) -> Known:
+    def _anonymous(self, error: str, message: str) -> CachedCaller:
         """Credentials meant for somebody else, such as a proxy, make nobody less than anybody."""
         if self._required:
-            raise Stranger(error, message)
-        return Known(ANYBODY, "")
+            raise Unauthenticated(error, message)
+        return CachedCaller(ANONYMOUS_CALLER, "")
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         """Takes in what changed in the files, and forgets who has expired."""
         self._next = time.monotonic() + _LOOK_SECONDS
         stamp = self._seen()

@@ -179,7 +179,7 @@ class _Chains(NamedTuple):
     places: int
 
 
-def suspicious(text: str) -> str:
+def matched_rule(text: str) -> str:
     """The rule by which a text looks like an attempt to steer its reader; empty where it does not."""
     plain = _plain(text.lower())
     rule = _chained(plain)

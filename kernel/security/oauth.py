@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kernel import data_dir
 from kernel.errors import Fault
-from kernel.security.auth import Known, Stranger
-from kernel.security.permissions import Caller, Permission, reach
+from kernel.security.auth import CachedCaller, Unauthenticated
+from kernel.security.permissions import Caller, Permission, grant
 
 if TYPE_CHECKING:
     from jwt import PyJWK
@@ -33,13 +33,13 @@ class Issuer(NamedTuple):
 
     name: str
     keys: Path
-    wholes: frozenset[str]
-    parts: Mapping[str, str]
+    audiences: frozenset[str]
+    dialect_audiences: Mapping[str, str]
     tenant: str = ""
     claim: str = "tenant"
 
 
-class Tokens:
+class JwtVerifier:
     """The callers of an issuer's tokens; raises Fault where its keys cannot be read, or PyJWT is not installed."""
 
     def __init__(self, issuer: Issuer) -> None:
@@ -49,7 +49,7 @@ class Tokens:
             raise Fault("invalid", "OAuth needs the extra: pip install 'quipu-memory[oauth]'") from None
         self._jwt = jwt
         self._issuer = issuer
-        self._audiences = sorted(issuer.wholes | issuer.parts.keys())
+        self._audiences = sorted(issuer.audiences | issuer.dialect_audiences.keys())
         self._stamp = self._seen()
         self._keys = self._read()
 
@@ -66,17 +66,17 @@ class Tokens:
             self._keys = {}
         return True
 
-    def caller(self, bearer: str) -> Known:
+    def caller(self, bearer: str) -> CachedCaller:
         """Whom a token was issued to; raises Stranger, without a word of what is in the token."""
         try:
             claims = self._claims(bearer)
             ends = datetime.fromtimestamp(min(int(claims["exp"]), _LATEST), UTC)
         except (self._jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise Stranger("invalid_token", f"This token is not accepted: {type(error).__name__}") from None
+            raise Unauthenticated("invalid_token", f"This token is not accepted: {type(error).__name__}") from None
         subject = f"oauth:{self._subject(claims)}"
-        right, dialects = _right(claims), self._dialects(claims["aud"])
-        caller = Caller(subject, reach(right, dialects, True), self._tenant(claims), subject)
-        return Known(caller, ends.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+        right, dialects = _permission(claims), self._dialects(claims["aud"])
+        caller = Caller(subject, grant(right, dialects, True), self._tenant(claims), subject)
+        return CachedCaller(caller, ends.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
 
     def _claims(self, bearer: str) -> dict[str, Any]:
         header: Mapping[str, Any] = self._jwt.get_unverified_header(bearer)
@@ -104,14 +104,14 @@ class Tokens:
 
     def _dialects(self, audience: str | list[str]) -> frozenset[str]:
         given = {audience} if isinstance(audience, str) else set(audience)
-        if given & self._issuer.wholes:
+        if given & self._issuer.audiences:
             return frozenset()
-        return frozenset(self._issuer.parts[name] for name in given & self._issuer.parts.keys())
+        return frozenset(self._issuer.dialect_audiences[name] for name in given & self._issuer.dialect_audiences.keys())
 
     def _subject(self, claims: Mapping[str, Any]) -> str:
         subject: str = claims["sub"]
         if not subject or len(subject) > _LONGEST_NAME or not subject.isprintable():
-            raise Stranger("invalid_token", "This token is not accepted: its subject cannot be written down")
+            raise Unauthenticated("invalid_token", "This token is not accepted: its subject cannot be written down")
         return subject
 
     def _tenant(self, claims: Mapping[str, Any]) -> str:
@@ -119,7 +119,7 @@ class Tokens:
         try:
             return data_dir.tenant(given if isinstance(given, str) else "")
         except Fault:
-            raise Stranger("invalid_token", "This token is not accepted: it names no tenant") from None
+            raise Unauthenticated("invalid_token", "This token is not accepted: it names no tenant") from None
 
     def _seen(self) -> tuple[int, ...]:
         try:
@@ -154,11 +154,11 @@ class Tokens:
         return None if weak or key.algorithm_name not in ALGORITHMS else key
 
 
-def _right(claims: Mapping[str, Any]) -> Permission:
+def _permission(claims: Mapping[str, Any]) -> Permission:
     """The highest right among the scopes, which may stand behind `quipu:`."""
     given: Any = claims.get("scope", claims.get("scp", ""))
     names = given.split() if isinstance(given, str) else cast("list[Any]", given) if isinstance(given, list) else []
     known = [right for right in Permission if {right.name, f"quipu:{right.name}"} & {str(name) for name in names}]
     if not known:
-        raise Stranger("insufficient_scope", "This token has none of the scopes read, write and admin")
+        raise Unauthenticated("insufficient_scope", "This token has none of the scopes read, write and admin")
     return max(known)

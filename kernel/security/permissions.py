@@ -26,48 +26,48 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
     Without `dialects` it is to all of them; `keyed` says that another caller may come less far.
     """
 
-    right: Permission
+    permission: Permission
     dialects: frozenset[str]
-    keyed: bool
+    by_key: bool
 
-    def sees(self, dialect: str) -> bool:
+    def allows_dialect(self, dialect: str) -> bool:
         """Whether a dialect is there for this caller."""
         return not self.dialects or dialect in self.dialects
 
 
-reach = lru_cache(maxsize=4096)(Grant)
+grant = lru_cache(maxsize=4096)(Grant)
 _ALL: frozenset[str] = frozenset()
-WHOLE = reach(Permission.admin, _ALL, False)
+FULL_ACCESS = grant(Permission.admin, _ALL, False)
 
 
 class Caller(msgspec.Struct, frozen=True, eq=False):
     """Who calls, as the transport vouches for it: `actor` is what provenance keeps, `key` the id of the key, if any."""
 
     actor: str
-    reach: Grant
+    grant: Grant
     tenant: str = MAIN
     key: str = ""
 
     @property
-    def mark(self) -> str:
+    def audit_identity(self) -> str:
         """What nobody else is called, in any tenant."""
         return self.actor if self.tenant == MAIN else f"{self.tenant}/{self.actor}"
 
 
-ANYBODY = Caller(ANONYMOUS, WHOLE)
+ANONYMOUS_CALLER = Caller(ANONYMOUS, FULL_ACCESS)
 
 
-def _speaking(caller: Caller, client: str) -> Caller:
+def _with_client_name(caller: Caller, client: str) -> Caller:
     if client == ANONYMOUS:
         return caller
     return msgspec.structs.replace(caller, actor=f"{caller.key}/{client}" if caller.key else client)
 
 
 # A caller with what its client says of itself, for which no key vouches, after what the key does.
-speaking = lru_cache(maxsize=1024)(_speaking)
+with_client_name = lru_cache(maxsize=1024)(_with_client_name)
 
 
-class Denied(Exception):
+class Forbidden(Exception):
     """A call out of its caller's reach; `needed` is the right that would do, None where no right does."""
 
     def __init__(self, call: str, needed: Permission | None) -> None:
@@ -76,7 +76,7 @@ class Denied(Exception):
         self.needed = needed
 
 
-class Needs(NamedTuple):
+class RequiredPermission(NamedTuple):
     """The rights the calls of one tool need: by action where they differ, `most` being the highest of them."""
 
     most: Permission = Permission.admin
@@ -88,25 +88,27 @@ class Needs(NamedTuple):
         return min(self.actions.values(), default=self.most)
 
 
-class _Acting(msgspec.Struct):
+class _Action(msgspec.Struct):
     action: str = ""
 
 
-_action = msgspec.json.Decoder(_Acting).decode
+_action = msgspec.json.Decoder(_Action).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def needs(listed: str | Mapping[str, str] | None) -> Needs:
+def required_permission(listed: str | Mapping[str, str] | None) -> RequiredPermission:
     """The entry of a table of rights as data: one right, or one by action; what is not listed is for admins."""
     if listed is None:
-        return Needs()
+        return RequiredPermission()
     if isinstance(listed, str):
-        return Needs(Permission[listed])
+        return RequiredPermission(Permission[listed])
     actions = {action: Permission[name] for action, name in listed.items()}
-    return Needs(max(actions.values()), actions)
+    return RequiredPermission(max(actions.values()), actions)
 
 
-def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any, right: Permission) -> None:
+def check_permission(
+    name: str, needs: RequiredPermission, decode: Callable[[Any], Any], arguments: Any, right: Permission
+) -> None:
     """Raises Denied where this call of a tool needs more than `right`.
 
     What decides is the action as the tool itself will read it, since JSON may name a key twice; only arguments the tool
@@ -115,17 +117,17 @@ def permit(name: str, needs: Needs, decode: Callable[[Any], Any], arguments: Any
     actions = needs.actions
     if not actions:
         if right < needs.most:
-            raise Denied(name, needs.most)
+            raise Forbidden(name, needs.most)
         return
     try:
-        action = acts(decode(arguments))
+        action = action_of(decode(arguments))
     except _UNREADABLE:
         action = _claimed(arguments)
         if action not in actions:
             return  # the tool will say what is wrong
     needed = actions.get(action, Permission.admin)
     if right < needed:
-        raise Denied(f"{name} {action}", needed)
+        raise Forbidden(f"{name} {action}", needed)
 
 
 def _claimed(arguments: Any) -> str:
@@ -135,7 +137,7 @@ def _claimed(arguments: Any) -> str:
         return ""
 
 
-def acts(request: Any) -> str:
+def action_of(request: Any) -> str:
     """The action of a decoded request: the tag of its arm, or its field of that name."""
     tag = request.__struct_config__.tag
     return tag if isinstance(tag, str) else str(getattr(request, "action", ""))

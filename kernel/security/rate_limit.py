@@ -9,7 +9,7 @@ _REMEMBERED = 4096
 _NETWORK_BYTES = 8  # whoever has one address of IPv6 has all that begin so
 
 
-class Doorman(Protocol):
+class Authenticator(Protocol):
     """Knows keys."""
 
     @property
@@ -22,14 +22,14 @@ class Doorman(Protocol):
         ...
 
 
-class Meter:
+class RateLimiter:
     """Counts requests by key, else by address; `doorman` is set once there is one, until then there are no keys.
 
     Without keys nobody on this machine is counted: it is one user's, who has nobody to be fair to.
     """
 
     def __init__(self, rate: float, burst: float) -> None:
-        self.doorman: Doorman | None = None
+        self.doorman: Authenticator | None = None
         self._rate = rate
         self._burst = burst
         self._buckets: dict[str, tuple[float, float]] = {}
@@ -65,7 +65,7 @@ class Meter:
         self._buckets = dict([*kept.items()][spare:])
 
 
-def address(client: tuple[str, int] | None) -> tuple[str, bool]:
+def client_address(client: tuple[str, int] | None) -> tuple[str, bool]:
     """What to count requests of this client by, and whether it is on this machine, as one without an address is."""
     if client is None:
         return "", True

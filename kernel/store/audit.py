@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx, defer, left, origin, settle
+from kernel.store.transaction import Tx
 
 SHOWN = 50
 _PAGE = 1000
@@ -53,13 +53,13 @@ class Kept(NamedTuple):
 
 def note(tx: Tx, outcome: str = "done", *, changes: bytes = b"") -> None:
     """Leaves a row for the call that was just run, with what it touched and, if it can be undone, its changes."""
-    targets = [told for told in map(history.told, left(tx)) if told is not None]
-    defer(tx, _flush, _Noted(*origin(tx), outcome, targets, changes))
+    targets = [told for told in map(history.event_key, tx.deferred_of_call) if told is not None]
+    tx.defer(_flush, _Noted(*tx.call_context, outcome, targets, changes))
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
     """The newest entries with a number below `below`, newest first."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.all("kernel.audit.read", _entry, below=below, limit=limit)
 
 
@@ -70,13 +70,13 @@ def targets(entry: Entry) -> list[tuple[str, str, str]]:
 
 def kept(tx: Tx, number: int) -> Kept | None:
     """What is kept of a call for undoing it; None where it is not, or no more."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.one("kernel.audit.get_undo", _kept, audit=number)
 
 
 def forget(tx: Tx, number: int) -> None:
     """Keeps nothing more of a call."""
-    settle(tx)
+    tx.flush_deferred()
     tx.run("kernel.audit.delete_undo", audit=number)
 
 
@@ -87,7 +87,7 @@ def expire(tx: Tx, before: str) -> int:
 
 def broken(tx: Tx) -> int | None:
     """The number of the first row that does not follow from the one before it; None where all do."""
-    settle(tx)
+    tx.flush_deferred()
     last = _Last()
     while rows := tx.all("kernel.audit.after", _entry, id=last.id, limit=_PAGE):
         for row in rows:

@@ -1,43 +1,40 @@
-"""Who calls, what all transactions of one store share, and where the engine's extension lies."""
+"""What all transactions of one store share, and who makes a call."""
 
-import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from kernel.embed.model import Embedder
-from kernel.errors import Fault
-from kernel.store.sqlite.query_budget import Engine
+from kernel.limits import CallLimits
+
+if TYPE_CHECKING:
+    from kernel.search.evidence import SearchCache
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-class Origin(NamedTuple):
-    """Who is calling: the dialect and tool that answer, and the actor the transport vouches for."""
+class CallContext(NamedTuple):
+    """Who makes a call: the dialect and tool that answer, and the actor the transport vouches for."""
 
     dialect: str = "kernel"
     tool: str = "kernel"
     actor: str = "local"
 
 
-class World(NamedTuple):
-    """What every transaction of one store shares: the statements, the embedder and what search remembers.
+class StoreContext(NamedTuple):
+    """What every transaction of one store shares: statements, embedder, search cache, settings and limits.
 
-    Without an embedder there are no vectors, and search goes by words alone. `settings` are the dialects' own,
-    `data` is the data directory, `engine` what one call may cost, `suspects` what becomes of what looks like poison.
+    Without an embedder there are no vectors, and search goes by words alone. `settings` are those of the dialects,
+    `data` is the data directory, `call_limits` bound the cost of one call, `injection_mode` says what is done with
+    texts that match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection.
     """
 
     statements: Mapping[str, str]
     embedder: Embedder | None = None
-    memory: Any = None
-    settings: Mapping[str, Any] = MappingProxyType({})
+    search_cache: "SearchCache" = cast("SearchCache", None)  # set wherever documents are indexed or searched
+    settings: Mapping[str, Any] = _NONE
     data: Path | None = None
-    engine: Engine = Engine()
-    suspects: str = "off"
-
-
-def vector_extension() -> Path:
-    """The path of sqlite-vec's library, found without importing its package."""
-    spec = importlib.util.find_spec("sqlite_vec")
-    if spec is None or spec.origin is None:
-        raise Fault("storage", "The sqlite-vec package is not installed.")
-    return Path(spec.origin).parent / "vec0"
+    call_limits: CallLimits = CallLimits()
+    injection_mode: str = "off"
+    fts5_functions: Mapping[str, Callable[..., Any]] = _NONE

@@ -8,14 +8,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kernel.errors import Fault
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import UNSOUND
 
 _MAGIC = b"SQLite format 3\0"
 
 
-class Foreign:
+class ExternalDatabase:
     """The tables of another program's file, by name."""
 
     def __init__(self, db: Connection) -> None:
@@ -39,7 +39,7 @@ class Foreign:
 
 
 @contextmanager
-def foreign(path: Path) -> Generator[Foreign]:
+def open_external(path: Path) -> Generator[ExternalDatabase]:
     """The file at `path` with its write-ahead log, copied and opened; raises Fault for what is no sound SQLite file."""
     try:
         with path.open("rb") as file:
@@ -49,13 +49,13 @@ def foreign(path: Path) -> Generator[Foreign]:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     with TemporaryDirectory(prefix="quipu-") as folder:
         try:
-            db = Connection(_copied(path, Path(folder)), World({}), readonly=False)
+            db = Connection(_copied(path, Path(folder)), StoreContext({}), readonly=False)
         except UNSOUND as error:
             raise Fault("invalid", f"{path.name} is damaged: {error}") from None
         try:
-            if damage := db.damage():
+            if damage := db.integrity_errors():
                 raise Fault("invalid", f"{path.name} is damaged: {damage[0]}")
-            yield Foreign(db)
+            yield ExternalDatabase(db)
         finally:
             db.close()
 

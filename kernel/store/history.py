@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kernel.store.sqlite.connection import Tx, defer, origin, settle
+from kernel.store.transaction import Tx
 
 
 class Event(NamedTuple):
@@ -36,28 +36,28 @@ def append(
 
     `at` is when it happened, if not now: for what another program recorded.
     """
-    defer(tx, _flush, (space, key, operation, before, after, reason, *origin(tx), at or tx.now))
+    tx.defer(_flush, (space, key, operation, before, after, reason, *tx.call_context, at or tx.now))
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:
     """Every event of `(space, key)`, oldest first."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.all("kernel.history.read", Event, space=space, key=key)
 
 
 def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:
     """The text of `(space, key)` as it stood at `at` (ISO 8601 UTC with milliseconds), or None if it was not there."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.one("kernel.history.as_of", _text, space=space, key=key, at=at)
 
 
 def clear(tx: Tx, dialect: str) -> None:
     """Forgets every event of a dialect: of the spaces that are its name, or begin with it before a colon."""
-    settle(tx)
+    tx.flush_deferred()
     tx.run("kernel.history.clear", dialect=dialect)
 
 
-def told(left: tuple[Any, Any]) -> tuple[str, str, str] | None:
+def event_key(left: tuple[Any, Any]) -> tuple[str, str, str] | None:
     """The (space, key, operation) of something left for the end of a group, if it is an event; else None."""
     flush, item = left
     return (item[0], item[1], item[2]) if flush is _flush else None

@@ -25,7 +25,7 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
     applied = _count(db, files)
-    db.log_ahead()  # off in a new file, and in a backup put in its place
+    db.enable_wal()  # off in a new file, and in a backup put in its place
     if applied == len(files):
         _verify(db, files)
         return 0

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from kernel.store.sqlite.connection import Tx, settle, waiting
+from kernel.store.transaction import Tx
 
 T = TypeVar("T")
 Tell = Callable[[int, int], None]
@@ -45,7 +45,7 @@ class Progress:
 
 def expect(tx: Tx, count: int) -> None:
     """Says how many `steps` are to come in several parts, so that the first of them do not pass for all."""
-    progress: Progress | None = waiting(tx)
+    progress = tx.progress
     if progress is not None:
         progress.expect(count)
 
@@ -55,20 +55,20 @@ def steps(tx: Tx, items: Sequence[T]) -> Iterator[T]:
 
     What they defer is done batch by batch: it takes little memory, and the last step is not the longest.
     """
-    progress: Progress | None = waiting(tx)
+    progress = tx.progress
     if progress is not None:
         progress.begin(len(items))
     for number, item in enumerate(items, 1):
         yield item
         if number % _BATCH == 0 or number == len(items) > _BATCH:
-            settle(tx)
+            tx.flush_deferred()
         if progress is not None:
             progress.step()
 
 
 def reaching(tx: Tx) -> Tell | None:
     """How to say of one long step how far it is, where anybody hears of it."""
-    progress: Progress | None = waiting(tx)
+    progress = tx.progress
     return progress and progress.reach
 
 
@@ -76,7 +76,7 @@ def telling(progress: Progress, work: Callable[..., Any]) -> Callable[..., Any]:
     """The same work on a transaction, whose steps are told."""
 
     def told(tx: Tx, *args: Any) -> Any:
-        waiting(tx, progress)
+        tx.progress = progress
         return work(tx, *args)
 
     return told

@@ -9,8 +9,9 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from kernel.errors import Fault
-from kernel.store.context import Origin
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 
 Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
@@ -20,7 +21,7 @@ interrupting = threading.Lock()  # an interrupt must not hit the connection's ne
 class Merge(NamedTuple):
     """A call that may share statements with its neighbours: `many(tx, requests)` answers each, by value or Fault."""
 
-    many: Callable[[Tx, Sequence[Any]], list[Any]]
+    batch: Callable[[Tx, Sequence[Any]], list[Any]]
     request: Any
 
 
@@ -28,14 +29,14 @@ class Job:
     """One call on its way through a lane; `cancel()` before it starts means it never does."""
 
     __slots__ = (
-        "alone",
         "answer",
+        "audited",
         "cancelled",
+        "context",
         "deliver",
+        "exclusive",
         "loop",
         "merge",
-        "noted",
-        "origin",
         "queued",
         "running",
         "texts",
@@ -44,15 +45,15 @@ class Job:
     )
 
     def __init__(
-        self, work: Work, who: Origin, deliver: Deliver, loop: asyncio.AbstractEventLoop | None = None
+        self, work: Work, context: CallContext, deliver: Deliver, loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         self.work = work
-        self.origin = who
+        self.context = context
         self.deliver = deliver
         self.loop = loop
         self.queued = 0.0
-        self.alone = False
-        self.noted = False
+        self.exclusive = False
+        self.audited = False
         self.undoable = False
         self.texts: Sequence[str] = ()
         self.merge: Merge | None = None
@@ -68,7 +69,7 @@ class Job:
                 self.running.interrupt()
 
 
-class Lane:
+class BoundedQueue:
     """A bounded queue drained by threads; past the bound `put` refuses with `busy` instead of waiting.
 
     So it does while others wait and the last to have its turn waited for more than `patience` seconds.
@@ -130,11 +131,11 @@ class Lane:
         answer_all(late)
 
 
-def groups(jobs: list[Job]) -> list[list[Job]]:
+def commit_groups(jobs: list[Job]) -> list[list[Job]]:
     """The jobs in the groups they commit in: those that are alone by themselves, their neighbours together."""
     groups: list[list[Job]] = []
     for job in jobs:
-        if job.alone or not groups or groups[-1][0].alone:
+        if job.exclusive or not groups or groups[-1][0].exclusive:
             groups.append([job])
         else:
             groups[-1].append(job)
@@ -145,12 +146,14 @@ def _rest(queue: SimpleQueue[Job | None]) -> list[Job | None]:
     return [queue.get() for _ in range(queue.qsize())]
 
 
-def runs(group: Sequence[Job]) -> list[list[Job]]:
+def merge_runs(group: Sequence[Job]) -> list[list[Job]]:
     """Neighbours whose calls may be merged, everything else by itself, in order."""
     runs: list[list[Job]] = []
     for job in group:
         last = runs[-1][-1] if runs else None
-        alike = last and last.merge and job.merge and last.merge.many is job.merge.many and last.origin == job.origin
+        alike = (
+            last and last.merge and job.merge and last.merge.batch is job.merge.batch and last.context == job.context
+        )
         if alike:
             runs[-1].append(job)
         else:
@@ -186,11 +189,11 @@ def _delivered(_job: Job) -> None:
     """Whoever waited has the answer."""
 
 
-def wait(lane: Lane, work: Work, who: Origin, *, alone: bool = False) -> Any:
+def wait(lane: BoundedQueue, work: Work, context: CallContext, *, exclusive: bool = False) -> Any:
     """Queues `work` and waits for its answer on a thread of its own; raises the Fault."""
     done = threading.Event()
-    job = Job(work, who, lambda _job: done.set())
-    job.alone = alone
+    job = Job(work, context, lambda _job: done.set())
+    job.exclusive = exclusive
     lane.put(job)
     done.wait()
     if isinstance(job.answer, Fault):

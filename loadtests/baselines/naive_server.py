@@ -18,7 +18,7 @@ from kernel.config import MODEL
 from kernel.embed.model import Embedder, Embedding
 from kernel.ids import utc_now
 from kernel.search.query import STOP_WORDS
-from kernel.store.context import vector_extension
+from kernel.store.sqlite.extension import vector_extension
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS note (

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from kernel import app
 from kernel.config import Config
 from kernel.search import index, lexical
-from kernel.store.context import Origin
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from loadtests.lib import corpus, store_fixtures
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, table
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     count = chosen.rounds or (1 if chosen.quick else 3)
     with tempfile.TemporaryDirectory() as temporary:
         data = _filled(chosen.keep or Path(temporary), size)
-        world = app.shared_by(Config(data))
+        world = app.context_of(Config(data))
         reader = Connection(Config(data).file, world, readonly=True)
         reader.load_vectors()
         asked = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
@@ -102,7 +103,7 @@ def _filled(folder: Path, size: int) -> Path:
     done = data / "complete"
     if not done.exists():
         config = Config(data)
-        world = app.shared_by(config)
+        world = app.context_of(config)
         app.prepare(config, world)
         db = Connection(config.file, world, readonly=False, durable=False)
         db.load_vectors()
@@ -132,12 +133,12 @@ def _run(tx: Tx, name: str, arguments: dict[str, Any]) -> Any:
 
 def _many(tx: Tx, name: str, calls: Sequence[dict[str, Any]]) -> Any:
     _, tool = store_fixtures.named(name)
-    assert tool.many is not None
-    return tool.many(tx, [tool.request(**arguments) for arguments in calls])
+    assert tool.batch is not None
+    return tool.batch(tx, [tool.request(**arguments) for arguments in calls])
 
 
-def _who(tool: str) -> Origin:
-    return Origin("brain", tool, "bench")
+def _who(tool: str) -> CallContext:
+    return CallContext("brain", tool, "bench")
 
 
 def _search(types: list[str] | None) -> Callable[[Tx, str], Any]:
@@ -209,7 +210,7 @@ def _written(config: Config, world: Any, size: int, groups: int) -> list[Pair]:
 def _group(db: Connection, name: str, calls: Sequence[dict[str, Any]]) -> None:
     """What the writer does with a group: embeds, writes all of it in one transaction, waits for the disk."""
     dialect, _ = store_fixtures.named(name)
-    with db.writing(Origin(dialect.name, name, "bench")) as tx:
+    with db.writing(CallContext(dialect.name, name, "bench")) as tx:
         _many(tx, name, calls)
 
 

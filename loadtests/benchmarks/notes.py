@@ -15,7 +15,7 @@ from handlers.notes.memory_types import BUILT_IN
 from handlers.notes.scan import scan
 from kernel import app
 from kernel.config import Config
-from kernel.store.context import Origin
+from kernel.store.context import CallContext
 from kernel.store.sqlite.connection import Connection
 from loadtests.lib import corpus
 from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, paired, quipu, rounds, table
@@ -107,13 +107,13 @@ def _served(server: Server, folder: Path, files: Sequence[Path], turns: int) -> 
 def _inside(data: Path, turns: int) -> None:
     """What is looked at or read before a recall, in this process: bare, and with the comparison with the rows."""
     root, config = data / "notes", Config(data)
-    db = Connection(config.file, app.shared_by(config), readonly=True)
+    db = Connection(config.file, app.context_of(config), readonly=True)
     db.load_vectors()
     paths = list(_stamps(root))
 
     def checked(name: str) -> Callable[[], float]:
-        first = next(tool.first for dialect in app.DIALECTS for tool in dialect.tools if tool.name == name)
-        return lambda: _timed(lambda: db.read(Origin(), lambda tx: first and first.check(tx, None)))
+        first = next(tool.precheck for dialect in app.DIALECTS for tool in dialect.tools if tool.name == name)
+        return lambda: _timed(lambda: db.read(CallContext(), lambda tx: first and first.check(tx, None)))
 
     sides: dict[str, Callable[[], float]] = {
         "look at every entry": lambda: _timed(lambda: scan(root)),

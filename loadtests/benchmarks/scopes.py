@@ -17,8 +17,9 @@ from handlers.scopes import entries
 from kernel import app
 from kernel.config import Config
 from kernel.search import index
-from kernel.store.context import Origin, World
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from loadtests.lib import corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import drive
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, quipu, rounds, table
@@ -27,7 +28,7 @@ _SIZE = 50_000
 _GROUP = 5000
 _QUESTIONS = 200
 _BUDGET = 2.0
-_WHO = Origin("scopes", "memory_query", "bench")
+_WHO = CallContext("scopes", "memory_query", "bench")
 _KINDS = ("memory_tool", "memory_guideline", "memory_knowledge")
 _TAGS = ("python", "security", "api", "deprecated")
 _SHARED = 50  # one entry of so many is called like one of the scope above
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -> list[str]:
-    world = app.shared_by(Config(data))
+    world = app.context_of(Config(data))
     db = Connection(Config(data).file, world, readonly=True)
     db.load_vectors()
     chain = msgspec.json.decode((data / "chain.json").read_bytes(), type=list[Scope])
@@ -151,13 +152,13 @@ def _filled(data: Path, size: int) -> Path:
     done = data / "chain.json"
     if not done.exists():
         config = Config(data)
-        world = app.shared_by(config)
+        world = app.context_of(config)
         app.prepare(config, world)
         done.write_bytes(msgspec.json.encode(_fill(config, world, size)))
     return data
 
 
-def _fill(config: Config, world: World, size: int) -> list[Scope]:
+def _fill(config: Config, world: StoreContext, size: int) -> list[Scope]:
     assert world.embedder is not None
     db = Connection(config.file, world, readonly=False, durable=False)
     db.load_vectors()

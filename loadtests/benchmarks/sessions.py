@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from kernel import app
 from kernel.config import Config
 from kernel.search import index
-from kernel.store.context import Origin, World
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, rounds, table
 from loadtests.lib.store_fixtures import named
@@ -28,7 +29,7 @@ _SESSIONS = 100
 _SPACE, _LONELY = "sessions", "lonely"
 _NOTE = "The garage on Harbour Street opens at nine, ask for Illa"
 _ASKED = ("garage", "when can I bring the car", "Harbour Street", "", '"opens": at-nine?', _NOTE, "green tea")
-_WHO = Origin("sessions", "search_memory", "bench")
+_WHO = CallContext("sessions", "search_memory", "bench")
 _OVERSAMPLED = 48
 
 
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     size = 2000 if chosen.quick else chosen.size
     with tempfile.TemporaryDirectory() as temporary:
         config = Config(filled(chosen.keep or Path(temporary), size))
-        world = app.shared_by(config)
+        world = app.context_of(config)
         reader = Connection(config.file, world, readonly=True)
         reader.load_vectors()
         complaints = _isolated(reader)
@@ -67,20 +68,20 @@ def filled(folder: Path, size: int) -> Path:
     done = data / "complete"
     if not done.exists():
         config = Config(data)
-        world = app.shared_by(config)
+        world = app.context_of(config)
         app.prepare(config, world)
         _fill(config, world, size)
         done.touch()
     return data
 
 
-def _fill(config: Config, world: World, size: int) -> None:
+def _fill(config: Config, world: StoreContext, size: int) -> None:
     db = Connection(config.file, world, readonly=False, durable=False)
     db.load_vectors()
     _, tool = named("remember")
     started = time.perf_counter()
     for group in _groups(size):
-        with db.writing(Origin("sessions", "remember", "bench")) as tx:
+        with db.writing(CallContext("sessions", "remember", "bench")) as tx:
             for number, memory in group:
                 tool.handler(tx, tool.request(content=memory.text, session_id=f"s{number % _SESSIONS}"))
     with db.writing() as tx:

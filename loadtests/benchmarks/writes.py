@@ -157,7 +157,7 @@ def _missing(side: Side) -> list[str]:
         db.close()
         return _compare(side.sent, held, "row")
     config = Config(side.data)
-    world = app.world(config.model)
+    world = app.base_context(config.model)
     db = Connection(config.file, world, readonly=True)
     found = {
         "row": "SELECT path FROM paths_memory",

@@ -17,11 +17,12 @@ from kernel import app
 from kernel.config import Config
 from kernel.search import index, lexical
 from kernel.search.ann import Sketches
-from kernel.store.context import Origin
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from loadtests.lib import store_fixtures
 
-_WHO = Origin("common", "recall", "bench")
+_WHO = CallContext("common", "recall", "bench")
 _SOME = "SELECT id, vector FROM doc_vector WHERE id > :after AND scale > 0 ORDER BY id LIMIT 50000"
 _CLOSE = 1e-6
 _WHOLE = "recall, whole"
@@ -50,7 +51,7 @@ class Inside:
 
     def __init__(self, data: Path) -> None:
         config = Config(data)
-        self._world = app.world(config.model)
+        self._world = app.base_context(config.model)
         self._db = Connection(config.file, self._world, readonly=True)
         self._db.load_vectors()
         self._decode = msgspec.json.Decoder(_TOOL.request).decode

@@ -12,14 +12,15 @@ from typing import Any
 from kernel import app
 from kernel.config import Config
 from kernel.embed.model import Embedding
-from kernel.store.context import Origin, World
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from kernel.tools import Dialect, Tool
 from loadtests.baselines.naive_server import Naive, Note
 from loadtests.lib import corpus
 
 _GROUP = 5000
-_WHO = Origin("paths", "add_memory", "bench")
+_WHO = CallContext("paths", "add_memory", "bench")
 _DOCS = "SELECT count(*) FROM doc"
 _DONE = "complete"
 
@@ -30,7 +31,7 @@ def filled(folder: Path, size: int, *, stop: Stop = lambda: False) -> Path:
     """A data directory with `size` memories in both stores; what a run before left is used, or gone on with."""
     data = folder / f"filled-{size}"
     if (data / _DONE).exists():
-        app.prepare(Config(data), app.world(None))
+        app.prepare(Config(data), app.base_context(None))
         return data
     world, ours = opened(data)
     assert world.embedder is not None
@@ -60,7 +61,7 @@ def scoped(folder: Path, size: int, scopes: int, *, stop: Stop = lambda: False) 
     """A data directory with `size` memories of sessions, in turn in each of so many; without a naive one."""
     data = folder / f"scoped-{size}-{scopes}"
     if (data / _DONE).exists():
-        app.prepare(Config(data), app.world(None))
+        app.prepare(Config(data), app.base_context(None))
         return data
     world, ours = opened(data)
     done = ours.values(_DOCS)[0][0]
@@ -73,7 +74,7 @@ def scoped(folder: Path, size: int, scopes: int, *, stop: Stop = lambda: False) 
     return data
 
 
-def remember(db: Connection, world: World, memories: Sequence[tuple[str, str]]) -> None:
+def remember(db: Connection, world: StoreContext, memories: Sequence[tuple[str, str]]) -> None:
     """Adds memories of sessions, given as (session, text)."""
     assert world.embedder is not None
     _, tool = named("remember")
@@ -98,10 +99,10 @@ def copied(data: Path, folder: Path) -> Path:
     return folder
 
 
-def opened(data: Path) -> tuple[World, Connection]:
+def opened(data: Path) -> tuple[StoreContext, Connection]:
     """A writer of the store in a data directory."""
     config = Config(data)
-    world = app.shared_by(config)
+    world = app.context_of(config)
     app.prepare(config, world)
     db = Connection(config.file, world, readonly=False, durable=False)
     db.load_vectors()

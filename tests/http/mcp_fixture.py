@@ -12,28 +12,29 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import uvicorn
 
-from kernel.dispatch import Dispatch, guard
+from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Code, Fault
-from kernel.http.access import Doors
+from kernel.http.access import AccessControl
 from kernel.http.fast_path import protocol
 from kernel.http.mcp import Endpoint
 from kernel.limits import Limits
-from kernel.mcp.server import Service, Tools, profiles
+from kernel.mcp.server import Service, ToolProfile, profiles
 from kernel.mcp.stdio import serve
 from kernel.security.auth import Auth, Challenge
-from kernel.security.permissions import WHOLE, Grant
+from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store import statements
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection, origin
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
-from kernel.tenants import Opened, Tenants
+from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import (
     Argument,
-    Ask,
     Content,
     Dialect,
     Hints,
+    InputRequired,
+    Interaction,
     Message,
     Prompt,
     Reply,
@@ -41,7 +42,6 @@ from kernel.tools import (
     Resources,
     Template,
     Tool,
-    Turn,
     exclusive,
     read,
     write,
@@ -89,7 +89,7 @@ def echo(tx: Any, request: Words) -> Said:
 
 def keep(tx: Any, request: Words) -> Kept:
     """Says who wrote."""
-    return Kept(origin(tx).actor)
+    return Kept(tx.call_context.actor)
 
 
 def count(tx: Any, request: Nothing) -> int:
@@ -130,7 +130,7 @@ def mark(tx: Any, request: Words) -> Said:
     return Said(request.text)
 
 
-def speak(tx: Any, request: Nothing, turn: Turn) -> Said:
+def speak(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Reports, then waits until it is released."""
     turn.progress(1, None, None)
     RELEASED.wait(10)
@@ -145,7 +145,7 @@ def shout(tx: Any, request: Nothing) -> Said:
     return Said("done")
 
 
-def report(tx: Any, request: Words, turn: Turn) -> Said:
+def report(tx: Any, request: Words, turn: Interaction) -> Said:
     """Reports three steps, one of them backwards, and logs at two levels."""
     turn.progress(1, 3, "one")
     turn.progress(0, 3, "back")
@@ -156,26 +156,26 @@ def report(tx: Any, request: Words, turn: Turn) -> Said:
     return Said(request.text)
 
 
-def silent(tx: Any, request: Words, turn: Turn) -> Said:
+def silent(tx: Any, request: Words, turn: Interaction) -> Said:
     """Could speak and does not."""
     return Said(request.text)
 
 
-def ask(tx: Any, request: Words, turn: Turn) -> Said | Ask:
+def ask(tx: Any, request: Words, turn: Interaction) -> Said | InputRequired:
     """Asks for a name twice, then greets."""
     names = [*(turn.state or []), *(answer["content"]["name"] for answer in turn.answers.values())]
     if len(names) == 2:
         return Said(f"{request.text} {names[0]} and {names[1]}")
     schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     params = {"message": "Who?", "mode": "form", "requestedSchema": schema}
-    return Ask({f"name-{len(names)}": {"method": "elicitation/create", "params": params}}, names)
+    return InputRequired({f"name-{len(names)}": {"method": "elicitation/create", "params": params}}, names)
 
 
-def demand(tx: Any, request: Nothing, turn: Turn) -> Said | Ask:
+def demand(tx: Any, request: Nothing, turn: Interaction) -> Said | InputRequired:
     """Wants a model, the roots and a page that the user opens."""
     sampling = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 1}
     page = {"message": "Open", "mode": "url", "url": "https://example.invalid/"}
-    return Ask(
+    return InputRequired(
         {
             "model": {"method": "sampling/createMessage", "params": sampling},
             "roots": {"method": "roots/list"},
@@ -184,20 +184,20 @@ def demand(tx: Any, request: Nothing, turn: Turn) -> Said | Ask:
     )
 
 
-def ramble(tx: Any, request: Nothing, turn: Turn) -> Said | Ask:
+def ramble(tx: Any, request: Nothing, turn: Interaction) -> Said | InputRequired:
     """Asks with a state that is not JSON."""
-    return Ask({}, object())
+    return InputRequired({}, object())
 
 
 def greeting(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
     return [Message("user", {"type": "text", "text": f"Greet {arguments['name']}"})]
 
 
-def dialogue(tx: Any, arguments: Mapping[str, str], turn: Turn) -> list[Message] | Ask:
+def dialogue(tx: Any, arguments: Mapping[str, str], turn: Interaction) -> list[Message] | InputRequired:
     if not turn.answers:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         params = {"message": "Who?", "mode": "form", "requestedSchema": schema}
-        return Ask({"name": {"method": "elicitation/create", "params": params}}, "asked")
+        return InputRequired({"name": {"method": "elicitation/create", "params": params}}, "asked")
     name = turn.answers["name"]["content"]["name"]
     return [Message("assistant", {"type": "text", "text": f"{turn.state} {name}"})]
 
@@ -257,13 +257,13 @@ FIRST = Dialect(
         read(region, SHORT),
         write(hold),
         write(mark),
-        read(speak, talk=True),
+        read(speak, interactive=True),
         read(shout),
-        read(report, talk=True),
-        read(silent, talk=True),
-        read(ask, talk=True),
-        read(demand, talk=True),
-        read(ramble, talk=True),
+        read(report, interactive=True),
+        read(silent, interactive=True),
+        read(ask, interactive=True),
+        read(demand, interactive=True),
+        read(ramble, interactive=True),
     ),
     say,
     apologise,
@@ -272,7 +272,7 @@ FIRST = Dialect(
         Prompt(
             "greeting", "Greets somebody.", greeting, (Argument("name", "Whom", True), Argument("tone")), "Greeting"
         ),
-        Prompt("dialogue", "Asks first.", dialogue, talk=True),
+        Prompt("dialogue", "Asks first.", dialogue, interactive=True),
         Prompt("garbled", "Answers with what is not JSON.", garbled),
     ),
     complete,
@@ -309,12 +309,12 @@ class Served(NamedTuple):
 @contextmanager
 def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
     """A dispatch over a fresh store."""
-    world = World({key: statement.text for key, statement in statements.load().items()})
+    world = StoreContext({key: statement.text for key, statement in statements.load().items()})
     file = folder / "quipu.db"
     db = Connection(file, world, readonly=False)
     migrate(db)
     db.close()
-    store = Store(file, world, guard)
+    store = Store(file, world, catch_faults)
     store.start()
     try:
         yield Dispatch(store, dialects)
@@ -322,18 +322,18 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
         store.close()
 
 
-def service(dispatch: Dispatch, tools: Tools = "all", reach: Grant = WHOLE) -> Service:
+def service(dispatch: Dispatch, tools: ToolProfile = "all", reach: Grant = FULL_ACCESS) -> Service:
     return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, reach=reach)
 
 
-def unlocked(dispatch: Dispatch) -> Doors:
+def unlocked(dispatch: Dispatch) -> AccessControl:
     """Doors that let everybody in, to one store."""
     nowhere = Path("/nonexistent")
 
-    def opens(name: str) -> Opened:
+    def opens(name: str) -> OpenTenant:
         raise AssertionError(name)
 
-    return Doors(Auth(nowhere), Challenge(), Tenants(dispatch, opens, 1))
+    return AccessControl(Auth(nowhere), Challenge(), Tenants(dispatch, opens, 1))
 
 
 @contextmanager

@@ -15,8 +15,8 @@ import uvicorn
 from kernel.app import open_kernel
 from kernel.asgi import Application
 from kernel.config import Config
-from kernel.dispatch import guard
-from kernel.http.fast_path import Answer, Begun, Direct, Done, Header, protocol
+from kernel.dispatch import catch_faults
+from kernel.http.fast_path import Done, FastRoute, Header, HttpResponse, Pending, protocol
 from kernel.limits import Limits
 from tests.http import mcp_fixture
 from tests.http.http_requests import BASIC, changed, legacy, modern
@@ -225,7 +225,7 @@ TOOLS = {
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     kernel = open_kernel(Config(data=tmp_path_factory.mktemp("tools") / "data"))
     served = Application(kernel)
-    with running(served, served.hot) as port:
+    with running(served, served.fast_routes) as port:
         yield port
     kernel.store.close()
 
@@ -252,7 +252,7 @@ def test_a_tool_that_takes_nothing_needs_no_body(tools: int) -> None:
 
 
 @contextmanager
-def running(app: Any, hot: Mapping[bytes, Direct], limits: Limits = Limits()) -> Iterator[int]:
+def running(app: Any, hot: Mapping[bytes, FastRoute], limits: Limits = Limits()) -> Iterator[int]:
     """A server of `app` in a thread."""
     config = uvicorn.Config(
         app, port=0, lifespan="off", ws="none", log_level="critical", http=protocol(hot, limits), interface="asgi3"
@@ -270,25 +270,25 @@ def running(app: Any, hot: Mapping[bytes, Direct], limits: Limits = Limits()) ->
 
 
 @contextmanager
-def serving(direct: Direct, limits: Limits = Limits()) -> Iterator[int]:
+def serving(direct: FastRoute, limits: Limits = Limits()) -> Iterator[int]:
     """A server with one hot address and nothing else."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError("nothing comes this way")
 
-    with running(app, {b"/mcp": partial(guard, direct)}, limits) as port:
+    with running(app, {b"/mcp": partial(catch_faults, direct)}, limits) as port:
         yield port
 
 
-def said(text: bytes) -> Direct:
-    def direct(_raw: Sequence[Header], _body: bytes, _done: Done) -> Answer | Begun | None:
-        return Answer(200, text)
+def said(text: bytes) -> FastRoute:
+    def direct(_raw: Sequence[Header], _body: bytes, _done: Done) -> HttpResponse | Pending | None:
+        return HttpResponse(200, text)
 
     return direct
 
 
 def test_a_bug_is_an_error_of_the_server_and_ends_the_connection_only() -> None:
-    def broken(_raw: Sequence[Header], _body: bytes, _done: Done) -> Answer | Begun | None:
+    def broken(_raw: Sequence[Header], _body: bytes, _done: Done) -> HttpResponse | Pending | None:
         raise RuntimeError("a secret")
 
     with serving(broken) as port:
@@ -317,12 +317,12 @@ def test_a_connection_is_closed_when_it_has_been_idle_and_not_before() -> None:
 def test_a_call_under_way_when_the_server_stops_is_answered_first() -> None:
     begun = threading.Event()
 
-    def slow(_raw: Sequence[Header], _body: bytes, done: Done) -> Answer | Begun | None:
+    def slow(_raw: Sequence[Header], _body: bytes, done: Done) -> HttpResponse | Pending | None:
         import asyncio
 
-        asyncio.get_running_loop().call_later(0.5, done, Answer(200, b'"late"'))
+        asyncio.get_running_loop().call_later(0.5, done, HttpResponse(200, b'"late"'))
         begun.set()
-        return Begun(None)
+        return Pending(None)
 
     with serving(slow) as port:
         line = Line(port)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kernel.ids import utc_now
-from kernel.mcp import protocol, sealed_state
+from kernel.mcp import elicitation, protocol
 from kernel.mcp.protocol import HANDSHAKE_VERSIONS
 from tests.http import mcp_fixture
 from tests.http.http_requests import (
@@ -559,19 +559,19 @@ def test_a_question_that_is_not_json_is_a_bug_told_in_the_words_of_the_dialect(s
 
 def belonging(**other: Any) -> str:
     mine = {"actor": "tester", "method": "tools/call", "name": "ask", "arguments": b'{"text":"Hi"}'}
-    return sealed_state.purpose(**{**mine, **other})
+    return elicitation.purpose(**{**mine, **other})
 
 
 STATES = {
-    "another key": lambda: sealed_state.seal(b"another", ["Ada"], belonging(), utc_now()),
-    "another tool": lambda: sealed_state.seal(mcp_fixture.KEY, ["Ada"], belonging(name="report"), utc_now()),
-    "another actor": lambda: sealed_state.seal(mcp_fixture.KEY, ["Ada"], belonging(actor="mallory"), utc_now()),
-    "another method": lambda: sealed_state.seal(mcp_fixture.KEY, ["Ada"], belonging(method="prompts/get"), utc_now()),
-    "other arguments": lambda: sealed_state.seal(mcp_fixture.KEY, ["Ada"], belonging(arguments=b"{}"), utc_now()),
-    "another day": lambda: sealed_state.seal(mcp_fixture.KEY, ["Ada"], belonging(), "2026-01-02T03:04:05.678Z"),
+    "another key": lambda: elicitation.seal(b"another", ["Ada"], belonging(), utc_now()),
+    "another tool": lambda: elicitation.seal(mcp_fixture.KEY, ["Ada"], belonging(name="report"), utc_now()),
+    "another actor": lambda: elicitation.seal(mcp_fixture.KEY, ["Ada"], belonging(actor="mallory"), utc_now()),
+    "another method": lambda: elicitation.seal(mcp_fixture.KEY, ["Ada"], belonging(method="prompts/get"), utc_now()),
+    "other arguments": lambda: elicitation.seal(mcp_fixture.KEY, ["Ada"], belonging(arguments=b"{}"), utc_now()),
+    "another day": lambda: elicitation.seal(mcp_fixture.KEY, ["Ada"], belonging(), "2026-01-02T03:04:05.678Z"),
     "nothing": lambda: "",
     "noise": lambda: "v1.\u20ac.x",
-    "a part": lambda: sealed_state.seal(mcp_fixture.KEY, ["Ada"], belonging(), utc_now())[:-1],
+    "a part": lambda: elicitation.seal(mcp_fixture.KEY, ["Ada"], belonging(), utc_now())[:-1],
 }
 
 
@@ -582,7 +582,7 @@ def test_state_that_is_not_ours_for_this_request_is_refused(server: Served, whic
 
 
 def test_state_that_is_ours_is_taken(server: Served) -> None:
-    state = sealed_state.seal(mcp_fixture.KEY, ["Ada", "Bob"], belonging(), utc_now())
+    state = elicitation.seal(mcp_fixture.KEY, ["Ada", "Bob"], belonging(), utc_now())
     said = "Hi Ada and Bob"
     expected = complete(**text(said, structuredContent={"text": said}))
     assert send(server.port, round_of("ask", {"text": "Hi"}, requestState=state)) == (200, expected)

@@ -9,7 +9,7 @@ from jsonschema.exceptions import ValidationError
 
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.http.openapi import document
-from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, read, write
+from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, read, write
 
 SHARED = "#/components/schemas/"
 
@@ -45,9 +45,9 @@ def look(tx: Any, request: Empty) -> str:
     return "a tree"
 
 
-def wish(tx: Any, request: Empty, turn: Turn) -> Grown | Ask:
+def wish(tx: Any, request: Empty, turn: Interaction) -> Grown | InputRequired:
     """Asks first."""
-    return Ask({})
+    return InputRequired({})
 
 
 def count(tx: Any, request: Empty) -> Grown:
@@ -72,7 +72,7 @@ def denied(fault: Fault) -> Reply:
 
 
 TREES = Dialect("trees", "Grows trees.", (write(tend, Hints(title="Tend")), read(look)), rendered, worded)
-WISHES = Dialect("wishes", "Grants wishes.", (read(wish, talk=True), read(count)), encoded, denied)
+WISHES = Dialect("wishes", "Grants wishes.", (read(wish, interactive=True), read(count)), encoded, denied)
 DOCUMENT = document((TREES, WISHES), "1.2.3")
 
 

@@ -10,17 +10,17 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from kernel.dispatch import Dispatch, guard
+from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import HTTP_STATUS, Code, Fault
 from kernel.http import rest, routes
 from kernel.limits import Limits
 from kernel.schema import input_schema, output_schema
 from kernel.store import statements as sql
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection, origin
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
-from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, write
+from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from tests.http.mcp_fixture import unlocked
 
 LIMITS = Limits(body=200, depth=8)
@@ -44,12 +44,12 @@ class Said(msgspec.Struct):
 
 def say(tx: Any, request: Words) -> Said:
     """Says it back, and who asked."""
-    return Said(request.text, origin(tx).actor)
+    return Said(request.text, tx.call_context.actor)
 
 
 def keep(tx: Any, request: Words) -> Said:
     """Says it back from the writer."""
-    return Said(request.text, origin(tx).actor)
+    return Said(request.text, tx.call_context.actor)
 
 
 def fail(tx: Any, request: Failing) -> Said:
@@ -57,11 +57,11 @@ def fail(tx: Any, request: Failing) -> Said:
     raise Fault(request.code, f"It is {request.code}.")
 
 
-def wonder(tx: Any, request: Words, turn: Turn) -> Said | Ask:
+def wonder(tx: Any, request: Words, turn: Interaction) -> Said | InputRequired:
     """Reports, then asks for a name before it answers."""
     turn.progress(1, None, None)
     turn.log("info", request.text)
-    return Ask({"name": {"method": "elicitation/create", "params": {"message": "Who?"}}})
+    return InputRequired({"name": {"method": "elicitation/create", "params": {"message": "Who?"}}})
 
 
 def markdown(tool: Tool, result: Said) -> Reply:
@@ -88,7 +88,7 @@ def bare(tx: Any, request: Words) -> Said:
 TALK = Dialect(
     "talk",
     "Speaks Markdown.",
-    (read(say, Hints(title="Say", short=True)), write(keep), exclusive(fail), read(wonder, talk=True)),
+    (read(say, Hints(title="Say", short=True)), write(keep), exclusive(fail), read(wonder, interactive=True)),
     markdown,
     apology,
 )
@@ -99,10 +99,10 @@ PLAIN = Dialect("plain", "Speaks JSON.", (read(bare),), plain, complaint)
 def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
     statements = {key: statement.text for key, statement in sql.load().items()}
     file = tmp_path_factory.mktemp("rest") / "quipu.db"
-    db = Connection(file, World(statements), readonly=False)
+    db = Connection(file, StoreContext(statements), readonly=False)
     migrate(db)
     db.close()
-    store = Store(file, World(statements), guard)
+    store = Store(file, StoreContext(statements), catch_faults)
     store.start()
     yield Dispatch(store, (TALK, PLAIN))
     store.close()
@@ -113,8 +113,8 @@ def send(dispatch: Dispatch) -> Send:
     """Sends one request to the edge as the application composes it."""
     doors = unlocked(dispatch)
     site = Starlette(routes=routes.routes(dispatch, lambda: rest.Ready("loading", 2)))
-    pages = rest.Guarded(lambda: site, LIMITS, doors)
-    tools = rest.Tools(dispatch, LIMITS, doors)
+    pages = rest.AuthGate(lambda: site, LIMITS, doors)
+    tools = rest.ToolRoutes(dispatch, LIMITS, doors)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await (tools if scope["path"].startswith("/tools/") else pages)(scope, receive, send)
@@ -272,7 +272,7 @@ def test_the_list_shows_every_tool_with_its_schemas(send: Send) -> None:
         {
             "name": tool.name,
             "dialect": dialect.name,
-            "description": tool.about,
+            "description": tool.description,
             "mode": tool.mode,
             "input_schema": input_schema(tool),
             "output_schema": output_schema(tool),

@@ -15,8 +15,8 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 
-from kernel.mcp.messages import Call, Meta, Refused
-from kernel.mcp.routing_headers import check, check_single, mirrored, unwrap
+from kernel.mcp.messages import Call, Meta, ProtocolError
+from kernel.mcp.routing_headers import check, check_single, header_params, unwrap
 
 ascii_text = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12)
 scalars = st.one_of(
@@ -67,7 +67,7 @@ def test_a_value_that_should_have_been_wrapped_is_not_read() -> None:
     ],
 )
 def test_the_annotated_arguments_are_those_the_official_server_finds(schema: dict[str, Any]) -> None:
-    found = {one.path: one.header for one in mirrored(schema)}
+    found = {one.path: one.header for one in header_params(schema)}
     theirs = {} if find_invalid_x_mcp_header(schema) else x_mcp_header_map(schema)
     assert found == {path: f"mcp-param-{token}".lower().encode() for path, token in theirs.items()}
 
@@ -95,9 +95,9 @@ def test_arguments_are_compared_as_the_official_server_compares_them(data: st.Da
     call = Call(name="t", arguments=msgspec.Raw(json.dumps(arguments).encode()), meta=Meta())
     said = {name.encode(): value.encode() for name, value in headers.items()}
     try:
-        check({b"mcp-method": b"tools/call", b"mcp-name": b"t", **said}, "tools/call", call, mirrored(SCHEMA))
+        check({b"mcp-method": b"tools/call", b"mcp-name": b"t", **said}, "tools/call", call, header_params(SCHEMA))
         ours = None
-    except Refused as refused:
+    except ProtocolError as refused:
         ours = refused.code
     theirs = validate_mcp_param_headers(SCHEMA, arguments, headers)
     assert ours == (None if theirs is None else theirs.code)
@@ -106,13 +106,13 @@ def test_arguments_are_compared_as_the_official_server_compares_them(data: st.Da
 def test_arguments_that_cannot_be_read_are_left_to_the_tool_unless_a_header_claims_to_repeat_them() -> None:
     call = Call(name="t", arguments=msgspec.Raw(b'{"word":"\\ud800"}'), meta=Meta())
     plain = {b"mcp-method": b"tools/call", b"mcp-name": b"t"}
-    check(plain, "tools/call", call, mirrored(SCHEMA))
-    with pytest.raises(Refused, match="is present but the argument word is not"):
-        check({**plain, b"mcp-param-word": b"x"}, "tools/call", call, mirrored(SCHEMA))
+    check(plain, "tools/call", call, header_params(SCHEMA))
+    with pytest.raises(ProtocolError, match="is present but the argument word is not"):
+        check({**plain, b"mcp-param-word": b"x"}, "tools/call", call, header_params(SCHEMA))
 
 
 def test_only_the_headers_a_tool_repeats_must_be_single() -> None:
     doubled = [(b"mcp-param-word", b"a"), (b"mcp-param-word", b"b")]
     check_single(doubled)
-    with pytest.raises(Refused, match="more than once"):
-        check_single(doubled, mirrored(SCHEMA))
+    with pytest.raises(ProtocolError, match="more than once"):
+        check_single(doubled, header_params(SCHEMA))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kernel.http import sse
-from kernel.http.sse import Stream, watched
-from kernel.mcp.messages import Refused
+from kernel.http.sse import Stream, cancel_on_disconnect
+from kernel.mcp.messages import ProtocolError
 from kernel.store.queue import Job
 from tests.http.http_requests import legacy, meta, modern, send
 from tests.http.mcp_fixture import MARKS, RELEASED, STARTED, Served
@@ -51,7 +51,7 @@ async def never() -> bytes:
 
 def test_an_answer_in_time_is_not_watched() -> None:
     async def scene() -> bytes | None:
-        return await watched(asyncio.sleep(0, b"done"), Line().receive)
+        return await cancel_on_disconnect(asyncio.sleep(0, b"done"), Line().receive)
 
     assert asyncio.run(scene()) == b"done"
 
@@ -62,7 +62,7 @@ def test_a_client_that_leaves_cancels_the_work_and_nobody_is_answered(monkeypatc
     async def scene() -> tuple[bytes | None, int]:
         line = Line()
         line.leave.set()
-        answer = await watched(never(), line.receive)
+        answer = await cancel_on_disconnect(never(), line.receive)
         task = asyncio.current_task()
         assert task is not None
         return answer, task.cancelling()
@@ -72,7 +72,7 @@ def test_a_client_that_leaves_cancels_the_work_and_nobody_is_answered(monkeypatc
 
 def test_a_server_that_stops_is_not_mistaken_for_a_client_that_left() -> None:
     async def scene() -> None:
-        task = asyncio.ensure_future(watched(never(), Line().receive))
+        task = asyncio.ensure_future(cancel_on_disconnect(never(), Line().receive))
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -84,10 +84,10 @@ def test_a_server_that_stops_is_not_mistaken_for_a_client_that_left() -> None:
 def test_a_refusal_before_anything_was_said_is_raised_for_its_status() -> None:
     async def scene() -> None:
         async def refuse() -> bytes:
-            raise Refused(-32021, "No")
+            raise ProtocolError(-32021, "No")
 
         line = Line()
-        with pytest.raises(Refused, match="No"):
+        with pytest.raises(ProtocolError, match="No"):
             await Stream(line.send, b"1").run(refuse(), line.receive)
         assert line.sent == []
 
@@ -101,7 +101,7 @@ def test_a_refusal_after_something_was_said_ends_the_stream() -> None:
 
         async def refuse() -> bytes:
             stream.emit(b"{}")
-            raise Refused(-32021, "No")
+            raise ProtocolError(-32021, "No")
 
         assert await stream.run(refuse(), line.receive) is None
         stream.emit(b"too late")

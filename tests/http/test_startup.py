@@ -23,7 +23,7 @@ from tests.reliability.server_process import ROOT, free_port, until
 ASKED = json.dumps({"path": "absent"}).encode()
 
 
-async def asked(front: serve.Front, method: str, path: str, body: bytes = b"") -> list[dict[str, Any]]:
+async def asked(front: serve.StartupGate, method: str, path: str, body: bytes = b"") -> list[dict[str, Any]]:
     """What the front answers to one request."""
     sent: list[dict[str, Any]] = []
 
@@ -59,7 +59,7 @@ def said(status: int, body: bytes) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_server_is_alive_but_not_ready_before_its_kernel_is_open(method: str) -> None:
-    front = serve.Front(Limits())
+    front = serve.StartupGate(Limits())
     assert asyncio.run(asked(front, method, "/healthz")) == said(200, b'{"status":"ok"}')
     assert asyncio.run(asked(front, method, "/readyz")) == said(503, b'{"status":"starting"}')
 
@@ -68,11 +68,11 @@ def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path
     kernel = open_kernel(Config(data=tmp_path))
 
     async def calls() -> list[list[dict[str, Any]]]:
-        front = serve.Front(Limits())
+        front = serve.StartupGate(Limits())
         early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
         await asyncio.sleep(0.05)
         assert not early.done()
-        front.decide(Application(kernel))
+        front.set_application(Application(kernel))
         late = await asked(front, "POST", "/tools/drop_memory", ASKED)
         health = await asked(front, "GET", "/healthz")
         return [await early, late, health]
@@ -87,10 +87,10 @@ def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path
 
 def test_a_call_that_waited_for_a_kernel_that_never_opens_is_refused() -> None:
     async def call() -> list[dict[str, Any]]:
-        front = serve.Front(Limits())
+        front = serve.StartupGate(Limits())
         early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
         await asyncio.sleep(0)
-        front.decide(None)
+        front.set_application(None)
         return await early
 
     assert asyncio.run(call()) == said(503, b'{"error":{"code":"busy","message":"The server is stopping."}}')

@@ -268,4 +268,4 @@ def disagreements(data: Path) -> list[Finding | tuple[Any, ...]]:
             "SELECT key, after, max(id) FROM history WHERE space = 'paths' GROUP BY key) AS h ON h.key = m.path "
             "WHERE m.content IS NOT h.after"
         ).fetchall()
-    return [*consistency.check(data / "quipu.db", app.world(MODEL), app.DIALECTS), *rows]
+    return [*consistency.check(data / "quipu.db", app.base_context(MODEL), app.DIALECTS), *rows]

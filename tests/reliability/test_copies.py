@@ -21,7 +21,7 @@ from kernel.cli.main import main
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
 from kernel.store.statements import ROOT as SQL
@@ -195,7 +195,7 @@ def test_a_migration_killed_at_any_statement_leaves_the_old_schema_or_the_new_wi
         (late / "schema" / "9999_rebuild.sql").write_text(REBUILD, encoding="utf-8")
     before = tmp_path / "images" / "before"
     before.mkdir(parents=True)
-    db = Connection(before / "quipu.db", World({}), readonly=False)
+    db = Connection(before / "quipu.db", StoreContext({}), readonly=False)
     migrate(db, early)
     insert = "INSERT INTO paths_memory (path, content, content_size, created_at, updated_at) VALUES (?, ?, 9, 'a', 'b')"
     with db.writing():
@@ -210,10 +210,10 @@ def test_a_migration_killed_at_any_statement_leaves_the_old_schema_or_the_new_wi
     points, seen = range(1, int(done.stdout), KILLED_EVERY), set[int]()
     new = len(list((late / "schema").glob("*.sql")))
     for point in points:
-        db = Connection(tmp_path / "images" / f"{point:03}" / "quipu.db", World({}), readonly=False)
+        db = Connection(tmp_path / "images" / f"{point:03}" / "quipu.db", StoreContext({}), readonly=False)
         seen.add(db.pragma("user_version"))
         assert contents(db) == wanted
-        assert db.damage() == []
+        assert db.integrity_errors() == []
         migrate(db, late)
         assert (db.pragma("user_version"), contents(db)) == (new, wanted)
         if refused:

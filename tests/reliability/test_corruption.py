@@ -16,7 +16,7 @@ import pytest
 
 from kernel import app
 from kernel.config import MODEL, Config
-from kernel.dispatch import Dispatch, guard
+from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from tests.catalogue import Catalogue
@@ -79,7 +79,7 @@ def put(folder: Path, content: bytes) -> Config:
 
 def lived_through(config: Config, bind: Bind) -> tuple[str, set[str | None]]:
     """Why the file was not opened, or the faults of calls to it; every answer of storage says what to do."""
-    opened = guard(app.open_kernel, config)
+    opened = catch_faults(app.open_kernel, config)
     if isinstance(opened, Fault):
         assert opened.code == "storage"
         return opened.message, set()
@@ -141,7 +141,7 @@ def test_a_damaged_page_is_told_by_what_touches_it_and_by_check(
         why, faults = lived_through(config, caller)
         assert (why, faults - {None, "storage", "not_found"}) == ("", set())
         with pytest.raises(Fault, match="The file is damaged, restore a backup"):
-            consistency.check(config.file, app.world(MODEL), app.DIALECTS)
+            consistency.check(config.file, app.base_context(MODEL), app.DIALECTS)
     times = len(pages[:: len(pages) // 2 or 1])
     catalogue("R10", injected=f"damaged page of {table}", times=times, outcome="named when touched, and by check")
 
@@ -167,9 +167,9 @@ def test_damaged_full_text_is_made_anew_from_the_rows(
     pages = sound.pages["doc_fts_data"]
     for number, page in enumerate(pages):
         config = put(tmp_path / str(number), flipped(sound, page, sound.page // 2, 64))
-        found = consistency.check(config.file, app.world(MODEL), app.DIALECTS, repair=True)
+        found = consistency.check(config.file, app.base_context(MODEL), app.DIALECTS, repair=True)
         assert {finding.part for finding in found} <= {"full text"}
-        assert consistency.check(config.file, app.world(MODEL), app.DIALECTS) == []
+        assert consistency.check(config.file, app.base_context(MODEL), app.DIALECTS) == []
         assert lived_through(config, caller) == ("", {None})
     catalogue("R10", injected="bytes of a full-text segment", times=len(pages), outcome="rebuilt by check --repair")
 

@@ -73,7 +73,7 @@ def test_a_clock_that_jumps_loses_nothing_and_makes_nothing_negative(
     assert numbers == sorted(set(numbers))
     kept = [told(call("read_memory", path=f"cart/{at:02}"))["path"] for at in range(len(made))]
     assert len(kept) == len(set(made)) == 2 * len(JUMPS)
-    assert consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS) == []
     outcome = f"{len(made)} memories kept, scores >= 0, lock numbers only grow"
     catalogue("R17", injected="clock jumps: hours, 1970, 2038, leap day, DST, 2099", times=len(made), outcome=outcome)
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_embedded_is_kept_and_found_by_words_until_it_can(
     def fail(_embedder: Embedder, _texts: Sequence[str]) -> list[Embedding]:
         raise error("gone")
 
-    world = kernel.store.world
+    world = kernel.store.context
     assert call("add_memory", path="a", content="the cart is red").fault is None
     with monkeypatch.context() as patch:
         patch.setattr(Embedder, "embed", fail)
@@ -133,7 +133,7 @@ def test_a_model_of_numbers_that_are_none_leaves_none_in_the_store_and_another_i
     sizes = other.store.read_sync(lambda tx: tx.all("kernel.consistency.documents_in", lambda *row: row, space="paths"))
     assert len(sizes) == 20
     other.store.close()
-    assert consistency.check(other.config.file, app.world(folder), app.DIALECTS) == []
+    assert consistency.check(other.config.file, app.base_context(folder), app.DIALECTS) == []
     catalogue(
         "R24", injected="NaN and Inf in a model, another model", times=20, outcome="no number that is none, never mixed"
     )

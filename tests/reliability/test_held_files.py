@@ -128,7 +128,7 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
     monkeypatch.setattr(checkpointer, "_PAGES", 50)
     monkeypatch.setattr(checkpointer, "_PAGES_HARD", 200)
     log = kernel.config.file.with_name(f"{kernel.config.file.name}-wal")
-    reader = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    reader = Connection(kernel.config.file, kernel.store.context, readonly=True)
     reader.script("BEGIN")
     before = reader.values("SELECT count(*) FROM paths_memory")
     for number in range(PINNED):
@@ -142,7 +142,7 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
     reader.close()
     for number in range(40):
         assert call("add_memory", path=f"free/{number}", content="x" * 5000).fault is None
-    db = Connection(kernel.config.file, kernel.store.world, readonly=False)
+    db = Connection(kernel.config.file, kernel.store.context, readonly=False)
 
     def folded() -> bool:
         busy, pages, done = db.values("PRAGMA wal_checkpoint(PASSIVE)")[0]

@@ -109,7 +109,7 @@ def test_a_commit_that_only_lacked_its_sync_is_wholly_there_or_wholly_absent(
         disk.plan = lambda _operation: None
         kept[path] = writing("read_memory", path=path).fault
         assert kept[path] in {None, "not_found"}
-        assert consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS) == []
+        assert consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS) == []
     assert {path: writing("read_memory", path=path).fault for path in kept} == kept
     catalogue(
         "R06", injected="sync fails from then on", times=len(kept), outcome="refused; whole or absent, and so it stays"

@@ -122,7 +122,7 @@ def house(config: Config) -> Iterator[House]:
         lifespan="off",
         ws="none",
         log_level="warning",
-        http=protocol(application.hot),
+        http=protocol(application.fast_routes),
         interface="asgi3",
         server_header=False,
     )

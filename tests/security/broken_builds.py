@@ -16,16 +16,17 @@ from handlers.common import scoring
 from handlers.notes import safe_fs as steps
 from handlers.sessions import secret_scan
 from kernel import data_dir, dispatch, limits, text
+from kernel.limits import CallLimits
 from kernel.search import index, quarantine
 from kernel.search import query as terms
 from kernel.security import api_keys, auth, permissions
-from kernel.security.rate_limit import Meter
+from kernel.security.rate_limit import RateLimiter
 from kernel.store import audit
 from kernel.store.sqlite import connection, query_budget
-from kernel.store.sqlite.query_budget import Budget, Engine
+from kernel.store.sqlite.query_budget import Budget
 
 HERE = "tests/security"
-SESSIONS = "../handlers/sessions"
+SESSIONS = "../unit/handlers/sessions"
 
 
 class Broken(NamedTuple):
@@ -53,11 +54,11 @@ def _forms() -> None:
 
 
 def _no_keys() -> None:
-    put(auth.Auth, caller=lambda _self, _headers: permissions.ANYBODY)
+    put(auth.Auth, caller=lambda _self, _headers: permissions.ANONYMOUS_CALLER)
 
 
 def _no_rights() -> None:
-    put(dispatch.Dispatch, _allow=lambda *_given: None)
+    put(dispatch.Dispatch, _check_permission=lambda *_given: None)
 
 
 def _one_tenant() -> None:
@@ -77,7 +78,7 @@ def _slow_pattern() -> None:
 
 
 def _no_bounds() -> None:
-    put(Engine, fit=lambda _self, reply: reply)
+    put(CallLimits, fit=lambda _self, reply: reply)
 
 
 def _no_clock() -> None:
@@ -129,11 +130,11 @@ def _silent() -> None:
 
 
 def _credulous() -> None:
-    put(index, apart=lambda _tx: False)
+    put(index, is_quarantining=lambda _tx: False)
 
 
 def _blind() -> None:
-    put(quarantine, suspicious=lambda _text: "")
+    put(quarantine, matched_rule=lambda _text: "")
 
 
 def _unguarded() -> None:
@@ -145,14 +146,14 @@ def _bugs_for_mistakes() -> None:
 
 
 def _no_meter() -> None:
-    put(Meter, wait=lambda *_given: 0.0)
+    put(RateLimiter, wait=lambda *_given: 0.0)
 
 
 def _early_compare() -> None:
-    def fits(secret: str, key: Any) -> bool:
+    def matches(secret: str, key: Any) -> bool:
         return key is not None and api_keys.digest(secret) == key.hash
 
-    put(api_keys, fits=fits)
+    put(api_keys, matches=matches)
 
 
 BUILDS: Mapping[str, Broken] = {
@@ -168,17 +169,19 @@ BUILDS: Mapping[str, Broken] = {
     "no clock": Broken("S12", "a statement may take for ever", _no_clock, "test_costs.py -k between"),
     "loose engine": Broken("S12", "the engine does all it can", _loose_engine, "test_costs.py -k itself"),
     "unsafe text": Broken("S15", "YAML escapes nothing", _unsafe_text, "test_breakouts.py -k paths"),
-    "open folders": Broken("S16", "folders for everybody", _open_folders, "../kernel/test_folders.py"),
+    "open folders": Broken("S16", "folders for everybody", _open_folders, "../unit/test_data_dir.py"),
     "following": Broken("S14", "links to folders are followed", _following, "test_links.py -k nobody_out"),
     "reaching": Broken("S17", "an id asks a server for its number", _reaching, "test_outward.py -k argument"),
-    "careless": Broken("S18", "nothing is taken for a secret", _careless, f"{SESSIONS}/test_sensitive.py -k found"),
-    "credulous": Broken("S19", "what is marked is found", _credulous, "test_poison.py -k not_found"),
-    "blind": Broken("S19", "nothing is marked", _blind, "test_poison.py -k not_found"),
+    "careless": Broken("S18", "nothing is taken for a secret", _careless, f"{SESSIONS}/test_secret_scan.py -k found"),
+    "credulous": Broken("S19", "what is marked is found", _credulous, "test_injection_samples.py -k not_found"),
+    "blind": Broken("S19", "nothing is marked", _blind, "test_injection_samples.py -k not_found"),
     "flooded": Broken("S21", "the same said again counts again", _flooded, "test_flood.py -k numbered"),
-    "unguarded": Broken("S22", "immutable memories are as others", _unguarded, "../handlers/brain/test_guard.py"),
+    "unguarded": Broken(
+        "S22", "immutable memories are as others", _unguarded, "../unit/handlers/brain/test_immutability.py"
+    ),
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
-    "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../kernel/test_meter.py"),
+    "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../unit/security/test_rate_limit.py"),
     "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),
 }
 

@@ -1,4 +1,4 @@
-"""More of what is in `poison`, written when the rules of `kernel.security.injection` were done, to see how they fare with it."""
+"""Held-out injection samples, written after the rules of `kernel.security.injection` were finished."""
 
 from collections.abc import Mapping
 

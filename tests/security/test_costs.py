@@ -13,20 +13,19 @@ from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
-from kernel.limits import Limits
+from kernel.limits import CallLimits, Limits
 from kernel.search import lexical
-from kernel.store.context import Origin, World
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import connection, query_budget
-from kernel.store.sqlite.connection import Connection, tokenize
-from kernel.store.sqlite.query_budget import Engine
+from kernel.store.sqlite.connection import Connection
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.security.calls import CALLS
 from tests.unit.store_fixtures import STATEMENTS, THING_WORLD, add, names, thing_store
 
-ANYBODY = Origin("things", "add", "tester")
-SHORT = THING_WORLD._replace(engine=Engine(milliseconds=50))
+ANYBODY = CallContext("things", "add", "tester")
+SHORT = THING_WORLD._replace(call_limits=CallLimits(milliseconds=50))
 STEPS = (1, 2, 5, 15, 60)
 FREE = ["health", "memory_forget", "memory_import", "memory_list_types"]  # so called they ask the engine for nothing
 
@@ -59,7 +58,7 @@ def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]
 
     def untouched(tx: connection.Tx, text: str) -> Any:
         left, Scissors.left = Scissors.left, 0
-        found = tokenize(tx, text)
+        found = tx.tokenize(text)
         Scissors.left = left
         return found
 
@@ -177,7 +176,7 @@ def test_an_answer_that_is_too_large_is_refused_and_nothing_of_the_call_stays(
 
 
 def test_a_value_that_is_too_large_for_the_store_is_refused(tmp_path: Path) -> None:
-    running = thing_store(tmp_path / "things.db", World(STATEMENTS, engine=Engine(value=1 << 20)))
+    running = thing_store(tmp_path / "things.db", StoreContext(STATEMENTS, call_limits=CallLimits(value=1 << 20)))
     running.start()
     try:
         with pytest.raises(Fault, match="too large"):

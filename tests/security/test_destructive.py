@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kernel.app import Kernel
-from kernel.security.permissions import Caller, Denied, Permission, reach
+from kernel.security.permissions import Caller, Forbidden, Permission, grant
 from kernel.store import audit
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
@@ -63,8 +63,8 @@ def test_without_consent_nothing_is_destroyed(
 def test_a_key_that_reads_destroys_nothing(filled: Kernel, runner: Any, name: str, catalogue: Catalogue) -> None:
     tool, given = FORCED[name]
     before = memories(filled)
-    reader = Caller("mallory", reach(Permission.read, frozenset(), True))
-    with pytest.raises(Denied):
+    reader = Caller("mallory", grant(Permission.read, frozenset(), True))
+    with pytest.raises(Forbidden):
         runner.run(filled.dispatch.call(filled.dispatch.tools[tool], msgspec.json.encode(given), reader))
     filled.store.write_sync(lambda _tx: None)  # the denial is written beside the call
     assert memories(filled) == before

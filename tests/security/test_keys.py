@@ -17,7 +17,7 @@ from kernel.cli.main import main
 from kernel.config import Config
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
-from kernel.security.auth import Auth, Stranger
+from kernel.security.auth import Auth, Unauthenticated
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import serving
 from tests.security.authenticated_server import EXPIRED, JSON, House, house
@@ -65,14 +65,14 @@ def test_a_wrong_key_takes_the_same_steps_however_much_of_it_is_right(tmp_path: 
 
     def ask(bearer: str) -> Steps:
         def call() -> None:
-            with pytest.raises(Stranger):
+            with pytest.raises(Unauthenticated):
                 found.caller({b"authorization": b"Bearer " + bearer.encode()})
 
         return steps(call)
 
     ask(others[0])  # whoever comes first has the pattern of keys compiled
     first = ask(others[0])
-    assert ("keys.py", api_keys.fits.__code__.co_firstlineno + 2) in first
+    assert ("keys.py", api_keys.matches.__code__.co_firstlineno + 2) in first
     assert [bearer for bearer in others if ask(bearer) != first] == []
     catalogue("S28", injected="keys that are nearly right", times=len(others), outcome="the same steps")
 
@@ -114,7 +114,7 @@ def test_keys_change_under_load_within_a_second_and_without_an_error(running: Ho
     made["new"], begun = running.key("write"), time.monotonic()
     time.sleep(0.5)
     taking = time.monotonic()
-    api_keys.revoke(running.data, api_keys.named(old), EXPIRED)
+    api_keys.revoke(running.data, api_keys.parse(old), EXPIRED)
     taken = time.monotonic()
     time.sleep(1.5)
     ending.set()
@@ -171,10 +171,10 @@ def test_the_list_and_the_log_of_a_command_show_no_key(
     secret = printed.out.strip()
     assert secret not in printed.err
     assert main(["key", "list", *data]) == 0
-    assert main(["key", "revoke", api_keys.named(secret), *data]) == 0
+    assert main(["key", "revoke", api_keys.parse(secret), *data]) == 0
     assert main(["key", "list", *data]) == 0
     printed = capsys.readouterr()
     shown = printed.out + printed.err + caplog.text
     assert secret[15:] not in shown
     assert api_keys.digest(secret) not in shown
-    assert json.loads((tmp_path / "keys.json").read_bytes())[0]["id"] == api_keys.named(secret)
+    assert json.loads((tmp_path / "keys.json").read_bytes())[0]["id"] == api_keys.parse(secret)

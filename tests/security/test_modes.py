@@ -43,7 +43,7 @@ def test_nothing_we_write_can_be_read_by_others(tmp_path: Path, catalogue: Catal
     given = ["--data", str(data)]
     main = run("key", "create", "--scope", "admin", *given)
     other = run("key", "create", "--scope", "admin", "--tenant", "acme", *given)
-    api_keys.revoke(data, api_keys.named(run("key", "create", "--scope", "read", *given)), "2026-01-01T00:00:00.000Z")
+    api_keys.revoke(data, api_keys.parse(run("key", "create", "--scope", "read", *given)), "2026-01-01T00:00:00.000Z")
     port = free_port()
     command = [sys.executable, "-m", "kernel", "serve", "--port", str(port), *given]
     server = subprocess.Popen(command, cwd=ROOT, umask=0, stderr=subprocess.PIPE)

@@ -72,8 +72,8 @@ FORBIDDEN_IMPORTS = {
     "ctypes",
 }
 # What a command of the user does: it asks servers of this machine how they are, and runs nothing.
-COMMANDS = {"kernel.cli.health: import http.client", "kernel.cli.listeners: import http.client"}
-LIBRARY = {"kernel.freed: import ctypes"}  # one function of the C library, by a name that stands there
+COMMANDS = {"kernel.cli.probe: import http.client"}
+LIBRARY = {"kernel.process: import ctypes"}  # one function of the C library, by a name that stands there
 _watched: list[list[str]] = []
 
 

@@ -17,8 +17,7 @@ from kernel.app import open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.lazy_regex import Late
-from kernel.limits import Limits
-from kernel.store.sqlite.query_budget import Engine
+from kernel.limits import CallLimits, Limits
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 
@@ -184,7 +183,7 @@ TEXTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 def test_a_tool_takes_time_in_proportion_to_the_text(
     tmp_path: Path, caller: Callable[[Dispatch], Call], name: str, catalogue: Catalogue
 ) -> None:
-    limits = Limits(store_milliseconds=Engine().milliseconds * 100)
+    limits = Limits(store_milliseconds=CallLimits().milliseconds * 100)
     running = open_kernel(Config(data=tmp_path / "data", limits=limits, readers=1))
     call, slow = caller(running.dispatch), []
     field, more = TEXTS[name]

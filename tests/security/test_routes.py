@@ -97,7 +97,7 @@ def refused(answer: Answer) -> bool:
 def bearers(locked: House) -> Mapping[str, tuple[str, Mapping[str, str]]]:
     """Ways to show a key that are none: what stands after the path, and headers."""
     key, expired, gone = locked.key(), locked.key(expires=EXPIRED), locked.key()
-    api_keys.revoke(locked.data, api_keys.named(gone), EXPIRED)
+    api_keys.revoke(locked.data, api_keys.parse(gone), EXPIRED)
     locked.told()
     plain = base64.b64encode(f"quipu:{key}".encode()).decode()
     bearer = f"Bearer {key}"
@@ -110,7 +110,7 @@ def bearers(locked: House) -> Mapping[str, tuple[str, Mapping[str, str]]]:
         "an expired key": f"Bearer {expired}",
         "a revoked key": f"Bearer {gone}",
         "no scheme": key,
-        "the id of a key": f"Bearer quipu_{api_keys.named(key)}",
+        "the id of a key": f"Bearer quipu_{api_keys.parse(key)}",
         "another scheme": f"Token {key}",
         "a password": f"Basic {plain}",
         "what is stored": f"Bearer {api_keys.digest(key)}",

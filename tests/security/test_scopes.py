@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from handlers.rights import RIGHTS
 from kernel import app
 from kernel.config import Config
 from kernel.security import api_keys as keys
@@ -20,6 +19,8 @@ from tests.security.calls import CALLS, Call
 STRANGERS = ("none", "wrong", "expired", "revoked")
 DIALECTS = {dialect.name: {tool.name for tool in dialect.tools} for dialect in app.DIALECTS}
 OWNERS = {tool: name for name, tools in DIALECTS.items() for tool in tools}
+
+PERMISSIONS = {tool.name: tool.permission for dialect in app.DIALECTS for tool in dialect.tools}
 
 
 class Served(NamedTuple):
@@ -37,14 +38,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         made |= {"elsewhere": running.key("admin", "other"), "expired": running.key("admin", "acme", expires=EXPIRED)}
         made |= {"revoked": running.key("admin", "acme"), "none": ""}
         made["wrong"] = made["admin"][:-1] + ("A" if made["admin"][-1] != "A" else "B")
-        keys.revoke(data, keys.named(made["revoked"]), EXPIRED)
+        keys.revoke(data, keys.parse(made["revoked"]), EXPIRED)
         made |= {f"{dialect} alone": running.key("admin", "acme", dialects=(dialect,)) for dialect in DIALECTS}
         running.told()
         yield Served(running, made)
 
 
 def needed(call: Call) -> Permission:
-    entry = RIGHTS[call[0]]
+    entry = PERMISSIONS[call[0]]
     return Permission[entry if isinstance(entry, str) else entry[call[1]]]
 
 
@@ -95,7 +96,7 @@ def by_legacy(served: Served, call: Call, caller: str) -> Any:
 
 def test_the_calls_are_all_there_are() -> None:
     wanted = {
-        (tool, action) for tool, entry in RIGHTS.items() for action in ([""] if isinstance(entry, str) else entry)
+        (tool, action) for tool, entry in PERMISSIONS.items() for action in ([""] if isinstance(entry, str) else entry)
     }
     assert set(CALLS) == wanted
 
@@ -142,7 +143,7 @@ def test_a_refused_call_changes_nothing(served: Served) -> None:
 
 @pytest.mark.parametrize("caller", ["read", "write", "admin"])
 def test_a_caller_is_shown_the_tools_of_which_it_may_call_something(served: Served, caller: str) -> None:
-    least = {tool: min(needed(call) for call in CALLS if call[0] == tool) for tool in RIGHTS}
+    least = {tool: min(needed(call) for call in CALLS if call[0] == tool) for tool in PERMISSIONS}
     expected = {tool for tool, right in least.items() if right <= Permission[caller]}
     key = served.keys[caller]
     assert served.house.listed(key) == expected

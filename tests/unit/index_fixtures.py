@@ -9,11 +9,12 @@ from kernel import app
 from kernel.config import MODEL
 from kernel.search import index
 from kernel.search.index import Hit
-from kernel.store.context import Origin
+from kernel.store.context import CallContext
 from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 
-SOMEBODY = Origin("shelf", "put", "tester")
+SOMEBODY = CallContext("shelf", "put", "tester")
 
 
 class Undone(Exception):
@@ -24,7 +25,7 @@ class Shelf:
     """Documents as `(space, key)`; every write is a transaction of its own."""
 
     def __init__(self, folder: Path, model: Path | None) -> None:
-        self.world = app.world(model)
+        self.world = app.base_context(model)
         self.file = folder / "shelf.db"
         self.writer = Connection(self.file, self.world, readonly=False, durable=False)
         self.writer.load_vectors()
@@ -32,7 +33,7 @@ class Shelf:
         self.reader = Connection(self.file, self.world, readonly=True)
         self.reader.load_vectors()
 
-    def write(self, work: Callable[[Tx], Any], who: Origin = SOMEBODY) -> Any:
+    def write(self, work: Callable[[Tx], Any], who: CallContext = SOMEBODY) -> Any:
         """The answer of `work` in a committed transaction."""
         with self.writer.writing(who) as tx:
             return work(tx)

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.store import statements
-from kernel.store.context import World
-from kernel.store.sqlite.connection import Connection, Tx, defer, settle
+from kernel.store.context import StoreContext
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
+from kernel.store.transaction import Tx
 
 _AUDIT = (
     (statements.ROOT / "schema" / "0007_audit.sql")
@@ -30,10 +31,10 @@ STATEMENTS = {
     "thing.load": "SELECT load_extension('vec0')",
     "thing.huge": "SELECT zeroblob(:size)",
 }
-THING_WORLD = World(STATEMENTS)
+THING_WORLD = StoreContext(STATEMENTS)
 
 
-def things(file: Path, world: World = THING_WORLD) -> Connection:
+def things(file: Path, world: StoreContext = THING_WORLD) -> Connection:
     """A writer on a file that has the table."""
     db = Connection(file, world, readonly=False)
     db.pragma("journal_mode", "wal")
@@ -42,10 +43,10 @@ def things(file: Path, world: World = THING_WORLD) -> Connection:
     return db
 
 
-def thing_store(file: Path, world: World = THING_WORLD, **options: Any) -> Store:
+def thing_store(file: Path, world: StoreContext = THING_WORLD, **options: Any) -> Store:
     """A store on a file that has the table, not started."""
     things(file, world).close()
-    return Store(file, world, guard, **options)
+    return Store(file, world, catch_faults, **options)
 
 
 def add(name: str) -> Callable[[Tx], str]:
@@ -62,7 +63,7 @@ def later(name: str) -> Callable[[Tx], str]:
     """A call that leaves one thing to be added for the whole group."""
 
     def work(tx: Tx) -> str:
-        defer(tx, flush, name)
+        tx.defer(flush, name)
         return name
 
     return work
@@ -75,5 +76,5 @@ def flush(tx: Tx, names: Sequence[str]) -> None:
 
 def names(tx: Tx) -> list[str]:
     """Every thing, the deferred ones included, oldest first."""
-    settle(tx)
+    tx.flush_deferred()
     return tx.all("thing.names", str)

@@ -88,7 +88,7 @@ def test_numbers_and_models_stay_where_vectors_are_made() -> None:
         "kernel.search.ann",
         "kernel.embed.model",
         "kernel.embed.late_interaction",
-        "kernel.search.near_duplicates",
+        "kernel.search.rerank",
         "kernel.search.binary_codes",
         "kernel.search.bm25",
     }
@@ -198,7 +198,7 @@ def test_everything_public_has_words() -> None:
 def test_tools_have_names_of_their_own_and_words_for_the_agent() -> None:
     tools = [tool for dialect in app.DIALECTS for tool in dialect.tools]
     assert len({tool.name for tool in tools}) == len(tools)
-    assert [tool.name for tool in tools if not tool.about.endswith(".")] == []
+    assert [tool.name for tool in tools if not tool.description.endswith(".")] == []
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -11,13 +11,25 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from kernel.dispatch import Dispatch, guard
+from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
-from kernel.misread import argument_message, misread
-from kernel.store.context import World
-from kernel.store.sqlite.connection import origin
+from kernel.schema import argument_error, error_message
+from kernel.store.context import StoreContext
 from kernel.store.store import Store
-from kernel.tools import Ask, Dialect, First, Hints, Misread, Reply, Tool, Turn, exclusive, read, write
+from kernel.tools import (
+    ArgumentError,
+    Dialect,
+    Hints,
+    Hooks,
+    InputRequired,
+    Interaction,
+    Precheck,
+    Reply,
+    Tool,
+    exclusive,
+    read,
+    write,
+)
 from tests.conftest import TESTER, Call
 from tests.unit.store_fixtures import STATEMENTS, flush, names, thing_store
 
@@ -51,7 +63,7 @@ def put_alone(tx: Any, request: Thing) -> Said:
 
 def who(tx: Any, request: Thing) -> Said:
     """Who is calling, on which thread."""
-    return Said(f"{'/'.join(origin(tx))} {threading.current_thread().name}")
+    return Said(f"{'/'.join(tx.call_context)} {threading.current_thread().name}")
 
 
 def who_short(tx: Any, request: Thing) -> Said:
@@ -103,9 +115,9 @@ def bad_texts(tx: Any, request: Thing) -> Said:
     return Said("")
 
 
-def wonder(tx: Any, request: Thing, turn: Turn) -> Said | Ask:
+def wonder(tx: Any, request: Thing, turn: Interaction) -> Said | InputRequired:
     """Asks for a name."""
-    return Said(turn.answers["name"]) if turn.answers else Ask({"name": {}}, state=1)
+    return Said(turn.answers["name"]) if turn.answers else InputRequired({"name": {}}, state=1)
 
 
 def endless(tx: Any, request: Thing) -> Said:
@@ -123,7 +135,7 @@ def seen(tx: Any, request: Thing) -> Said:
 
 
 def count(tx: Any, request: Thing, result: Said) -> None:
-    tx.run("thing.add", name=f"{'/'.join(origin(tx))}: {result.text}")
+    tx.run("thing.add", name=f"{'/'.join(tx.call_context)}: {result.text}")
     if request.name == "bug":
         raise ZeroDivisionError("secret detail")
 
@@ -153,7 +165,7 @@ def add_first(tx: Any, request: Thing, found: list[str]) -> bool:
     return len(found) > 1 or found[0] == "~"
 
 
-FIRST = First(lacking, add_first, lambda found: found)
+FIRST = Precheck(lacking, add_first, lambda found: found)
 BEGUN = threading.Event()
 
 
@@ -184,14 +196,14 @@ THINGS = Dialect(
         write(fail),
         write(refuse),
         write(unprintable),
-        write(bad_texts, texts=broken_texts),
-        write(wonder, talk=True),
+        write(bad_texts, hooks=Hooks(texts=broken_texts)),
+        write(wonder, interactive=True),
         read(endless),
         read(sneak_short, Hints(short=True)),
         read(bug_short, Hints(short=True)),
-        read(letters, Hints(short=True), first=FIRST),
-        read(seen, follow=count),
-        read(seen_short, Hints(short=True), follow=count),
+        read(letters, Hints(short=True), hooks=Hooks(precheck=FIRST)),
+        read(seen, hooks=Hooks(after_read=count)),
+        read(seen_short, Hints(short=True), hooks=Hooks(after_read=count)),
     ),
     reply,
     apology,
@@ -307,7 +319,7 @@ def test_missing_arguments_are_named() -> None:
 
     with pytest.raises(msgspec.ValidationError) as raised:
         msgspec.json.decode(b"{}", type=Needing)
-    assert argument_message(raised.value) == "Invalid arguments: missing required field `name`"
+    assert error_message(raised.value) == "Invalid arguments: missing required field `name`"
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
@@ -339,14 +351,14 @@ def test_arguments_that_do_not_fit_are_told_by_field_and_problem(
     tool = read(who)
     with pytest.raises(msgspec.MsgspecError) as raised:
         msgspec.json.decode(raw, type=Outer)
-    found = misread(tool, raised.value)
-    assert found == Misread(tool, problem, field, found.message if message is None else message)
+    found = argument_error(tool, raised.value)
+    assert found == ArgumentError(tool, problem, field, found.message if message is None else message)
 
 
 def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
     store: Store, caller: Callable[[Dispatch], Call]
 ) -> None:
-    def own(found: Misread) -> Fault:
+    def own(found: ArgumentError) -> Fault:
         return Fault("invalid", f"{found.tool.name} wants {found.field}")
 
     call = caller(Dispatch(store, (THINGS._replace(misread=own),)))
@@ -357,7 +369,7 @@ def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
 def test_a_bug_in_a_dialect_s_own_words_is_an_internal_error(
     store: Store, caller: Callable[[Dispatch], Call], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def own(found: Misread) -> Fault:
+    def own(found: ArgumentError) -> Fault:
         raise KeyError(found.field)
 
     call = caller(Dispatch(store, (THINGS._replace(misread=own),)))
@@ -383,7 +395,7 @@ def shelf(tx: Any, request: Add | Show) -> Said:
 def test_an_arm_of_a_bundled_tool_that_only_reads_runs_as_a_read(
     store: Store, caller: Callable[[Dispatch], Call]
 ) -> None:
-    call = caller(Dispatch(store, (THINGS._replace(tools=(write(shelf, reads=(Show,)), read(listing))),)))
+    call = caller(Dispatch(store, (THINGS._replace(tools=(write(shelf, read_arms=(Show,)), read(listing))),)))
     assert call("shelf", action="show") == said("quipu-reader-0")
     assert b"reader" not in call("shelf", action="add", name="a").body
     assert call("shelf", action="show", sneak=True) == sorry("storage", "Cannot write to storage.")
@@ -394,12 +406,12 @@ def test_a_talking_tool_asks_first_and_answers_in_its_turn(call: Call) -> None:
     def unheard(*_: object) -> None:
         raise AssertionError
 
-    assert call("wonder", turn=Turn({}, None, {}, unheard, unheard)) == Ask({"name": {}}, 1)
-    assert call("wonder", turn=Turn({"name": "Illa"}, 1, {}, unheard, unheard)) == said("Illa")
+    assert call("wonder", turn=Interaction({}, None, {}, unheard, unheard)) == InputRequired({"name": {}}, 1)
+    assert call("wonder", turn=Interaction({"name": "Illa"}, 1, {}, unheard, unheard)) == said("Illa")
 
 
 def test_calls_of_a_tool_that_can_be_merged_get_answers_of_their_own(store: Store, runner: asyncio.Runner) -> None:
-    dispatch = Dispatch(store, (THINGS._replace(tools=(write(put, many=put_many),)),))
+    dispatch = Dispatch(store, (THINGS._replace(tools=(write(put, hooks=Hooks(batch=put_many)),)),))
     begun, ended = threading.Event(), threading.Event()
 
     def hold(_tx: Any) -> None:
@@ -449,9 +461,9 @@ def test_slow_work_is_done_on_a_reader_before_the_write_and_may_change_the_reque
 
         return work if request.kind == "fancy" else None
 
-    store = thing_store(tmp_path / "ahead.db", World(STATEMENTS, settings={"GREETING": "hi "}))
+    store = thing_store(tmp_path / "ahead.db", StoreContext(STATEMENTS, settings={"GREETING": "hi "}))
     store.start()
-    call = caller(Dispatch(store, (THINGS._replace(tools=(write(put, ahead=ahead), read(listing))),)))
+    call = caller(Dispatch(store, (THINGS._replace(tools=(write(put, hooks=Hooks(prepare=ahead)), read(listing))),)))
     assert call("put", name="plain") == said("plain")
     assert call("put", name="a", kind="fancy") == said("hi reader1")
     assert call("put", name="no", kind="fancy") == sorry("blocked", "No.")
@@ -498,19 +510,19 @@ def test_the_guard_gives_values_faults_and_never_an_exception(caplog: pytest.Log
     def throw(error: Exception) -> None:
         raise error
 
-    assert guard(max, 1, 2) == 2
-    assert guard(throw, fault) is fault
-    assert guard(throw, OverflowError()).code == "invalid"
-    assert guard(throw, KeyError("secret")).message == "Internal error."
+    assert catch_faults(max, 1, 2) == 2
+    assert catch_faults(throw, fault) is fault
+    assert catch_faults(throw, OverflowError()).code == "invalid"
+    assert catch_faults(throw, KeyError("secret")).message == "Internal error."
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
 
 
 def test_a_world_without_a_model_embeds_nothing_and_still_writes(
     tmp_path: Path, caller: Callable[[Dispatch], Call]
 ) -> None:
-    store = thing_store(tmp_path / "plain.db", World(STATEMENTS))
+    store = thing_store(tmp_path / "plain.db", StoreContext(STATEMENTS))
     store.start()
-    tool = write(put, texts=lambda request: [request.name])
+    tool = write(put, hooks=Hooks(texts=lambda request: [request.name]))
     assert caller(Dispatch(store, (THINGS._replace(tools=(tool,)),)))("put", name="a") == said("a")
     store.close()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel.activation import given, reached
 from kernel.errors import Fault
+from kernel.process import given, reached
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60

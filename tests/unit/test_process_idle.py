@@ -4,7 +4,7 @@ import asyncio
 
 from uvicorn.server import ServerState
 
-from kernel.idle import Idle
+from kernel.process import Idle
 
 
 class Clock:

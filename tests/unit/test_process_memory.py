@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.freed import give_back
+from kernel.process import give_back
 
 SIZE = 1000  # above what the interpreter keeps in pools of its own
 COUNT = 50_000

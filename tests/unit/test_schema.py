@@ -9,7 +9,7 @@ from msgspec import Meta
 from kernel import app
 from kernel.schema import configured, input_schema, output_schema
 from kernel.settings import Setting, names
-from kernel.tools import Ask, Dialect, Reply, Turn, read
+from kernel.tools import Dialect, InputRequired, Interaction, Reply, read
 
 
 class Leaf(msgspec.Struct):
@@ -66,9 +66,9 @@ def idle(tx: Any, request: Loose | Rest) -> list[Leaf]:
     return []
 
 
-def wish(tx: Any, request: Leaf, turn: Turn) -> Tree | Ask:
+def wish(tx: Any, request: Leaf, turn: Interaction) -> Tree | InputRequired:
     """Asks."""
-    return Ask({})
+    return InputRequired({})
 
 
 LEAF = {"title": "Leaf", "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -135,7 +135,7 @@ def test_a_result_that_is_not_one_object_has_no_schema() -> None:
 
 
 def test_an_ask_does_not_hide_the_schema_of_the_result() -> None:
-    assert output_schema(read(wish, talk=True)) == ROOTED
+    assert output_schema(read(wish, interactive=True)) == ROOTED
 
 
 def test_a_schema_of_the_tools_own_is_taken_as_it_is() -> None:

@@ -21,8 +21,9 @@ from kernel.settings import (
     text,
     word,
 )
-from kernel.store.context import Origin, World
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 
 PLACES = Setting("SHELF_PLACES", ("here",), names, "where things lie")
 DEPTH = Setting("SHELF_DEPTH", 3, number(-1, 9), "how deep")
@@ -105,7 +106,7 @@ def test_a_handler_may_know_where_the_data_lies(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_store_without_a_data_directory_says_so(tmp_path: Path) -> None:
-    db = Connection(tmp_path / "quipu.db", World({}), readonly=False)
+    db = Connection(tmp_path / "quipu.db", StoreContext({}), readonly=False)
     with pytest.raises(Fault, match="no data directory"):
-        db.read(Origin(), data_folder)
+        db.read(CallContext(), data_folder)
     db.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kernel.errors import Fault
-from kernel.tenants import Opened, Tenants
+from kernel.tenants import OpenTenant, Tenants
 
 MAIN: Any = object()
 
@@ -25,7 +25,7 @@ class House:
         self.gate.set()
         self.tenants = Tenants(MAIN, self._opens, most, idle)
 
-    def _opens(self, name: str) -> Opened:
+    def _opens(self, name: str) -> OpenTenant:
         self.gate.wait()
         if self.fault is not None:
             raise self.fault
@@ -39,7 +39,7 @@ class House:
             self.open.remove(name)
             self.events.append(f"-{name}")
 
-        return Opened(dispatch, close)
+        return OpenTenant(dispatch, close)
 
     async def visit(self, *names: str) -> None:
         for name in names:
@@ -63,7 +63,7 @@ def test_the_main_tenant_is_always_there() -> None:
     house = House()
 
     async def look() -> None:
-        assert house.tenants.at_hand("main") is MAIN
+        assert house.tenants.open_dispatch("main") is MAIN
         async with house.tenants.use("main") as found:
             assert found is MAIN
 
@@ -75,9 +75,9 @@ def test_a_tenant_is_opened_once_and_is_at_hand_from_then_on() -> None:
     house = House()
 
     async def look() -> None:
-        assert house.tenants.at_hand("a") is None
+        assert house.tenants.open_dispatch("a") is None
         await asyncio.gather(*(house.visit("a", "a") for _ in range(5)))
-        assert house.tenants.at_hand("a") == "a"
+        assert house.tenants.open_dispatch("a") == "a"
 
     run(look)
     house.tenants.close()
@@ -89,7 +89,7 @@ def test_the_one_that_was_used_longest_ago_makes_room() -> None:
 
     async def look() -> None:
         await house.visit("a", "b")
-        house.tenants.at_hand("a")
+        house.tenants.open_dispatch("a")
         await house.visit("c", "a")
 
     run(look)

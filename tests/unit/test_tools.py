@@ -6,7 +6,19 @@ import msgspec
 import pytest
 
 from kernel.dispatch import Dispatch
-from kernel.tools import Ask, Dialect, Hints, Reply, Tool, Turn, exclusive, read, result_types, write
+from kernel.tools import (
+    Dialect,
+    Hints,
+    Hooks,
+    InputRequired,
+    Interaction,
+    Reply,
+    Tool,
+    exclusive,
+    read,
+    result_types,
+    write,
+)
 
 
 class Question(msgspec.Struct):
@@ -32,9 +44,9 @@ def silent(tx: Any, request: Question) -> Answer:
     return Answer(request.text)
 
 
-def wonder(tx: Any, request: Question, turn: Turn) -> Answer | Other | Ask:
+def wonder(tx: Any, request: Question, turn: Interaction) -> Answer | Other | InputRequired:
     """Asks back."""
-    return Ask({})
+    return InputRequired({})
 
 
 @pytest.mark.parametrize(("make", "mode"), [(read, "read"), (write, "write"), (exclusive, "exclusive")])
@@ -55,12 +67,12 @@ def test_more_is_said_by_name() -> None:
     def many(tx: Any, requests: Any) -> list[Any]:
         return []
 
-    tool = write(answer, texts=texts, many=many)
-    assert (tool.texts, tool.many, tool.talk, tool.input) == (texts, many, False, None)
+    tool = write(answer, hooks=Hooks(texts=texts, batch=many))
+    assert (tool.texts, tool.batch, tool.interactive, tool.input) == (texts, many, False, None)
 
 
 def test_an_ask_is_no_result_type() -> None:
-    assert result_types(read(wonder, talk=True)) == (Answer, Other)
+    assert result_types(read(wonder, interactive=True)) == (Answer, Other)
     assert result_types(read(answer)) == (Answer,)
 
 

@@ -17,7 +17,7 @@ def recorded(db: Connection, work: Callable[[], Any], most: int) -> tuple[Any, b
 
     What can be derived from the rows, such as full text and vectors, is no part of them.
     """
-    engine = db._db  # pyright: ignore[reportPrivateUsage]
+    engine = db.raw
     session = apsw.Session(engine, "main")
 
     def watch() -> bool:
@@ -46,7 +46,7 @@ def reverse(db: Connection, changes: bytes) -> bool:
     try:
         apsw.Changeset.apply(
             apsw.Changeset.invert(changes),
-            db._db,  # pyright: ignore[reportPrivateUsage]
+            db.raw,
             filter_change=lambda change: change.name != "history" or change.op == "INSERT",
             conflict=lambda _reason, _change: apsw.SQLITE_CHANGESET_ABORT,
         )

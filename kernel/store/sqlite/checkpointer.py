@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import BUSY_MILLISECONDS, Connection, Guard
+from kernel.store.sqlite.connection import BUSY_MILLISECONDS, CatchFaults, Connection
 
 _PAGES = 2000
 _PAGES_HARD = 16_000
@@ -14,14 +14,14 @@ _READS_MILLISECONDS = 250
 _log = logging.getLogger(__name__)
 
 
-class Keeper:
+class Checkpointer:
     """A thread with a connection of its own that copies the log while the writer goes on.
 
     A log starts over only when all of it is in the file, which the writer, once the most is copied, sees to itself.
     """
 
-    def __init__(self, guard: Guard, connect: Callable[[], Connection]) -> None:
-        self._guard = guard
+    def __init__(self, catch_faults: CatchFaults, connect: Callable[[], Connection]) -> None:
+        self._catch_faults = catch_faults
         self._connect = connect
         self._wanted = threading.Event()
         self._stopping = False
@@ -63,7 +63,7 @@ class Keeper:
 
     def _fold(self, pages: int, copy: Callable[[], None]) -> None:
         self._copied = False
-        self._guard(copy)
+        self._catch_faults(copy)
         # Where a reader holds on to an old page the log goes on growing, and is folded back a stretch later.
         self._due = pages + _PAGES
         self._tell(pages)
@@ -84,9 +84,9 @@ class Keeper:
             if self._stopping:
                 break
             if not isinstance(db, Connection):
-                db = self._guard(self._connect)
+                db = self._catch_faults(self._connect)
             if isinstance(db, Connection):
-                self._guard(db.checkpoint)
+                self._catch_faults(db.checkpoint)
             self._copied = True
             self._copying = False
         if isinstance(db, Connection):

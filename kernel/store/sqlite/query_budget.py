@@ -3,9 +3,10 @@
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernel.errors import Fault
+from kernel.limits import CallLimits
 
 TOO_LONG = "The call takes too long, ask for less."
 # No double-quoted text, nothing that a schema not ours could run, no hand on what the engine keeps for itself.
@@ -25,20 +26,6 @@ LIMITS: Mapping[str, int] = MappingProxyType(
     }
 )
 STEPS = 50_000  # of the engine between two looks at the clock: some milliseconds, so that most calls never look
-
-
-class Engine(NamedTuple):
-    """Bounds of one call: milliseconds of processor time, bytes of a value in the store, bytes of an answer."""
-
-    milliseconds: int = 1000
-    value: int = 64 * 1024 * 1024
-    answer: int = 32 * 1024 * 1024
-
-    def fit(self, reply: Any) -> Any:
-        """The reply; raises Fault("invalid") where its body is larger than an answer may be."""
-        if len(reply.body) > self.answer:
-            raise Fault("invalid", f"The answer would be larger than {self.answer} bytes, ask for less.")
-        return reply
 
 
 class Budget:
@@ -82,7 +69,7 @@ class Budget:
         return self.over
 
 
-def tame(db: Any, names: Any, engine: Engine) -> Budget:
+def apply_limits(db: Any, names: Any, engine: CallLimits) -> Budget:
     """Keeps a connection within bounds; `names` has the constants of the engine. The budget of its calls."""
     budget = Budget(engine.milliseconds)
     db.set_progress_handler(budget, STEPS)

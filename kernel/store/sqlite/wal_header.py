@@ -13,7 +13,7 @@ _LOOKS = 3
 _PAUSE = 0.05
 
 
-def examine(file: Path) -> None:
+def check_wal(file: Path) -> None:
     """Raises Fault("storage") for an empty file beside a log with content, and for a log that does not begin as one.
 
     The engine deletes the first log and ignores the second (sqlite.org/walformat.html); both hold answered writes.

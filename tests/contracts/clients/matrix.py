@@ -1,9 +1,9 @@
 """Runs MCP clients of other people against a server, over HTTP and stdio, and prints what works as a table.
 
-Usage: python -m tests.contracts.clients.matrix [CLIENT ...]. `make clients` builds their environments first. Each client is a
-folder beside this file: what to install, by hash, and `tour.py` or `tour.mjs`, which is told where to go and prints
-what it saw: the tools, what adding a memory said, a search that finds it, the memory as a resource, and an error.
-Exit status 0 means that every client saw everything on both transports.
+Usage: python -m tests.contracts.clients.matrix [CLIENT ...]. `make clients` builds their environments first.
+Each client is a folder beside this file: what to install, by hash, and `tour.py` or `tour.mjs`, which takes the
+address and prints what it saw: the tools, the answer to adding a memory, a search that finds it, the memory as a
+resource, and an error. Exit status 0 means that every client saw everything on both transports.
 """
 
 import json

@@ -21,7 +21,9 @@ def main() -> None:
         kernel = open_kernel(Config(Path(folder), port=port, model=None), (DIALECT,))
         try:
             app = Application(kernel)
-            uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", lifespan="off", http=protocol(app.hot))
+            uvicorn.run(
+                app, host="127.0.0.1", port=port, log_level="warning", lifespan="off", http=protocol(app.fast_routes)
+            )
         finally:
             kernel.store.close()
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernel.tools import Ask, Hints, Message, Prompt, Tool, Turn, read
+from kernel.tools import Hints, InputRequired, Interaction, Message, Prompt, Tool, read
 from tests.contracts.conformance.content import Block, Nothing, text
 
 Input = Mapping[str, Any]
@@ -19,7 +19,7 @@ def sample(question: str, tokens: int) -> Input:
     return {"method": "sampling/createMessage", "params": {"messages": [said], "maxTokens": tokens}}
 
 
-def accepted(turn: Turn, key: str) -> Input | None:
+def accepted(turn: Interaction, key: str) -> Input | None:
     """What the user filled in, or None where the client has not brought it."""
     answer = turn.answers.get(key)
     if isinstance(answer, dict) and answer.get("action") == "accept" and isinstance(answer.get("content"), dict):
@@ -37,87 +37,93 @@ STEPS = (
 )
 CONTEXT = {"user_context": elicit("What context should the prompt use?", "context", "string")}
 
-Said = list[Block] | Ask
+Said = list[Block] | InputRequired
 
 
-def test_input_required_result_elicitation(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_elicitation(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks the user for a name."""
     answer = accepted(turn, "user_name")
-    return Ask(NAME) if answer is None else [text(f"Hello, {answer.get('name')}!")]
+    return InputRequired(NAME) if answer is None else [text(f"Hello, {answer.get('name')}!")]
 
 
-def test_input_required_result_sampling(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_sampling(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks the client's model a question."""
     answer = turn.answers.get("capital_question")
-    return [answer["content"]] if isinstance(answer, dict) and "content" in answer else Ask(CAPITAL)
+    return [answer["content"]] if isinstance(answer, dict) and "content" in answer else InputRequired(CAPITAL)
 
 
-def test_input_required_result_list_roots(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_list_roots(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks the client for its roots."""
     answer = turn.answers.get("client_roots")
     if not isinstance(answer, dict) or "roots" not in answer:
-        return Ask({"client_roots": ROOTS})
+        return InputRequired({"client_roots": ROOTS})
     return [text(f"{len(answer['roots'])} roots")]
 
 
-def test_input_required_result_request_state(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_request_state(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks for a confirmation and hands out state to be brought back with it."""
     if turn.state is None or accepted(turn, "confirm") is None:
-        return Ask(CONFIRM, "asked")
+        return InputRequired(CONFIRM, "asked")
     return [text("state-ok")]
 
 
-def test_input_required_result_multiple_inputs(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_multiple_inputs(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks for three things at once."""
     wanted = {**NAME, "greeting": sample("Greet the user.", 50), "client_roots": ROOTS}
     if turn.state is None or not wanted.keys() <= turn.answers.keys():
-        return Ask(wanted, "asked")
+        return InputRequired(wanted, "asked")
     return [text("All three arrived.")]
 
 
-def test_input_required_result_multi_round(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_multi_round(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks twice, and remembers the first answer in its state."""
     if turn.state is None:
-        return Ask(STEPS[0], {"step": 1})
+        return InputRequired(STEPS[0], {"step": 1})
     if turn.state["step"] == 1:
         answer = accepted(turn, "step1")
-        return Ask(STEPS[0], {"step": 1}) if answer is None else Ask(STEPS[1], {"step": 2, "name": answer.get("name")})
+        return (
+            InputRequired(STEPS[0], {"step": 1})
+            if answer is None
+            else InputRequired(STEPS[1], {"step": 2, "name": answer.get("name")})
+        )
     answer = accepted(turn, "step2")
     if answer is None:
-        return Ask(STEPS[1], turn.state)
+        return InputRequired(STEPS[1], turn.state)
     return [text(f"{turn.state['name']} likes {answer.get('color')}.")]
 
 
-def test_input_required_result_tampered_state(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_tampered_state(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Hands out state that must come back unchanged."""
-    return Ask(CONFIRM, "untouched") if turn.state is None else [text("The state is intact.")]
+    return InputRequired(CONFIRM, "untouched") if turn.state is None else [text("The state is intact.")]
 
 
-def test_input_required_result_capabilities(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_input_required_result_capabilities(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks only for what the client says it can do."""
     wanted = {
         **(NAME if "elicitation" in turn.capabilities else {}),
         **(CAPITAL if "sampling" in turn.capabilities else {}),
     }
     if wanted and not wanted.keys() & turn.answers.keys():
-        return Ask(wanted)
+        return InputRequired(wanted)
     return [text("Nothing to ask.")]
 
 
-def test_missing_capability(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_missing_capability(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Needs the client's model, whatever the client says it can do."""
-    return [text("Answered.")] if "capital_question" in turn.answers else Ask(CAPITAL)
+    return [text("Answered.")] if "capital_question" in turn.answers else InputRequired(CAPITAL)
 
 
-def test_streaming_elicitation(tx: Any, request: Nothing, turn: Turn) -> Said:
+def test_streaming_elicitation(tx: Any, request: Nothing, turn: Interaction) -> Said:
     """Asks the user within the response, never by a request of its own."""
     answer = accepted(turn, "user_name")
-    return Ask(NAME) if answer is None else [text(f"Hello, {answer.get('name')}!")]
+    return InputRequired(NAME) if answer is None else [text(f"Hello, {answer.get('name')}!")]
 
 
-def test_input_required_result_prompt(tx: Any, arguments: Mapping[str, str], turn: Turn) -> list[Message] | Ask:
+def test_input_required_result_prompt(
+    tx: Any, arguments: Mapping[str, str], turn: Interaction
+) -> list[Message] | InputRequired:
     answer = accepted(turn, "user_context")
-    return Ask(CONTEXT) if answer is None else [Message("user", text(f"Context: {answer.get('context')}"))]
+    return InputRequired(CONTEXT) if answer is None else [Message("user", text(f"Context: {answer.get('context')}"))]
 
 
 _HANDLERS: tuple[Callable[..., Said], ...] = (
@@ -132,10 +138,10 @@ _HANDLERS: tuple[Callable[..., Said], ...] = (
     test_missing_capability,
     test_streaming_elicitation,
 )
-TOOLS: tuple[Tool, ...] = tuple(read(handler, Hints(short=True), talk=True) for handler in _HANDLERS)
+TOOLS: tuple[Tool, ...] = tuple(read(handler, Hints(short=True), interactive=True) for handler in _HANDLERS)
 PROMPT = Prompt(
     "test_input_required_result_prompt",
     "A prompt that asks for its context first.",
     test_input_required_result_prompt,
-    talk=True,
+    interactive=True,
 )

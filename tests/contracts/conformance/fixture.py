@@ -12,6 +12,7 @@ from kernel.tools import (
     Content,
     Dialect,
     Hints,
+    Interaction,
     Message,
     Prompt,
     Reply,
@@ -19,7 +20,6 @@ from kernel.tools import (
     Resources,
     Template,
     Tool,
-    Turn,
     read,
 )
 from tests.contracts.conformance import asking
@@ -98,21 +98,21 @@ def test_error_handling(tx: Any, request: Nothing) -> Blocks:
     raise Fault("invalid", "This tool intentionally returns an error for testing")
 
 
-def test_tool_with_progress(tx: Any, request: Nothing, turn: Turn) -> Blocks:
+def test_tool_with_progress(tx: Any, request: Nothing, turn: Interaction) -> Blocks:
     """Says three times how far it is."""
     for done in (0, 50, 100):
         turn.progress(done, 100, f"Completed step {done} of 100")
     return [text("Done.")]
 
 
-def test_tool_with_logging(tx: Any, request: Nothing, turn: Turn) -> Blocks:
+def test_tool_with_logging(tx: Any, request: Nothing, turn: Interaction) -> Blocks:
     """Logs three lines while it works."""
     for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         turn.log("info", line)
     return [text("Logged.")]
 
 
-def test_logging_tool(tx: Any, request: Nothing, turn: Turn) -> Blocks:
+def test_logging_tool(tx: Any, request: Nothing, turn: Interaction) -> Blocks:
     """Logs one line, for those who want to see it."""
     turn.log("info", "A line from the logging tool")
     return [text("Logged.")]
@@ -229,7 +229,10 @@ TOOLS: tuple[Tool, ...] = (
             test_header_tool,
         )
     ),
-    *(read(handler, talk=True) for handler in (test_tool_with_progress, test_tool_with_logging, test_logging_tool)),
+    *(
+        read(handler, interactive=True)
+        for handler in (test_tool_with_progress, test_tool_with_logging, test_logging_tool)
+    ),
     read(json_schema_2020_12_tool, SHORT, input=CONTACT),
     *asking.TOOLS,
 )

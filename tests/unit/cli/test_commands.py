@@ -15,8 +15,8 @@ from kernel.cli.main import main, parser, settings
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
-from kernel.store.external import foreign
-from kernel.store.sqlite.connection import Tx
+from kernel.store.external import open_external
+from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported
 from tests.conftest import Call
 
@@ -154,7 +154,7 @@ def importing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dialect that imports the paths of another program, and fails on a bad one."""
 
     def bring(tx: Tx, path: Path, password: str | None) -> Imported:
-        with foreign(path) as theirs:
+        with open_external(path) as theirs:
             for row in theirs.rows("memory"):
                 tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
             if password == "wrong":
@@ -200,7 +200,7 @@ def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run
     wanted = ("--scope", "write", "--tenant", "acme", "--dialect", "paths", "--dialect", "brain", "--name", "laptop")
     status, printed = run("key", "create", *wanted, "--expires", "90d")
     secret = printed.strip()
-    id_ = api_keys.named(secret)
+    id_ = api_keys.parse(secret)
     assert (status, bool(id_)) == (0, True)
     run("key", "create", "--scope", "read")
     listed = run("key", "list")[1]

@@ -252,7 +252,7 @@ def test_another_program_on_the_port_is_named(visit: Doctor) -> None:
 
 
 def test_a_program_that_never_answers_is_no_quipu(visit: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.cli.listeners._SECONDS", 0.1)
+    monkeypatch.setattr("kernel.cli.probe._SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         status, told = visit(port=silent.getsockname()[1])
     assert status == 1

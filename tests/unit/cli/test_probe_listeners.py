@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.cli.listeners import Answered, greet, holder
+from kernel.cli.probe import Answered, greet, holder
 from kernel.config import VERSION
 from tests.reliability.server_process import free_port, serving
 
@@ -63,7 +63,7 @@ def test_what_others_answer_is_no_surprise(status: int, body: bytes, found: Answ
 
 def test_nobody_and_somebody_who_speaks_no_http_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert greet("127.0.0.1", free_port()) is None
-    monkeypatch.setattr("kernel.cli.listeners._SECONDS", 0.2)
+    monkeypatch.setattr("kernel.cli.probe._SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
         greet("127.0.0.1", silent.getsockname()[1])
 

@@ -16,7 +16,7 @@ from kernel.maintenance import consistency
 from kernel.mcp.listings import tool_entry
 from kernel.schema import input_schema
 from kernel.search import index
-from kernel.tools import Source
+from kernel.tools import IndexSource
 from tests.conftest import TESTER, Call, Clock, everything
 from tests.contracts.test_seeds import contract
 from tests.reliability.mutations import CORPUS
@@ -85,18 +85,18 @@ def test_search_holds_what_the_dialect_says_and_a_check_agrees(call: Call, kerne
     held = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(99)])).values()
     assert sorted(source[:4] for source in sources) == sorted((doc.space, doc.key, doc.scope, doc.text) for doc in held)
     assert len(sources) == 8
-    assert Source("brain:therapy", keys[1], "memory", "x", "fact new") in sources
-    assert consistency.check(kernel.config.file, kernel.store.world, (brain.DIALECT,)) == []
+    assert IndexSource("brain:therapy", keys[1], "memory", "x", "fact new") in sources
+    assert consistency.check(kernel.config.file, kernel.store.context, (brain.DIALECT,)) == []
 
 
 def test_a_check_mends_tags_that_search_has_lost(call: Call, kernel: Kernel) -> None:
     key = read(call("save_memory", db="core", content="x", category="fact", tags=["red"]))["id"]
     kernel.store.write_sync(lambda tx: index.put(tx, "brain:core", key, "x", scope="memory"))
 
-    found = consistency.check(kernel.config.file, kernel.store.world, (brain.DIALECT,), repair=True)
+    found = consistency.check(kernel.config.file, kernel.store.context, (brain.DIALECT,), repair=True)
 
     assert [finding.rows for finding in found if finding.part == "brain"] == [1]
-    assert consistency.check(kernel.config.file, kernel.store.world, (brain.DIALECT,)) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, (brain.DIALECT,)) == []
 
 
 def test_every_tool_has_an_example_that_fits_its_schema(kernel: Kernel) -> None:

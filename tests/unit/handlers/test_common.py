@@ -20,7 +20,7 @@ from kernel.config import Config
 from kernel.errors import Fault
 from kernel.schema import output_schema
 from kernel.search import index
-from kernel.store.context import Origin
+from kernel.store.context import CallContext
 from kernel.tools import Reply
 from tests.conftest import Call, Clock
 
@@ -62,7 +62,7 @@ def put(kernel: Kernel) -> Callable[..., None]:
     """Puts a document into the index as any dialect would."""
 
     def write(space: str, key: str, text: str, *, scope: str = "", tool: str = "save", actor: str = "ann") -> None:
-        who = Origin(space.partition(":")[0], tool, actor)
+        who = CallContext(space.partition(":")[0], tool, actor)
         kernel.store.write_sync(lambda tx: index.put(tx, space, key, text, scope=scope), who)
 
     return write
@@ -295,7 +295,7 @@ def test_a_filter_on_the_actor_or_the_time_reaches_one_memory_beside_thousands_t
     put("notes", "early", "A note that speaks of roses among many other things", scope="garden", actor="bob")
     put("notes", "elsewhere", "A note that speaks of roses too", scope="house", actor="bob")
     clock.move(hours=1)
-    kernel.store.write_sync(crowd, Origin("notes", "save", "ann"))
+    kernel.store.write_sync(crowd, CallContext("notes", "save", "ann"))
     asked = {"query": "Water the roses", "weights": weights}
 
     assert sorted(ids(recall(actor="bob", **asked))) == ["notes/early", "notes/elsewhere"]

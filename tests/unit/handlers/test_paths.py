@@ -19,7 +19,7 @@ from kernel.schema import output_schema
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import Content, Reply, Resource, Source
+from kernel.tools import Content, IndexSource, Reply, Resource
 from kernel.tools import Tool as KernelTool
 from tests.conftest import TESTER, Call, Clock, everything
 
@@ -783,9 +783,9 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, cal
 
     sources = kernel.store.read_sync(paths.sources)
 
-    assert sorted(sources) == [Source("paths", "a", "", "a\nthree"), Source("paths", "café", "", "café\ntwo")]
+    assert sorted(sources) == [IndexSource("paths", "a", "", "a\nthree"), IndexSource("paths", "café", "", "café\ntwo")]
     documents = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(99)]))
-    assert sorted(Source(doc.space, doc.key, doc.scope, doc.text) for doc in documents.values()) == sorted(sources)
+    assert sorted(IndexSource(doc.space, doc.key, doc.scope, doc.text) for doc in documents.values()) == sorted(sources)
 
 
 def test_what_a_tool_says_it_will_embed_is_what_the_index_holds() -> None:

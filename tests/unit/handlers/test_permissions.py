@@ -1,11 +1,10 @@
-"""The table of rights names every tool and every action there is, and agrees with what the tools say of themselves."""
+"""The permission of a tool names every action it has, and agrees with what the tool says of itself."""
 
 from collections.abc import Iterator
 
 import msgspec
 import pytest
 
-from handlers.rights import ACROSS, RIGHTS
 from kernel import app
 from kernel.schema import input_schema
 from kernel.tools import Tool
@@ -25,11 +24,12 @@ def reading(tool: Tool) -> set[str]:
     """The actions that run on a connection that cannot write."""
     if tool.mode == "read":
         return {"", *actions(tool)}
-    return {str(arm.__struct_config__.tag) for arm in tool.reads}  # type: ignore[attr-defined]
+    return {str(arm.__struct_config__.tag) for arm in tool.read_arms}  # type: ignore[attr-defined]
 
 
 def entries() -> Iterator[tuple[str, str, str]]:
-    for name, entry in RIGHTS.items():
+    for name, tool in TOOLS.items():
+        entry = tool.permission
         if isinstance(entry, str):
             yield name, "", entry
         else:
@@ -37,7 +37,9 @@ def entries() -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_tool_and_every_action_is_listed_and_nothing_else() -> None:
-    listed = {name: [""] if isinstance(entry, str) else sorted(entry) for name, entry in RIGHTS.items()}
+    listed = {
+        name: [""] if isinstance(tool.permission, str) else sorted(tool.permission) for name, tool in TOOLS.items()
+    }
     assert listed == {name: sorted(actions(tool)) or [""] for name, tool in TOOLS.items()}
     assert len(TOOLS) >= 58
 
@@ -70,7 +72,7 @@ def test_an_admin_is_asked_for_where_one_call_is_everybodys_loss() -> None:
 
 
 def test_the_dialects_that_read_all_others_are_told() -> None:
-    assert {dialect.name for dialect in app.DIALECTS} >= ACROSS == {"common"}
+    assert {dialect.name for dialect in app.DIALECTS} >= app.READING_ALL == {"common"}
 
 
 def misread(tool: Tool, action: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 
 from kernel.http import deadlines as wheel
-from kernel.http.deadlines import TICK, Wheel
+from kernel.http.deadlines import TICK, DeadlineWheel
 
 PATIENCE = 30
 
@@ -17,21 +17,21 @@ class Seen:
         self.again = list(again)
         self.looks: list[float] = []
 
-    def late(self, now: float) -> float | None:
+    def on_deadline(self, now: float) -> float | None:
         self.looks.append(now)
         return now + self.again.pop(0) if self.again else None
 
 
 async def waited(*again: float, puts: tuple[float, ...], drop: bool = False) -> list[float]:
     """When a connection was looked at, in seconds after it was put for these times."""
-    loop, wheel = asyncio.get_running_loop(), Wheel()
+    loop, wheel = asyncio.get_running_loop(), DeadlineWheel()
     seen = Seen(loop, *again)
     begun = loop.time()
     for after in puts:
-        wheel.put(seen, begun + after)
+        wheel.schedule(seen, begun + after)
     if drop:
-        wheel.drop(seen)
-        wheel.drop(seen)
+        wheel.cancel(seen)
+        wheel.cancel(seen)
     await asyncio.sleep(max(puts) + sum(again) + (2 + len(again)) * TICK)
     while wheel._slots:
         assert loop.time() < begun + PATIENCE
@@ -57,8 +57,8 @@ def test_who_is_dropped_is_not_looked_at() -> None:
 def test_after_a_sleep_of_the_whole_process_what_came_meanwhile_is_read_first() -> None:
     async def slept() -> tuple[int, int]:
         loop = asyncio.get_running_loop()
-        wheel_, seen = Wheel(), Seen(loop)
-        wheel_.put(seen, loop.time())
+        wheel_, seen = DeadlineWheel(), Seen(loop)
+        wheel_.schedule(seen, loop.time())
         wheel_._turned -= wheel._ASLEEP + TICK
         await asyncio.sleep(1.5 * TICK)
         early = len(seen.looks)

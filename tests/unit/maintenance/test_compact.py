@@ -16,7 +16,7 @@ from kernel.maintenance import consistency
 from kernel.maintenance.compact import compact, tidy
 from kernel.maintenance.consistency import Finding
 from kernel.search import ann_storage, index
-from kernel.search.semantic import learn
+from kernel.search.semantic import load_sketches
 from kernel.store import history
 from tests.conftest import Call, Clock
 from tests.unit.index_fixtures import SOMEBODY, Shelf, shelf_in
@@ -49,7 +49,7 @@ def size(shelf: Shelf) -> int:
 
 def refreshed(shelf: Shelf) -> None:
     """What another process that opens the file would know of it."""
-    shelf.world.memory.sketches._clear()  # pyright: ignore[reportPrivateUsage]
+    shelf.world.search_cache.sketches._clear()  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -78,10 +78,10 @@ def test_what_is_put_in_a_group_larger_than_a_block_lies_in_several(shelf: Shelf
 def test_while_the_sketches_are_read_a_search_goes_by_words_and_later_by_meaning_too(shelf: Shelf) -> None:
     shelf.put(texts(80))
     refreshed(shelf)
-    shelf.world.memory.warming = True
+    shelf.world.search_cache.warming = True
 
     early = shelf.search("witness7 bread", limit=5)
-    shelf.reader.read(SOMEBODY, learn)
+    shelf.reader.read(SOMEBODY, load_sketches)
     late = shelf.search("feline", limit=5)
 
     assert early[0].id == "7"

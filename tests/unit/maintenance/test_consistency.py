@@ -19,7 +19,7 @@ from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.maintenance.consistency import Finding
 from kernel.search import index
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Reply
 from tests.conftest import Call
 from tests.unit.tiny_model import DIMENSIONS, tiny_model
@@ -44,7 +44,7 @@ def config(tmp_path: Path) -> Config:
     return config
 
 
-WRITER = app.Origin("paths", "add_memory", "tester")
+WRITER = app.CallContext("paths", "add_memory", "tester")
 
 
 def adding(path: str, content: str) -> Callable[[Any], Any]:
@@ -68,7 +68,7 @@ def rows(config: Config) -> list[tuple[Any, ...]]:
 
 
 def check(config: Config, *, repair: bool = False) -> list[Finding]:
-    return consistency.check(config.file, app.world(config.model), app.DIALECTS, repair=repair)
+    return consistency.check(config.file, app.base_context(config.model), app.DIALECTS, repair=repair)
 
 
 def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> dict[str, dict[str, Any]]:
@@ -218,7 +218,9 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
         db.execute("UPDATE doc_vector SET vector = zeroblob(length(vector))")
         db.execute(DAMAGE["full text emptied"][0])
     told: list[tuple[int, int]] = []
-    done = consistency.reindex(config.file, app.world(config.model), lambda done, total: told.append((done, total)))
+    done = consistency.reindex(
+        config.file, app.base_context(config.model), lambda done, total: told.append((done, total))
+    )
     assert (done, told) == (4, [(4, 4)])
     assert check(config) == []
     assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
@@ -227,14 +229,14 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
 def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernel.store.sqlite.connection._LOG_PAGES", 20)
+    monkeypatch.setattr("kernel.store.sqlite.connection._WAL_PAGES", 20)
     running = open_kernel(config)
     for number in range(1000):
         running.store.write_sync(adding(f"filler/{number}", f"Memory {number} of birds. " * 20), WRITER)
     running.store.close()
     log = config.file.with_name(f"{config.file.name}-wal")
     sizes: list[int] = []
-    consistency.reindex(config.file, app.world(config.model), lambda *_: sizes.append(log.stat().st_size))
+    consistency.reindex(config.file, app.base_context(config.model), lambda *_: sizes.append(log.stat().st_size))
     assert max(sizes) < 1.5 * min(sizes)
 
 
@@ -249,7 +251,7 @@ def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kern
     copies = [tmp_path / f"copy-{number}" for number in range(3)]
     for copy in copies:
         copy.mkdir()
-        consistency.backup(kernel.config.file, kernel.store.world, copy / "quipu.db")
+        consistency.backup(kernel.config.file, kernel.store.context, copy / "quipu.db")
     for writer in writers:
         writer.join()
     for copy in copies:
@@ -274,7 +276,7 @@ def test_a_backup_ends_however_often_others_commit_meanwhile(kernel: Kernel, tmp
         kernel.store.write_sync(adding(f"meanwhile/{len(told)}", "y" * 2000), WRITER)
 
     (tmp_path / "copy").mkdir()
-    consistency.backup(kernel.config.file, kernel.store.world, tmp_path / "copy" / "quipu.db", commit)
+    consistency.backup(kernel.config.file, kernel.store.context, tmp_path / "copy" / "quipu.db", commit)
 
     assert len(told) > 2
     assert told == sorted(told)
@@ -287,14 +289,14 @@ def test_a_backup_never_writes_over_a_file(config: Config, tmp_path: Path) -> No
     target = tmp_path / "copy.db"
     target.write_text("precious")
     with pytest.raises(Fault, match=r"copy\.db exists already") as raised:
-        consistency.backup(config.file, app.world(None), target)
+        consistency.backup(config.file, app.base_context(None), target)
     assert raised.value.code == "conflict"
     assert target.read_text() == "precious"
 
 
 def test_a_backup_into_a_missing_directory_says_why(config: Config, tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"Cannot write copy\.db: No such file or directory"):
-        consistency.backup(config.file, app.world(None), tmp_path / "missing" / "copy.db")
+        consistency.backup(config.file, app.base_context(None), tmp_path / "missing" / "copy.db")
 
 
 def test_another_model_replaces_every_vector_beside_the_calls_being_served(
@@ -380,7 +382,7 @@ def test_without_a_model_nothing_is_missing(config: Config) -> None:
 @pytest.mark.parametrize("model", [MODEL, None], ids=["a model", "none"])
 def test_who_waits_for_the_model_is_told_once_be_there_one_or_not(tmp_path: Path, model: Path | None) -> None:
     kernel = open_kernel(Config(data=tmp_path / "data", model=model))
-    embedder, stopping, told = kernel.store.world.embedder, threading.Event(), list[bool]()
+    embedder, stopping, told = kernel.store.context.embedder, threading.Event(), list[bool]()
     stopping.set()
 
     warm(kernel, stopping, lambda: told.append(embedder is None or embedder.ready))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.mcp.sealed_state import Broken, purpose, seal, unseal
+from kernel.mcp.elicitation import Broken, purpose, seal, unseal
 
 KEY = b"key"
 NOW = "2026-01-02T03:04:05.678Z"

@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from kernel.observe.calls import Logged, ObservedDispatch, OnOutcome, together
 
 from kernel.app import Kernel, open_kernel
+from kernel.calls import ToolEntry
 from kernel.config import Config
-from kernel.dispatch import Bound, Dispatch
+from kernel.dispatch import Dispatch
 from kernel.observe import logs
-from kernel.observe.calls import Logged, Told, Watched, together
-from kernel.security.permissions import ANYBODY, Caller, Denied, Permission, reach
+from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Permission, grant
 from kernel.tools import Tool, write
 from tests.http import mcp_fixture
 from tests.http.mcp_fixture import FIRST, MARKS, RELEASED, STARTED, Words
@@ -27,7 +28,9 @@ def bug(tx: Any, request: Words) -> None:
     raise KeyError(request.text)
 
 
-def watched(folder: Path, *watches: Callable[[Bound, Caller], Told], more: tuple[Tool, ...] = ()) -> Iterator[Watched]:
+def watched(
+    folder: Path, *watches: Callable[[ToolEntry, Caller], OnOutcome], more: tuple[Tool, ...] = ()
+) -> Iterator[ObservedDispatch]:
     dialect = FIRST._replace(tools=(*FIRST.tools, *more))
     with mcp_fixture.opened(folder, dialect) as dispatch:
         yield Logged(dispatch.store, dispatch.dialects, {}, together(watches))
@@ -39,18 +42,18 @@ def told() -> Calls:
 
 
 @pytest.fixture
-def dispatch(tmp_path: Path, told: Calls) -> Iterator[Watched]:
-    def watch(bound: Bound, _caller: Caller) -> Told:
+def dispatch(tmp_path: Path, told: Calls) -> Iterator[ObservedDispatch]:
+    def watch(bound: ToolEntry, _caller: Caller) -> OnOutcome:
         return lambda outcome, _seconds: told.append((bound.tool.name, outcome))
 
     yield from watched(tmp_path, watch)
 
 
-def call(dispatch: Dispatch, name: str, caller: Caller = ANYBODY, **arguments: Any) -> Any:
+def call(dispatch: Dispatch, name: str, caller: Caller = ANONYMOUS_CALLER, **arguments: Any) -> Any:
     return asyncio.run(dispatch.call(dispatch.tools[name], msgspec.json.encode(arguments), caller))
 
 
-def test_each_call_is_told_of_once(dispatch: Watched, told: Calls) -> None:
+def test_each_call_is_told_of_once(dispatch: ObservedDispatch, told: Calls) -> None:
     call(dispatch, "echo", text="a")
     call(dispatch, "keep", text="a")
     call(dispatch, "fail", code="conflict")
@@ -67,23 +70,23 @@ def test_each_call_is_told_of_once(dispatch: Watched, told: Calls) -> None:
     ]
 
 
-def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: Watched, told: Calls) -> None:
-    reader = Caller("reader", reach(Permission.read, frozenset(), True))
+def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: ObservedDispatch, told: Calls) -> None:
+    reader = Caller("reader", grant(Permission.read, frozenset(), True))
     for name in ("echo", "keep"):
-        with pytest.raises(Denied):
+        with pytest.raises(Forbidden):
             call(dispatch, name, reader, text="a")
     assert told == [("echo", "denied"), ("keep", "denied")]
 
 
-def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: Watched, told: Calls) -> None:
+def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: ObservedDispatch, told: Calls) -> None:
     STARTED.clear()
     RELEASED.clear()
     MARKS.clear()
 
     async def leave() -> None:
-        holding = asyncio.ensure_future(dispatch.call(dispatch.tools["hold"], b"{}", ANYBODY))
+        holding = asyncio.ensure_future(dispatch.call(dispatch.tools["hold"], b"{}", ANONYMOUS_CALLER))
         await asyncio.to_thread(STARTED.wait, 10)
-        waiting = asyncio.ensure_future(dispatch.call(dispatch.tools["mark"], b'{"text": "late"}', ANYBODY))
+        waiting = asyncio.ensure_future(dispatch.call(dispatch.tools["mark"], b'{"text": "late"}', ANONYMOUS_CALLER))
         await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.wait([waiting])
@@ -99,7 +102,7 @@ def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: Watched, told: C
 def test_all_watches_are_told(tmp_path: Path) -> None:
     said: list[str] = []
 
-    def named(name: str) -> Callable[[Bound, Caller], Told]:
+    def named(name: str) -> Callable[[ToolEntry, Caller], OnOutcome]:
         return lambda _bound, _caller: lambda outcome, _seconds: said.append(f"{name} {outcome}")
 
     for dispatch in watched(tmp_path, named("one"), named("two")):
@@ -109,7 +112,7 @@ def test_all_watches_are_told(tmp_path: Path) -> None:
 
 def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "quipu.calls"):
-        for dispatch in watched(tmp_path, logs.watch, more=(write(bug),)):
+        for dispatch in watched(tmp_path, logs.observe, more=(write(bug),)):
             call(dispatch, "crash")
             call(dispatch, "bug", text="the mill")
             call(dispatch, "fail", code="conflict")
@@ -126,5 +129,5 @@ def test_a_kernel_that_is_not_asked_to_watch_does_not(kernel: Kernel, tmp_path: 
     assert type(kernel.dispatch) is Dispatch
     watching = open_kernel(Config(tmp_path / "watched", model=None, metrics=True))
     watching.store.close()
-    assert type(watching.dispatch) is Watched
-    assert type(watching.dispatch.over(watching.store)) is Watched
+    assert type(watching.dispatch) is ObservedDispatch
+    assert type(watching.dispatch.over(watching.store)) is ObservedDispatch

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from kernel.dispatch import Bound
-from kernel.observe.metrics import Meter, Meters, exposition
-from kernel.security.permissions import ANYBODY, Needs
+from kernel.calls import ToolEntry
+from kernel.observe.metrics import Histogram, MetricsRegistry, exposition
+from kernel.security.permissions import ANONYMOUS_CALLER, RequiredPermission
 from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST, SECOND
 
@@ -16,8 +16,8 @@ IDLE = Load(0, 0, 10, 20, (0,) * 15, 0, 0, 0)
 GROUPS = (1, 2, 0, 4, *(0,) * 10, 3)
 
 
-def bound(number: int) -> Bound:
-    return Bound(FIRST, FIRST.tools[number], lambda arguments: arguments, Needs())
+def bound(number: int) -> ToolEntry:
+    return ToolEntry(FIRST, FIRST.tools[number], lambda arguments: arguments, RequiredPermission())
 
 
 def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
@@ -30,7 +30,7 @@ def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
 
 
 def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
-    meter = Meter({})
+    meter = Histogram({})
     for seconds in (0.0001, 0.00011, 3.0, 11.0):
         meter.note("ok", seconds)
     assert meter.within == [1, 1, *[0] * 12, 1, 0, 1]
@@ -39,9 +39,9 @@ def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
 
 
 def test_tools_that_were_never_called_have_no_lines() -> None:
-    meters = Meters()
-    meters.watch(bound(0), ANYBODY)("ok", 0.1)
-    meters.watch(bound(1), ANYBODY)("busy", 0.1)
+    meters = MetricsRegistry()
+    meters.observe(bound(0), ANONYMOUS_CALLER)("ok", 0.1)
+    meters.observe(bound(1), ANONYMOUS_CALLER)("busy", 0.1)
     found = samples(exposition(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {
         (("dialect", "first"), ("outcome", "ok"), ("tool", "echo")): 1,
@@ -51,7 +51,7 @@ def test_tools_that_were_never_called_have_no_lines() -> None:
 
 def test_commits_are_counted_by_their_size() -> None:
     load = IDLE._replace(groups=GROUPS, calls=12345678)
-    text = exposition(Meters(), {"main": load, "other": IDLE}, {}, 2, 2)
+    text = exposition(MetricsRegistry(), {"main": load, "other": IDLE}, {}, 2, 2)
     main = ("tenant", "main")
     buckets = samples(text, "quipu_commit_calls_bucket")
     upto = [buckets[(("le", size), main)] for size in ("1", "2", "4", "8", "8192", "+Inf")]
@@ -62,12 +62,14 @@ def test_commits_are_counted_by_their_size() -> None:
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(st.characters(codec="utf-8"))))
 def test_any_label_is_read_back(info: dict[str, Any]) -> None:
-    found = samples(exposition(Meters(), {"main": IDLE}, info, 0, 1), "quipu_info")
+    found = samples(exposition(MetricsRegistry(), {"main": IDLE}, info, 0, 1), "quipu_info")
     assert found == {tuple(sorted(info.items())): 1}
 
 
 def test_both_dialects_are_told_apart() -> None:
-    meters = Meters()
-    meters.watch(Bound(SECOND, SECOND.tools[0], lambda arguments: arguments, Needs()), ANYBODY)("ok", 0.1)
+    meters = MetricsRegistry()
+    meters.observe(
+        ToolEntry(SECOND, SECOND.tools[0], lambda arguments: arguments, RequiredPermission()), ANONYMOUS_CALLER
+    )("ok", 0.1)
     found = samples(exposition(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel.search.ann import CHUNK, Block, Gone, Row, Sketches, Source
+from kernel.search.ann import CHUNK, Block, Deletion, Row, Sketches, VectorFeed
 from kernel.search.binary_codes import Sketcher
 from tests.unit.vectors import clustered, fixed
 
@@ -36,11 +36,11 @@ class Store:
 
     rows: list[Row]
     blocks: list[Block] = field(default_factory=list)
-    gone: list[Gone] = field(default_factory=list)
+    gone: list[Deletion] = field(default_factory=list)
     most: int = 2
 
-    def source(self) -> Source:
-        return Source(
+    def source(self) -> VectorFeed:
+        return VectorFeed(
             lambda last: [found for found in self.blocks if found.last > last][:1],
             lambda last: [row for row in self.rows if row.id > last][: self.most],
             lambda seen: [row for row in self.gone if row.id == 0 or row.id > seen],
@@ -50,11 +50,11 @@ class Store:
     def drop(self, *vectors: int) -> None:
         """Deletes rows as the store does."""
         self.rows = [row for row in self.rows if row.id not in vectors]
-        self.gone += [Gone(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
+        self.gone += [Deletion(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
 
     def _log(self) -> int:
         """The number of the last deletion; none is ever given twice."""
-        newest = self.gone[-1] if self.gone else Gone(0, 0)
+        newest = self.gone[-1] if self.gone else Deletion(0, 0)
         return newest.id or newest.vector
 
     def seal(self, size: int) -> None:
@@ -68,7 +68,7 @@ class Store:
         if self.blocks:
             left = [row for row in self.rows if row.id <= self.blocks[-1].last]
             self.blocks = [block(left[at : at + size]) for at in range(0, len(left), size)]
-            self.gone = [Gone(0, self._log())] if self.gone else []
+            self.gone = [Deletion(0, self._log())] if self.gone else []
 
 
 def filled(kept: list[Row], dimensions: int = DIMENSIONS) -> Sketches:
@@ -152,7 +152,7 @@ def test_only_new_rows_are_read_and_each_is_kept_once() -> None:
     for size in (1, 2, 2, 1500, 5000):
         source = Store(kept[:size], most=4000).source()
 
-        def read(last: int, source: Source = source) -> Sequence[Row]:
+        def read(last: int, source: VectorFeed = source) -> Sequence[Row]:
             asked.append(last)
             return source.rows(last)
 
@@ -222,7 +222,7 @@ def test_who_missed_deletions_that_are_kept_no_more_reads_everything_again() -> 
     behind.extend(store.source())
     store.drop(1, 2, 3)
     ahead.extend(store.source())
-    store.blocks, store.gone = [block(store.rows[:4])], [Gone(0, 3)]
+    store.blocks, store.gone = [block(store.rows[:4])], [Deletion(0, 3)]
 
     for sketches in (behind, ahead):
         sketches.extend(store.source())
@@ -308,7 +308,7 @@ def test_a_search_beside_deletions_sees_each_row_before_or_after_and_never_fails
 
     def delete() -> None:
         for number in range(1, deleted + 1):
-            store.gone = [Gone(number, number)]
+            store.gone = [Deletion(number, number)]
             sketches.extend(store.source())
 
     def search() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.search.fusion import Window, foremost, fuse
+from kernel.search.fusion import Window, fuse, preliminary_order
 from kernel.search.index import Hit, Weights
 
 RANKS = st.none() | st.floats(1e-6, 1e6)
@@ -46,7 +46,7 @@ def test_the_foremost_are_those_of_the_best_scores_by_words_and_meaning(
 ) -> None:
     weights = Weights(words, meaning, 0, 0)
 
-    assert foremost(hits, weights) == [one.hit for one in fuse(hits, weights)]
+    assert preliminary_order(hits, weights) == [one.hit for one in fuse(hits, weights)]
 
 
 def test_late_interaction_counts_and_is_taken_for_the_usual_where_nobody_looked() -> None:

@@ -16,8 +16,9 @@ from kernel.config import MODEL
 from kernel.embed.model import Embedder
 from kernel.search import index
 from kernel.search.index import Document, Hit, Weights, fuse
-from kernel.store.context import Origin
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from tests.conftest import Clock
 from tests.unit.index_fixtures import SOMEBODY, Shelf, shelf_in
 
@@ -254,10 +255,10 @@ def test_a_document_put_after_a_drop_is_born_then(shelf: Shelf, clock: Clock, to
 def test_a_document_keeps_its_birth_and_takes_on_the_time_and_caller_of_its_last_put(
     shelf: Shelf, clock: Clock
 ) -> None:
-    shelf.write(put("k", "cat"), Origin("paths", "add_memory", "ann"))
+    shelf.write(put("k", "cat"), CallContext("paths", "add_memory", "ann"))
     born = clock.now
     clock.move(hours=1)
-    shelf.write(put("k", "dog", scope="there"), Origin("paths", "replace_memory", "bob"))
+    shelf.write(put("k", "dog", scope="there"), CallContext("paths", "replace_memory", "bob"))
 
     (doc,) = (hit.doc for hit in shelf.search("dog"))
 
@@ -473,7 +474,7 @@ def test_ids_used_again_after_a_rollback_are_those_of_the_new_documents(shelf: S
 
 def test_a_transaction_that_changed_nothing_yet_keeps_what_it_read_for_others(shelf: Shelf) -> None:
     shelf.put([f"a cat named {number}" for number in range(30)])
-    sketches = shelf.world.memory.sketches
+    sketches = shelf.world.search_cache.sketches
 
     shelf.write(steps(put("30", "one more cat"), found("a cat")))
     assert sketches.last == 0
@@ -488,7 +489,9 @@ def test_words_counted_in_a_rolled_back_transaction_are_not_remembered(wordy: Sh
 
     wordy.undo(steps(put("new", "quagga"), found("quagga common", limit=5)))
 
-    assert wordy.world.memory.frequencies(3000, ["quagga"], lambda missing: dict.fromkeys(missing, 0)) == {"quagga": 0}
+    assert wordy.world.search_cache.frequencies(3000, ["quagga"], lambda missing: dict.fromkeys(missing, 0)) == {
+        "quagga": 0
+    }
     assert len(wordy.keys("quagga common", limit=50)) == 50
 
 
@@ -678,7 +681,7 @@ def test_a_filter_never_starves_the_result(shelf: Shelf) -> None:
         return {
             hit.id
             for hit in shelf.reader.read(
-                SOMEBODY, lambda tx: index.sift(tx, "red apples", keep, limit=limit, **options)
+                SOMEBODY, lambda tx: index.search_filtered(tx, "red apples", keep, limit=limit, **options)
             )
         }
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.search.near_duplicates import SAME, SAME_LONG, Likeness
+from kernel.search.rerank import SAME, SAME_LONG, Likeness
 
 PLANE = st.lists(
     st.sampled_from([(127, 0), (120, 40), (95, 84), (60, 112), (0, 127), (-127, 0), (-120, 40)]), max_size=9
@@ -24,7 +24,7 @@ def grouped(vectors: list[tuple[int, int]], sizes: list[int]) -> Likeness:
 def test_a_group_is_whatever_a_chain_of_nearly_the_same_leads_to(
     vectors: list[tuple[int, int]], sizes: list[int]
 ) -> None:
-    leaders = grouped(vectors, sizes).leaders
+    leaders = grouped(vectors, sizes).duplicate_of
 
     expected = list(range(len(vectors)))
     for _ in vectors:
@@ -40,7 +40,7 @@ def test_a_long_row_of_texts_each_like_the_next_is_one_group() -> None:
     assert all(_cosine(one, other) >= SAME for one, other in pairwise(row))
     likeness = grouped(row, [2])
 
-    assert set(likeness.leaders.values()) == {0}
+    assert set(likeness.duplicate_of.values()) == {0}
     assert [likeness.rank(doc) for doc in range(7)] == [0, 1, 2, 3, 4, 5, 0]
 
 
@@ -54,8 +54,8 @@ def test_of_two_texts_one_of_which_is_long_more_is_asked() -> None:
         together.add(vectors, long)
         for doc, vector in vectors.items():
             apart.add({doc: vector}, long)
-        assert together.leaders == apart.leaders
-        return together.leaders
+        assert together.duplicate_of == apart.duplicate_of
+        return together.duplicate_of
 
     assert leaders() == {0: 0, 1: 0}
     assert leaders(0) == leaders(1) == leaders(0, 1) == {0: 0, 1: 1}

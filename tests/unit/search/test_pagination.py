@@ -18,15 +18,15 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.search import index
-from kernel.search.pagination import DEEPEST, LONGEST, Shown, continued, opened, size
-from kernel.store.context import Origin
-from kernel.store.sqlite.connection import Tx
+from kernel.search.pagination import DEEPEST, LONGEST, SeenPage, decode_cursor, encode_cursor, size
+from kernel.store.context import CallContext
+from kernel.store.transaction import Tx
 from tests.conftest import Call
 
 SINCE = "2026-01-02T03:04:05.678Z"
 KEYS = st.lists(st.tuples(st.text(), st.text()), max_size=30)
 WORDS = ("roses", "water", "garden", "winter", "prune", "vase", "thorns", "tea")
-WHO = Origin("other", "save", "somebody")
+WHO = CallContext("other", "save", "somebody")
 Recall = Callable[..., Recalled]
 
 
@@ -34,12 +34,12 @@ Recall = Callable[..., Recalled]
 def test_what_was_shown_comes_back_with_what_a_page_adds(
     last: int, first: list[tuple[str, str]], second: list[tuple[str, str]], question: str
 ) -> None:
-    shown = Shown(last, SINCE)
+    shown = SeenPage(last, SINCE)
     for keys in (first, second):
-        cursor = continued(shown, question, keys)
+        cursor = encode_cursor(shown, question, keys)
         assert cursor is not None
         assert cursor.replace("-", "").replace("_", "").isalnum()
-        shown = opened(cursor, question)
+        shown = decode_cursor(cursor, question)
         assert len(cursor) == size(len(shown.marks))
 
     assert (shown.last, shown.since, len(shown.marks)) == (last, SINCE, len({f"{a}/{b}" for a, b in first + second}))
@@ -48,7 +48,7 @@ def test_what_was_shown_comes_back_with_what_a_page_adds(
 
 
 def test_what_came_after_the_first_page_is_told_from_what_was_only_rewritten() -> None:
-    shown = Shown(7, SINCE)
+    shown = SeenPage(7, SINCE)
 
     assert shown.begun(7, "2026-01-02T03:04:05.999Z")
     assert shown.begun(8, SINCE)
@@ -56,38 +56,38 @@ def test_what_came_after_the_first_page_is_told_from_what_was_only_rewritten() -
 
 
 def test_a_list_that_has_become_too_long_has_no_cursor() -> None:
-    shown = Shown(1, SINCE)
+    shown = SeenPage(1, SINCE)
     keys = [("space", str(number)) for number in range(DEEPEST)]
 
-    longest = continued(shown, "q", keys)
+    longest = encode_cursor(shown, "q", keys)
 
     assert longest is not None
     assert len(longest) == size(DEEPEST) <= LONGEST
-    assert continued(opened(longest, "q"), "q", [("space", "one more")]) is None
+    assert encode_cursor(decode_cursor(longest, "q"), "q", [("space", "one more")]) is None
 
 
 def test_a_cursor_of_another_question_is_refused() -> None:
-    cursor = continued(Shown(1, SINCE), "which", [("space", "key")])
+    cursor = encode_cursor(SeenPage(1, SINCE), "which", [("space", "key")])
 
     with pytest.raises(Fault, match=r"cursor: of another question") as refused:
-        opened(cursor or "", "what")
+        decode_cursor(cursor or "", "what")
     assert refused.value.code == "invalid"
 
 
 @given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(Fault, match="cursor") as refused:
-        opened(text, "which")
+        decode_cursor(text, "which")
     assert refused.value.code == "invalid"
 
 
 @given(st.data())
 def test_a_damaged_cursor_is_refused_or_hides_some_memories_but_breaks_nothing(data: st.DataObject) -> None:
-    cursor = continued(Shown(1, SINCE), "which", [("space", "key")]) or ""
+    cursor = encode_cursor(SeenPage(1, SINCE), "which", [("space", "key")]) or ""
     at = data.draw(st.integers(0, len(cursor) - 1))
 
     with suppress(Fault):
-        assert len(opened(cursor[:at] + data.draw(st.characters()) + cursor[at + 1 :], "which").marks) == 1
+        assert len(decode_cursor(cursor[:at] + data.draw(st.characters()) + cursor[at + 1 :], "which").marks) == 1
 
 
 @pytest.fixture

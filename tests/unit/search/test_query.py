@@ -18,19 +18,19 @@ from kernel.search.query import (
     SMALL,
     STOP_WORDS,
     VISITS,
+    RowQuery,
     Share,
-    Sought,
     Term,
+    candidate_queries,
     glued,
     grams,
     match,
     match_any,
     query_grams,
     query_words,
-    rows_to_visit,
 )
 from kernel.search.query import quote as quoted
-from kernel.store.sqlite.connection import Tx, tokenize
+from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import SOMEBODY, Shelf, shelf_in
 
 CJK = st.characters(min_codepoint=0x3041, max_codepoint=0x9FFF, categories=["Lo"])
@@ -252,7 +252,7 @@ def test_every_character_that_counts_as_cjk_is_a_token_of_its_own_for_the_index(
     counted = {letter for letter in letters if grams(letter) == letter}
 
     def odd(tx: Tx) -> list[str]:
-        split = {letter: tokenize(tx, letter) for letter in counted}
+        split = {letter: tx.tokenize(letter) for letter in counted}
         return [letter for letter, tokens in split.items() if [token[2] for token in tokens] != [letter]]
 
     assert len(counted) > 100_000
@@ -280,7 +280,7 @@ def test_words_are_looked_up_once_and_stop_words_only_where_nothing_else_is_left
     words: Shelf, text: str, expected: list[str]
 ) -> None:
     def looked_up(tx: Tx) -> list[str]:
-        return [term.surface for term in query_words(text, tokenize(tx, text))]
+        return [term.surface for term in query_words(text, tx.tokenize(text))]
 
     assert words.reader.read(SOMEBODY, looked_up) == expected
 
@@ -328,26 +328,26 @@ def named(*names: str) -> list[Term]:
 def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word() -> None:
     known = {"rarest": 1, "rare": ENOUGH - 1, "middling": 20_000, "common": 60_000}
 
-    first, last = rows_to_visit(named(*known), known, 100_000, Share(), 100)
+    first, last = candidate_queries(named(*known), known, 100_000, Share(), 100)
 
     picked, useful = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
-    assert first == Sought(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, VISITS, 1)
-    assert last == Sought(f'{{text grams}} : ({useful} OR "common")', 0, VISITS, 1)
+    assert first == RowQuery(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, VISITS, 1)
+    assert last == RowQuery(f'{{text grams}} : ({useful} OR "common")', 0, VISITS, 1)
 
 
 def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_until_there_are_enough() -> None:
     known = {"one": 10_000, "two": 20_000, "three": 25_000}
 
-    sought = rows_to_visit(named(*known), known, 100_000, Share(), 20)
+    sought = candidate_queries(named(*known), known, 100_000, Share(), 20)
 
     ranking = '{text grams} : ("one" OR "two" OR "three")'
     assert sought == [
-        Sought(f'{{text grams}} : ("one" AND "two" AND "three") AND {ranking}', 3, VISITS, 20),
-        Sought(f'{{text grams}} : ("one" AND "two") AND {ranking}', 2, VISITS, 20),
-        Sought(f'{{text grams}} : ("one") AND {ranking}', 1, VISITS, 20),
-        Sought(ranking, 0, VISITS, 1),
+        RowQuery(f'{{text grams}} : ("one" AND "two" AND "three") AND {ranking}', 3, VISITS, 20),
+        RowQuery(f'{{text grams}} : ("one" AND "two") AND {ranking}', 2, VISITS, 20),
+        RowQuery(f'{{text grams}} : ("one") AND {ranking}', 1, VISITS, 20),
+        RowQuery(ranking, 0, VISITS, 1),
     ]
-    assert [found.skip for found in rows_to_visit(named(*known), known, 100_000, Share(), 300)] == [2, 1, 0]
+    assert [found.skip for found in candidate_queries(named(*known), known, 100_000, Share(), 300)] == [2, 1, 0]
 
 
 @pytest.mark.parametrize(("total", "times"), [(MODEST, 2), (MODEST + 1, 1)])
@@ -356,24 +356,26 @@ def test_of_modestly_many_rows_twice_as_many_are_visited(total: int, times: int)
     every = '{text grams} : ("one" OR "two")'
     picked = {1: '{text grams} : ("one") AND ', 2: ""}[times]
 
-    assert rows_to_visit(named(*known), known, total, Share(), 20) == [
-        Sought(picked + every, 1 if picked else 0, times * VISITS, 1),
-        Sought(every, 0, times * VISITS, 1),
+    assert candidate_queries(named(*known), known, total, Share(), 20) == [
+        RowQuery(picked + every, 1 if picked else 0, times * VISITS, 1),
+        RowQuery(every, 0, times * VISITS, 1),
     ]
 
 
 def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> None:
     known = {"one": 1000, "two": 2000}
 
-    sought = rows_to_visit(named(*known), known, 10_000, Share([7], 0.01), 20)
+    sought = candidate_queries(named(*known), known, 10_000, Share([7], 0.01), 20)
 
     words = '{text grams} : ("one" OR "two")'
-    assert sought == [Sought(f"place : (quipuplace7) AND {words}", 1, 2 * VISITS, 1)] * 2
-    assert rows_to_visit([], {}, 10_000, Share(), 20) == []
+    assert sought == [RowQuery(f"place : (quipuplace7) AND {words}", 1, 2 * VISITS, 1)] * 2
+    assert candidate_queries([], {}, 10_000, Share(), 20) == []
 
 
 def test_more_rows_are_visited_where_more_are_asked_for() -> None:
-    assert {found.most for found in rows_to_visit(named("one"), {"one": 9}, 10, Share(), 2 * VISITS)} == {2 * VISITS}
+    assert {found.most for found in candidate_queries(named("one"), {"one": 9}, 10, Share(), 2 * VISITS)} == {
+        2 * VISITS
+    }
 
 
 def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kernel.errors import Fault
 from kernel.security import api_keys
-from kernel.security.api_keys import Key, create, digest, expiry, fits, named, read, revoke
+from kernel.security.api_keys import Key, create, digest, expiry, matches, parse, read, revoke
 from tests.unit.sql.code import ROOT
 
 NOW = "2026-11-21T10:00:00.000Z"
@@ -51,18 +51,18 @@ def test_the_file_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None
 
 def test_only_the_whole_key_fits(tmp_path: Path) -> None:
     made, secret = create(tmp_path, WANTED)
-    assert fits(secret, made)
-    assert named(secret) == made.id
-    assert not fits(secret, None)
-    assert not fits(secret, msgspec.structs.replace(made, hash=""))
+    assert matches(secret, made)
+    assert parse(secret) == made.id
+    assert not matches(secret, None)
+    assert not matches(secret, msgspec.structs.replace(made, hash=""))
     for place in (0, 7, 20, -1):
         other = secret[:place] + ("a" if secret[place] != "a" else "b") + (secret[place + 1 :] if place != -1 else "")
-        assert not fits(other, made)
+        assert not matches(other, made)
 
 
 @given(st.text())
 def test_what_is_no_key_names_none(text: str) -> None:
-    assert named(text) == ""
+    assert parse(text) == ""
 
 
 def test_a_revoked_key_stays_listed_and_opens_nothing(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_revoked_key_stays_listed_and_opens_nothing(tmp_path: Path) -> None:
     gone = revoke(tmp_path, made.id, NOW)
     assert gone == msgspec.structs.replace(made, hash="", revoked=NOW)
     assert read(tmp_path) == [gone, other]
-    assert not fits(secret, gone)
+    assert not matches(secret, gone)
     assert revoke(tmp_path, made.id, "2026-11-22T10:00:00.000Z") == gone
     with pytest.raises(Fault) as raised:
         revoke(tmp_path, "nobody", NOW)

@@ -11,8 +11,8 @@ import pytest
 
 from kernel.security import api_keys, auth
 from kernel.security.api_keys import Key
-from kernel.security.auth import METADATA, Auth, Challenge, Known, Stranger
-from kernel.security.permissions import ANYBODY, Caller, Permission, reach, speaking
+from kernel.security.auth import METADATA, Auth, CachedCaller, Challenge, Unauthenticated
+from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, grant, with_client_name
 
 NOW = "2026-11-21T10:00:00.000Z"
 HOST = {b"host": b"memory.example:7847"}
@@ -40,7 +40,7 @@ def given(header: bytes | None) -> dict[bytes, bytes]:
 
 
 def refused(found: Auth, header: bytes | None) -> tuple[str, str]:
-    with pytest.raises(Stranger) as raised:
+    with pytest.raises(Unauthenticated) as raised:
         found.caller(given(header))
     return raised.value.error, str(raised.value)
 
@@ -55,9 +55,9 @@ UNKNOWN = ("invalid_token", "This key is unknown, has expired or was revoked")
 
 def test_without_keys_everybody_is_anybody(tmp_path: Path) -> None:
     found = Auth(tmp_path)
-    assert found.caller({}) is ANYBODY
-    assert found.caller(given(b"Basic YTpi")) is ANYBODY
-    assert found.caller(given(b"Bearer of.a.proxy")) is ANYBODY
+    assert found.caller({}) is ANONYMOUS_CALLER
+    assert found.caller(given(b"Basic YTpi")) is ANONYMOUS_CALLER
+    assert found.caller(given(b"Bearer of.a.proxy")) is ANONYMOUS_CALLER
     assert (found.needed(), found.key_id({})) == (False, "")
 
 
@@ -72,9 +72,9 @@ def test_a_key_says_who_its_caller_is_and_what_that_allows(tmp_path: Path, make:
     id_ = header[13:21].decode()
     found = Auth(tmp_path)
     caller = found.caller(given(header))
-    expected = Caller(id_, reach(Permission.write, frozenset({"brain"}), True), "acme", id_)
+    expected = Caller(id_, grant(Permission.write, frozenset({"brain"}), True), "acme", id_)
     assert shown(caller) == shown(expected)
-    assert caller.reach is expected.reach
+    assert caller.grant is expected.grant
     assert found.caller(given(header)) is caller
     assert found.caller(given(header.replace(b"Bearer ", b"bearer   "))) is not None
     assert found.key_id(given(header)) == id_
@@ -102,7 +102,7 @@ def test_whatever_is_not_exactly_a_key_is_unknown(tmp_path: Path, make: Make) ->
 
 def test_a_key_holds_from_its_making_until_it_is_taken_back_within_a_second(tmp_path: Path, make: Make) -> None:
     found = Auth(tmp_path)
-    assert found.caller({}) is ANYBODY
+    assert found.caller({}) is ANONYMOUS_CALLER
     header = make()
     begun = time.monotonic()
     while not found.needed():
@@ -160,11 +160,11 @@ def test_a_file_that_cannot_be_read_lets_nobody_in_until_it_can(
 def test_an_open_server_asks_nobody_and_still_knows_its_keys(tmp_path: Path, make: Make) -> None:
     header = make("read", tenant="acme")
     found = Auth(tmp_path, required=True, is_open=True)
-    assert found.caller({}) is ANYBODY
+    assert found.caller({}) is ANONYMOUS_CALLER
     assert found.caller(given(header)).tenant == "acme"
     assert refused(found, header[:-1]) == UNKNOWN
     (tmp_path / "keys.json").write_bytes(b"{")
-    assert found.caller({}) is ANYBODY
+    assert found.caller({}) is ANONYMOUS_CALLER
 
 
 def test_a_server_for_others_asks_for_a_key_before_there_is_one(tmp_path: Path) -> None:
@@ -173,14 +173,14 @@ def test_a_server_for_others_asks_for_a_key_before_there_is_one(tmp_path: Path) 
 
 def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make: Make) -> None:
     make()
-    known = Known(Caller("oauth:ada", reach(Permission.read, frozenset(), True), "acme", "oauth:ada"), "")
+    known = CachedCaller(Caller("oauth:ada", grant(Permission.read, frozenset(), True), "acme", "oauth:ada"), "")
     asked: list[str] = []
 
     class Tokens:
-        def caller(self, bearer: str, /) -> Known:
+        def caller(self, bearer: str, /) -> CachedCaller:
             asked.append(bearer)
             if bearer != "a.b.c":
-                raise Stranger("invalid_token", "no")
+                raise Unauthenticated("invalid_token", "no")
             return known
 
         def changed(self) -> bool:
@@ -210,12 +210,12 @@ def test_no_bearer_is_kept_in_memory(tmp_path: Path, make: Make) -> None:
 
 
 def test_a_caller_with_a_key_is_known_by_it_and_by_what_the_client_says_after_it() -> None:
-    keyed = Caller("k1", reach(Permission.read, frozenset(), True), "acme", "k1")
-    assert speaking(ANYBODY, "cursor").actor == "cursor"
-    assert speaking(ANYBODY, "anonymous") is ANYBODY
-    assert speaking(keyed, "anonymous") is keyed
-    spoken = speaking(keyed, "cursor")
-    assert (spoken.actor, spoken.mark, spoken.reach) == ("k1/cursor", "acme/k1/cursor", keyed.reach)
+    keyed = Caller("k1", grant(Permission.read, frozenset(), True), "acme", "k1")
+    assert with_client_name(ANONYMOUS_CALLER, "cursor").actor == "cursor"
+    assert with_client_name(ANONYMOUS_CALLER, "anonymous") is ANONYMOUS_CALLER
+    assert with_client_name(keyed, "anonymous") is keyed
+    spoken = with_client_name(keyed, "cursor")
+    assert (spoken.actor, spoken.audit_identity, spoken.grant) == ("k1/cursor", "acme/k1/cursor", keyed.grant)
 
 
 PATHS = Challenge(paths=frozenset({"/mcp", "/mcp/brain"}))

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from kernel.errors import Fault
-from kernel.security.auth import Stranger
-from kernel.security.oauth import Issuer, Tokens
+from kernel.security.auth import Unauthenticated
+from kernel.security.oauth import Issuer, JwtVerifier
 from kernel.security.permissions import Permission
 
 HERE = "https://memory.example"
@@ -40,10 +40,10 @@ def key_set(*names: str) -> bytes:
 
 
 @pytest.fixture
-def tokens(tmp_path: Path) -> Tokens:
+def tokens(tmp_path: Path) -> JwtVerifier:
     (tmp_path / "jwks.json").write_bytes(key_set(*SIGNING))
     parts = {f"{HERE}/mcp/brain": "brain", f"{HERE}/mcp/notes": "notes"}
-    return Tokens(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE, f"{HERE}/mcp"}), parts))
+    return JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE, f"{HERE}/mcp"}), parts))
 
 
 def claims(**more: Any) -> dict[str, Any]:
@@ -66,23 +66,27 @@ def token(kid: str = "rsa", headers: Mapping[str, Any] | None = None, **more: An
     return jwt.encode(claims(**more), key, algorithm, {"kid": kid, **(headers or {})})
 
 
-def refused(found: Tokens, bearer: str) -> tuple[str, str]:
-    with pytest.raises(Stranger) as raised:
+def refused(found: JwtVerifier, bearer: str) -> tuple[str, str]:
+    with pytest.raises(Unauthenticated) as raised:
         found.caller(bearer)
     return raised.value.error, str(raised.value).removeprefix("This token is not accepted: ")
 
 
 @pytest.mark.parametrize("kid", SIGNING)
-def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: Tokens, kid: str) -> None:
+def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: JwtVerifier, kid: str) -> None:
     known = tokens.caller(token(kid, exp=4_102_444_800, scope="openid write quipu:read"))
     caller = known.caller
-    assert (caller.actor, caller.key, caller.tenant, caller.mark) == (
+    assert (caller.actor, caller.key, caller.tenant, caller.audit_identity) == (
         "oauth:ada",
         "oauth:ada",
         "acme",
         "acme/oauth:ada",
     )
-    assert (caller.reach.right, caller.reach.dialects, caller.reach.keyed) == (Permission.write, frozenset(), True)
+    assert (caller.grant.permission, caller.grant.dialects, caller.grant.by_key) == (
+        Permission.write,
+        frozenset(),
+        True,
+    )
     assert known.ends == "2100-01-01T00:00:00.000Z"
 
 
@@ -95,12 +99,12 @@ def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: To
         ({"scope": None, "scp": "read write"}, Permission.write),
     ],
 )
-def test_the_highest_of_its_scopes_is_its_right(tokens: Tokens, more: dict[str, Any], right: Permission) -> None:
-    assert tokens.caller(token(**more)).caller.reach.right is right
+def test_the_highest_of_its_scopes_is_its_right(tokens: JwtVerifier, more: dict[str, Any], right: Permission) -> None:
+    assert tokens.caller(token(**more)).caller.grant.permission is right
 
 
 @pytest.mark.parametrize("scope", [None, "", "openid", "READ", "readwrite", 7, [], ["owner"], {"read": 1}, True])
-def test_a_token_without_a_scope_of_ours_opens_nothing(tokens: Tokens, scope: Any) -> None:
+def test_a_token_without_a_scope_of_ours_opens_nothing(tokens: JwtVerifier, scope: Any) -> None:
     assert refused(tokens, token(scope=scope))[0] == "insufficient_scope"
 
 
@@ -115,9 +119,9 @@ def test_a_token_without_a_scope_of_ours_opens_nothing(tokens: Tokens, scope: An
     ],
 )
 def test_a_token_for_the_address_of_a_dialect_reaches_that_dialect(
-    tokens: Tokens, audience: Any, dialects: set[str]
+    tokens: JwtVerifier, audience: Any, dialects: set[str]
 ) -> None:
-    assert tokens.caller(token(aud=audience)).caller.reach.dialects == dialects
+    assert tokens.caller(token(aud=audience)).caller.grant.dialects == dialects
 
 
 OTHER = rsa.generate_private_key(65537, 2048)
@@ -186,7 +190,7 @@ FORGED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_token_that_is_not_meant_for_us_is_a_strangers(tokens: Tokens, name: str) -> None:
+def test_a_token_that_is_not_meant_for_us_is_a_strangers(tokens: JwtVerifier, name: str) -> None:
     with warnings.catch_warnings(action="ignore"):
         bearer = FORGED[name]()
     error, told = refused(tokens, bearer)
@@ -195,21 +199,21 @@ def test_a_token_that_is_not_meant_for_us_is_a_strangers(tokens: Tokens, name: s
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Tokens:
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> JwtVerifier:
     file = tmp_path_factory.mktemp("oauth") / "jwks.json"
     file.write_bytes(key_set("rsa"))
-    return Tokens(Issuer("https://id.example", file, frozenset({HERE}), {}))
+    return JwtVerifier(Issuer("https://id.example", file, frozenset({HERE}), {}))
 
 
 PARTS = st.lists(st.sampled_from(["e30", "eyJhbGciOiJub25lIn0", "", "."]), max_size=5).map(".".join)
 
 
 @given(st.text(max_size=40) | PARTS)
-def test_what_is_no_token_is_a_strangers(lasting: Tokens, bearer: str) -> None:
+def test_what_is_no_token_is_a_strangers(lasting: JwtVerifier, bearer: str) -> None:
     assert refused(lasting, bearer)[0] == "invalid_token"
 
 
-def test_a_header_that_nests_without_end_is_a_strangers(tokens: Tokens) -> None:
+def test_a_header_that_nests_without_end_is_a_strangers(tokens: JwtVerifier) -> None:
     head = base64.urlsafe_b64encode(b'{"alg":' * 3000).decode().rstrip("=")
     assert refused(tokens, f"{head}.e30.e30")[0] == "invalid_token"
 
@@ -218,11 +222,11 @@ def test_everybody_may_be_of_one_tenant_or_of_the_one_another_claim_tells(tmp_pa
     (tmp_path / "jwks.json").write_bytes(key_set("edwards"))
     shared = Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {})
     for issuer, tenant in ((shared._replace(tenant="main"), "main"), (shared._replace(claim="org"), "beta")):
-        found = Tokens(issuer).caller(jwt.encode(claims(aud=HERE, org="beta"), EDWARDS, "EdDSA"))
+        found = JwtVerifier(issuer).caller(jwt.encode(claims(aud=HERE, org="beta"), EDWARDS, "EdDSA"))
         assert found.caller.tenant == tenant
 
 
-def test_other_keys_count_as_soon_as_they_are_in_the_file(tokens: Tokens, tmp_path: Path) -> None:
+def test_other_keys_count_as_soon_as_they_are_in_the_file(tokens: JwtVerifier, tmp_path: Path) -> None:
     assert not tokens.changed()
     old, new = token("rsa"), token("edwards")
     (tmp_path / "next").write_bytes(key_set("edwards"))
@@ -234,7 +238,7 @@ def test_other_keys_count_as_soon_as_they_are_in_the_file(tokens: Tokens, tmp_pa
 
 
 def test_a_file_that_breaks_takes_every_token_with_it(
-    tokens: Tokens, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tokens: JwtVerifier, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bearer = token()
     (tmp_path / "jwks.json").write_bytes(b"{")
@@ -268,16 +272,16 @@ UNFIT = {
 def test_keys_that_nobody_can_be_checked_with_are_told_at_once(tmp_path: Path, name: str) -> None:
     (tmp_path / "jwks.json").write_bytes(UNFIT[name])
     with pytest.raises(Fault, match=r"^jwks\.json ") as raised:
-        Tokens(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
+        JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
     assert raised.value.code == "invalid"
 
 
 def test_a_file_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"jwks\.json"):
-        Tokens(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
+        JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
 
 
 def test_without_the_extra_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
     with pytest.raises(Fault, match=r"quipu-memory\[oauth\]"):
-        Tokens(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
+        JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))

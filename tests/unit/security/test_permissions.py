@@ -6,10 +6,17 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from kernel.security.permissions import Denied, Needs, Permission, acts, needs, permit
+from kernel.security.permissions import (
+    Forbidden,
+    Permission,
+    RequiredPermission,
+    action_of,
+    check_permission,
+    required_permission,
+)
 
 READ, WRITE, ADMIN = Permission.read, Permission.write, Permission.admin
-MIXED = needs({"look": "read", "put": "write", "wipe": "admin"})
+MIXED = required_permission({"look": "read", "put": "write", "wipe": "admin"})
 
 
 class Look(Struct, tag="look", tag_field="action", forbid_unknown_fields=True):
@@ -28,26 +35,26 @@ UNION = msgspec.json.Decoder(Look | Put).decode
 PLAIN = msgspec.json.Decoder(Plain).decode
 
 
-def refused(right: Permission, listed: Needs, decode: Any, arguments: bytes) -> str:
+def refused(right: Permission, listed: RequiredPermission, decode: Any, arguments: bytes) -> str:
     try:
-        permit("box", listed, decode, arguments, right)
-    except Denied as denied:
+        check_permission("box", listed, decode, arguments, right)
+    except Forbidden as denied:
         return str(denied)
     return ""
 
 
 def test_an_entry_is_one_right_or_one_by_action_and_no_entry_is_for_admins() -> None:
-    assert needs("read") == Needs(READ)
+    assert required_permission("read") == RequiredPermission(READ)
     assert (MIXED.most, MIXED.least) == (ADMIN, READ)
     assert dict(MIXED.actions) == {"look": READ, "put": WRITE, "wipe": ADMIN}
-    assert (needs(None).most, needs(None).least) == (ADMIN, ADMIN)
+    assert (required_permission(None).most, required_permission(None).least) == (ADMIN, ADMIN)
     with pytest.raises(KeyError):
-        needs("owner")
+        required_permission("owner")
 
 
 def test_an_action_is_the_tag_of_an_arm_or_a_field() -> None:
-    assert acts(UNION(b'{"action":"put","id":1}')) == "put"
-    assert acts(PLAIN(b'{"action":"wipe"}')) == "wipe"
+    assert action_of(UNION(b'{"action":"put","id":1}')) == "put"
+    assert action_of(PLAIN(b'{"action":"wipe"}')) == "wipe"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +62,7 @@ def test_an_action_is_the_tag_of_an_arm_or_a_field() -> None:
     [(READ, "read", ""), (READ, "write", "box needs the scope write"), (WRITE, "admin", "box needs the scope admin")],
 )
 def test_a_tool_without_actions_needs_one_right(right: Permission, listed: str, told: str) -> None:
-    assert refused(right, needs(listed), PLAIN, b"not even JSON") == told
+    assert refused(right, required_permission(listed), PLAIN, b"not even JSON") == told
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_an_action_named_twice_is_judged_as_the_tool_reads_it(first: str, second
     arguments = f'{{"action":"{first}","action":"{second}","id":1}}'.encode()
     for decode in (UNION, PLAIN):
         try:
-            read = acts(decode(arguments))
+            read = action_of(decode(arguments))
         except msgspec.ValidationError:
             continue  # the tool will not run
         assert bool(refused(READ, MIXED, decode, arguments)) == (read == "put")

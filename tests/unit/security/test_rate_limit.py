@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel.security.rate_limit import Meter, address
+from kernel.security.rate_limit import RateLimiter, client_address
 
 KEYS = {b"Bearer one": "1", b"Bearer two": "2"}
 
@@ -21,26 +21,26 @@ def bearer(key: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.fixture
-def meter() -> Meter:
-    made = Meter(rate=10, burst=3)
+def meter() -> RateLimiter:
+    made = RateLimiter(rate=10, burst=3)
     made.doorman = Doorman()
     return made
 
 
-def test_a_burst_is_let_through_and_then_as_many_as_the_rate(meter: Meter) -> None:
+def test_a_burst_is_let_through_and_then_as_many_as_the_rate(meter: RateLimiter) -> None:
     assert [meter.wait([], "a", 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
     assert [meter.wait([], "a", 0.05), meter.wait([], "a", 0.1), meter.wait([], "a", 0.1)] == [0.05, 0, 0.1]
     assert [meter.wait([], "a", 100.0) for _ in range(4)] == [0, 0, 0, 0.1]
 
 
-def test_keys_and_addresses_do_not_take_from_each_other_and_a_wrong_key_is_an_address(meter: Meter) -> None:
+def test_keys_and_addresses_do_not_take_from_each_other_and_a_wrong_key_is_an_address(meter: RateLimiter) -> None:
     for headers, who in ((bearer(b"Bearer one"), "a"), (bearer(b"Bearer two"), "a"), ([], "a"), ([], "b")):
         assert [meter.wait(headers, who, 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
     assert meter.wait(bearer(b"Bearer one"), "another address", 0.0) == 0.1
     assert [meter.wait(bearer(b"Bearer %d" % number), "c", 0.0) for number in range(4)] == [0, 0, 0, 0.1]
 
 
-def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter: Meter) -> None:
+def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter: RateLimiter) -> None:
     for number in range(20_000):
         meter.wait([], str(number), number / 10_000)
     assert len(meter._buckets) <= 4096
@@ -51,11 +51,11 @@ def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter
     assert meter.wait([], "dry", 2.0) == 0.1
 
 
-def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: Meter) -> None:
+def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: RateLimiter) -> None:
     assert (meter.counts(local=True), meter.counts(local=False)) == (True, True)
     meter.doorman = None
     assert (meter.counts(local=True), meter.counts(local=False)) == (False, True)
-    assert Meter(rate=0, burst=1).counts(local=False) is False
+    assert RateLimiter(rate=0, burst=1).counts(local=False) is False
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: Meter) ->
 def test_a_client_is_known_by_its_address_and_by_its_network_where_it_has_many(
     client: tuple[str, int] | None, found: tuple[str, bool]
 ) -> None:
-    assert address(client) == found
+    assert client_address(client) == found

@@ -32,7 +32,7 @@ def used(tree: ast.AST) -> set[str]:
 
 
 def asked(tree: ast.AST) -> Iterable[ast.expr]:
-    """The query of every `tx.one(...)`, `tx.all(...)`, `tx.run(...)` and `tx.holds(...)`."""
+    """The query of every `tx.one(...)`, `tx.all(...)`, `tx.run(...)` and `tx.passes_check(...)`."""
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Call)

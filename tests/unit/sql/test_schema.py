@@ -11,7 +11,7 @@ import apsw.shell
 import pytest
 
 from kernel.store import statements
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
 
@@ -38,7 +38,7 @@ def shape(file: Path) -> list[tuple[Any, ...]]:
 
 
 def upgrade(file: Path, root: Path = statements.ROOT) -> int:
-    db = Connection(file, World({}), readonly=False)
+    db = Connection(file, StoreContext({}), readonly=False)
     try:
         return migrate(db, root)
     finally:
@@ -94,7 +94,7 @@ def test_a_file_with_rows_is_upgraded_from_every_migration_on(
         shutil.copy(migration, root / "schema")
         assert upgrade(file, root) == 1
         if number == done:
-            db = Connection(file, World({}), readonly=False)
+            db = Connection(file, StoreContext({}), readonly=False)
             db.script(ROW)
             db.close()
     assert shape(file) == fresh

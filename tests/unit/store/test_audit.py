@@ -10,11 +10,11 @@ from kernel import app
 from kernel.app import Kernel
 from kernel.cli.main import main
 from kernel.config import Config, from_mapping
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.maintenance.undo import undo
-from kernel.security.permissions import WHOLE, Caller, Denied, Permission, reach
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission, grant
 from kernel.store import audit, store
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
@@ -39,11 +39,11 @@ def memories(kernel: Kernel) -> Rows:
 
 
 def take_back(kernel: Kernel, number: int) -> Any:
-    return guard(undo, kernel.config.file, kernel.store.world, app.DIALECTS, number)
+    return catch_faults(undo, kernel.config.file, kernel.store.context, app.DIALECTS, number)
 
 
 def agreed(kernel: Kernel) -> list[consistency.Finding]:
-    return consistency.check(kernel.config.file, kernel.store.world, app.DIALECTS)
+    return consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS)
 
 
 def test_what_changed_something_says_who_did_what_to_which_memory(kernel: Kernel, call: Call) -> None:
@@ -62,7 +62,7 @@ def test_what_changed_something_says_who_did_what_to_which_memory(kernel: Kernel
 def test_calls_that_were_merged_share_a_row_that_names_every_memory(kernel: Kernel, call: Call) -> None:
     dispatch = kernel.dispatch
     bound = dispatch.tools["add_memory"]
-    speaker = Caller("tester", WHOLE)
+    speaker = Caller("tester", FULL_ACCESS)
 
     async def together() -> None:
         await asyncio.gather(
@@ -78,9 +78,9 @@ def test_calls_that_were_merged_share_a_row_that_names_every_memory(kernel: Kern
 
 def test_a_call_out_of_reach_is_told_of_and_changes_nothing(kernel: Kernel) -> None:
     async def denied() -> None:
-        with pytest.raises(Denied):
+        with pytest.raises(Forbidden):
             await kernel.dispatch.call(
-                kernel.dispatch.tools["clear_memory"], b"{}", Caller("eve", reach(Permission.read, frozenset(), True))
+                kernel.dispatch.tools["clear_memory"], b"{}", Caller("eve", grant(Permission.read, frozenset(), True))
             )
 
     asyncio.run(denied())

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from kernel.errors import Fault
-from kernel.store.external import foreign
+from kernel.store.external import open_external
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def theirs(tmp_path: Path) -> Iterator[Path]:
 
 def test_tables_and_rows_are_read_by_name_and_the_files_stay_as_they_were(theirs: Path, tmp_path: Path) -> None:
     before = {file.name: hashlib.sha256(file.read_bytes()).digest() for file in tmp_path.iterdir()}
-    with foreign(theirs) as opened:
+    with open_external(theirs) as opened:
         tables = opened.tables()
         rows = opened.rows('odd "name')
         none = (opened.rows("empty"), opened.rows("absent"))
@@ -40,7 +40,7 @@ def test_virtual_tables_are_left_out(tmp_path: Path) -> None:
     db = apsw.Connection(str(file))
     db.execute("CREATE TABLE plain (x); CREATE VIRTUAL TABLE words USING fts5 (x, content='')")
     db.close()
-    with foreign(file) as opened:
+    with open_external(file) as opened:
         assert [name for name in opened.tables() if not name.startswith("words_")] == ["plain"]
 
 
@@ -53,8 +53,8 @@ def test_what_is_no_sound_database_is_refused_by_name(theirs: Path, tmp_path: Pa
         (tmp_path / "absent.db", "Cannot read absent.db: No such file or directory."),
         (tmp_path, f"Cannot read {tmp_path.name}: Is a directory."),
     ):
-        with pytest.raises(Fault) as refused, foreign(file):
+        with pytest.raises(Fault) as refused, open_external(file):
             pass
         assert (refused.value.code, refused.value.message) == ("invalid", message)
-    with pytest.raises(Fault, match="damaged"), foreign(torn):
+    with pytest.raises(Fault, match="damaged"), open_external(torn):
         pass

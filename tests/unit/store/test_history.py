@@ -5,30 +5,31 @@ from pathlib import Path
 
 import pytest
 
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store import statements as sql
-from kernel.store.context import Origin, World
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
 from kernel.store.migrations import migrate
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from tests.conftest import Clock
 
-WRITER = Origin("notes", "remember", "ada")
-EDITOR = Origin("brain", "correct", "bob")
+WRITER = CallContext("notes", "remember", "ada")
+EDITOR = CallContext("brain", "correct", "bob")
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Connection]:
     statements = {key: statement.text for key, statement in sql.load().items()}
-    opened = Connection(tmp_path / "quipu.db", World(statements), readonly=False)
+    opened = Connection(tmp_path / "quipu.db", StoreContext(statements), readonly=False)
     migrate(opened)
     yield opened
     opened.close()
 
 
-def write(db: Connection, work: Callable[[Tx], object], who: Origin = WRITER) -> None:
+def write(db: Connection, work: Callable[[Tx], object], who: CallContext = WRITER) -> None:
     with db.writing(who) as tx:
         work(tx)
 
@@ -83,8 +84,8 @@ def test_a_call_that_fails_leaves_no_event(db: Connection) -> None:
         raise Fault("conflict", "No.")
 
     tx = db.begin(WRITER)
-    db.call(tx, WRITER, guard, lambda tx: history.append(tx, "notes", "a", "created", after="kept"))
-    db.call(tx, WRITER, guard, fail)
+    db.call(tx, WRITER, catch_faults, lambda tx: history.append(tx, "notes", "a", "created", after="kept"))
+    db.call(tx, WRITER, catch_faults, fail)
     db.commit(tx)
     assert [event.after for event in db.read(WRITER, lambda tx: history.read(tx, "notes", "a"))] == ["kept"]
 

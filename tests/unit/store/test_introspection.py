@@ -3,8 +3,9 @@
 from kernel.app import Kernel
 from kernel.config import MODEL
 from kernel.store import introspection
-from kernel.store.context import Origin, World
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 
 
 def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -> None:
@@ -19,8 +20,8 @@ def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -
 
 
 def test_without_a_model_there_is_no_folder(kernel: Kernel) -> None:
-    db = Connection(kernel.config.file, World({}), readonly=True)
-    assert db.read(Origin(), introspection.model_folder) == ""
+    db = Connection(kernel.config.file, StoreContext({}), readonly=True)
+    assert db.read(CallContext(), introspection.model_folder) == ""
     db.close()
 
 
@@ -33,9 +34,9 @@ def test_a_file_is_small_again_once_it_was_compacted(kernel: Kernel) -> None:
         tx.all("paths.clear", lambda *_: None)
 
     kernel.store.write_sync(fill)
-    kernel.store.write_sync(clear, alone=True)
+    kernel.store.write_sync(clear, exclusive=True)
     large = pages(kernel)
-    kernel.store.write_sync(introspection.compact, alone=True)
+    kernel.store.write_sync(introspection.vacuum_after_commit, exclusive=True)
 
     assert large > 1000
     assert pages(kernel) < large / 4
@@ -43,7 +44,7 @@ def test_a_file_is_small_again_once_it_was_compacted(kernel: Kernel) -> None:
 
 
 def pages(kernel: Kernel) -> int:
-    db = Connection(kernel.config.file, World({}), readonly=True)
+    db = Connection(kernel.config.file, StoreContext({}), readonly=True)
     try:
         return db.pragma("page_count")
     finally:

@@ -17,7 +17,7 @@ from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.store import migrations as migrating
 from kernel.store import statements
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 from kernel.store.migrations import APPLICATION_ID, migrate
 from kernel.store.sqlite.connection import Connection
 from kernel.store.statements import migrations
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def db(file: Path) -> Iterator[Connection]:
-    opened = Connection(file, World({}), readonly=False)
+    opened = Connection(file, StoreContext({}), readonly=False)
     yield opened
     opened.close()
 
@@ -127,7 +127,7 @@ def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path: Path, db: Con
 def test_a_process_killed_at_any_statement_of_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
     """What lies on the disk before each statement is what a kill at that moment leaves behind."""
     file, images = tmp_path / "quipu.db", tmp_path / "images"
-    db = Connection(file, World({}), readonly=False)
+    db = Connection(file, StoreContext({}), readonly=False)
 
     def copy_files(*_: object) -> bool:
         image = images / f"{len(list(images.iterdir())) if images.exists() else 0:03}"
@@ -144,7 +144,7 @@ def test_a_process_killed_at_any_statement_of_a_migration_leaves_a_file_that_ope
     db.close()
     versions: set[int] = set()
     for image in sorted(images.iterdir()):
-        opened = Connection(image / "quipu.db", World({}), readonly=False)
+        opened = Connection(image / "quipu.db", StoreContext({}), readonly=False)
         versions.add(opened.pragma("user_version"))
         migrate(opened)
         assert schema(opened) == whole
@@ -195,7 +195,7 @@ def test_several_processes_may_start_on_a_new_directory_at_once(tmp_path: Path) 
         for process in processes:
             process.communicate(timeout=PATIENCE)
     for turn in range(12):
-        db = Connection(tmp_path / str(turn) / "quipu.db", World({}), readonly=True)
+        db = Connection(tmp_path / str(turn) / "quipu.db", StoreContext({}), readonly=True)
         assert db.values("SELECT path FROM paths_memory ORDER BY path") == [
             (f"writer-{number}",) for number in range(4)
         ]
@@ -214,9 +214,9 @@ def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel,
     call("add_memory", path="a", content="hello")
     restored = tmp_path / "restored"
     restored.mkdir()
-    consistency.backup(kernel.config.file, kernel.store.world, restored / "quipu.db")
+    consistency.backup(kernel.config.file, kernel.store.context, restored / "quipu.db")
     again = open_kernel(Config(data=restored, model=None))
-    db = Connection(again.config.file, again.store.world, readonly=True)
+    db = Connection(again.config.file, again.store.context, readonly=True)
     assert db.pragma("journal_mode") == "wal"
     db.close()
     again.store.close()
@@ -225,7 +225,7 @@ def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel,
 def test_a_data_directory_that_cannot_be_made_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Fault, match="Cannot use the data directory"):
-        app.prepare(Config(data=tmp_path / "file" / "data"), World({}))
+        app.prepare(Config(data=tmp_path / "file" / "data"), StoreContext({}))
 
 
 def test_the_schema_of_a_running_kernel_is_the_number_of_migrations(kernel: Kernel) -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from kernel.errors import Fault
 from kernel.store import history, statements
-from kernel.store.context import Origin, World
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.introspection import backup_before_clear, migrations
 from kernel.store.migrations import migrate
-from kernel.store.premises import keep_copy, migrations
 from kernel.store.sqlite.connection import Connection
 from tests.conftest import Clock
 
-WHO = Origin("notes", "forget", "ada")
-STATEMENTS = World({key: statement.text for key, statement in statements.load().items()})
+WHO = CallContext("notes", "forget", "ada")
+STATEMENTS = StoreContext({key: statement.text for key, statement in statements.load().items()})
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_copy_holds_what_was_committed_before_and_is_private(db: Connection, t
     with db.writing(WHO) as tx:
         history.append(tx, "notes", "a", "said", after="not yet")
         history.clear(tx, "notes")
-        first, second = keep_copy(tx, "before-reset"), keep_copy(tx, "before-reset")
+        first, second = backup_before_clear(tx, "before-reset"), backup_before_clear(tx, "before-reset")
 
     stem = "quipu-before-reset-2026-01-02T030405678Z"
     assert (first, second) == (f"{stem}.db", f"{stem}-2.db")
@@ -69,7 +69,7 @@ def test_a_copy_that_has_no_room_leaves_no_file(db: Connection, tmp_path: Path) 
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
     try:
         with pytest.raises((apsw.IOError, apsw.FullError)), db.writing(WHO) as tx:
-            keep_copy(tx, "before-reset")
+            backup_before_clear(tx, "before-reset")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -80,6 +80,6 @@ def test_a_folder_that_takes_no_file_is_a_fault(db: Connection, tmp_path: Path) 
     tmp_path.rename(tmp_path.with_name("elsewhere"))
 
     with pytest.raises(Fault, match="No such file"), db.writing(WHO) as tx:
-        keep_copy(tx, "before-reset")
+        backup_before_clear(tx, "before-reset")
 
     assert not tmp_path.exists()

@@ -7,9 +7,10 @@ import pytest
 
 from kernel.cli.progress_bar import Bar, line
 from kernel.store import progress
-from kernel.store.context import Origin, World
+from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, expect, reaching, steps, telling
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 
 Told = list[tuple[int, int]]
 
@@ -27,7 +28,7 @@ def counting(told: Told, monkeypatch: pytest.MonkeyPatch) -> Progress:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Connection:
-    return Connection(tmp_path / "quipu.db", World({}), readonly=False)
+    return Connection(tmp_path / "quipu.db", StoreContext({}), readonly=False)
 
 
 def walk(tx: Tx, *lengths: int) -> int:
@@ -58,7 +59,7 @@ def test_one_long_step_tells_how_far_it_is(db: Connection, counting: Progress, t
         db.backup(tmp_path / "copy.db", reaching(tx))
 
     db.script("CREATE TABLE a (b); INSERT INTO a VALUES (zeroblob(2000000))")
-    telling(counting, work)(Tx(db._db, World({}), Origin(), lazy=False))  # pyright: ignore[reportPrivateUsage]
+    telling(counting, work)(Tx(db._db, StoreContext({}), CallContext(), lazy=False))  # pyright: ignore[reportPrivateUsage]
     assert len(told) > 1
     assert told[-1][0] == told[-1][1] > 400
 
@@ -68,9 +69,9 @@ def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, tol
         assert walk(tx, 3) == 3
         expect(tx, 3)
         assert reaching(tx) is None
-        db.call(tx, Origin(), lambda work, tx: work(tx), telling(counting, walk))
+        db.call(tx, CallContext(), lambda work, tx: work(tx), telling(counting, walk))
         telling(counting, walk)(tx, 1)
-        db.call(tx, Origin(), lambda work, tx: work(tx), lambda tx: walk(tx, 2))
+        db.call(tx, CallContext(), lambda work, tx: work(tx), lambda tx: walk(tx, 2))
     assert told == [(1, 1)]
 
 

@@ -13,17 +13,18 @@ from typing import Any
 import apsw
 import pytest
 
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.embed.model import Embedding
 from kernel.errors import Fault
 from kernel.store import store as lanes
-from kernel.store.context import Origin, World
-from kernel.store.queue import Job, Lane, Merge
-from kernel.store.sqlite.connection import Connection, Tx, defer
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.queue import BoundedQueue, Job, Merge
+from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
+from kernel.store.transaction import Tx
 from tests.unit.store_fixtures import STATEMENTS, add, flush, later, names, thing_store, things
 
-ANYBODY = Origin("things", "add", "tester")
+ANYBODY = CallContext("things", "add", "tester")
 PATIENCE = 20
 
 
@@ -126,7 +127,7 @@ def broken(name: str) -> Callable[[Tx], str]:
     """A call whose deferred work has a bug that shows only when the group commits."""
 
     def work(tx: Tx) -> str:
-        defer(tx, exploding, name)
+        tx.defer(exploding, name)
         return name
 
     return work
@@ -234,7 +235,7 @@ def test_deferred_work_with_a_bug_fails_its_own_call_alone(store: Store) -> None
 
 
 def test_deferred_work_the_engine_refuses_fails_its_own_call_alone(store: Store) -> None:
-    answers = asyncio.run(together(store, add("a"), lambda tx: defer(tx, refusing, "lost"), later("c")))
+    answers = asyncio.run(together(store, add("a"), lambda tx: tx.defer(refusing, "lost"), later("c")))
     assert codes(answers) == ["a", "invalid", "c"]
     assert sorted(stored(store)) == ["a", "c"]
 
@@ -292,7 +293,7 @@ def test_texts_are_embedded_before_the_lock_is_taken_and_once(file: Path) -> Non
             other.close()
             return [Embedding(text.encode(), 1.0, b"") for text in texts]
 
-    store = thing_store(file, World(STATEMENTS, Watching()))  # pyright: ignore[reportArgumentType]
+    store = thing_store(file, StoreContext(STATEMENTS, Watching()))  # pyright: ignore[reportArgumentType]
     store.start()
 
     async def queue() -> list[Any]:
@@ -313,7 +314,7 @@ def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Sto
 
     def work(tx: Tx) -> None:
         used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
-        defer(tx, fail_disk, None)
+        tx.defer(fail_disk, None)
 
     with pytest.raises(Fault, match=r"Cannot write to storage\."):
         store.write_sync(work)
@@ -567,7 +568,7 @@ def test_a_closed_store_refuses_instead_of_waiting_for_ever(file: Path) -> None:
 
 
 def test_a_job_that_slips_in_behind_the_end_of_a_lane_is_refused() -> None:
-    lane, answered = Lane(5), []
+    lane, answered = BoundedQueue(5), []
     job = Job(add("late"), ANYBODY, answered.append)
 
     def drain() -> None:
@@ -592,9 +593,9 @@ def test_a_reader_or_writer_that_cannot_open_the_file_says_so_and_opens_it_later
         patch.setattr(lanes, "Connection", type("Refusing", (Connection,), {"__init__": refuse}))
         store.start()
         answers = [
-            guard(store.write_sync, add("a")),
-            guard(store.read_sync, names),
-            guard(store.read_now, names, ANYBODY),
+            catch_faults(store.write_sync, add("a")),
+            catch_faults(store.read_sync, names),
+            catch_faults(store.read_now, names, ANYBODY),
         ]
         assert codes(answers) == ["storage", "storage", "storage"]
     assert store.write_sync(add("b")) == "b"

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.dispatch import guard
+from kernel.dispatch import catch_faults
 from kernel.embed.model import Embedding
 from kernel.errors import Fault
-from kernel.store.context import Origin, World
-from kernel.store.sqlite.connection import Connection, Tx, defer, origin, settle, tokenize
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import as_fault, sqlite_version
+from kernel.store.transaction import Tx
 from tests.conftest import Clock
 from tests.unit.store_fixtures import STATEMENTS, THING_WORLD, add, later, names, things
 
-ANYBODY = Origin("things", "add", "tester")
+ANYBODY = CallContext("things", "add", "tester")
 Group = Callable[..., list[Any]]
 
 
@@ -46,7 +47,7 @@ def group(db: Connection) -> Group:
 
     def run(*calls: Callable[[Tx], Any]) -> list[Any]:
         tx = db.begin(ANYBODY)
-        answers = [db.call(tx, ANYBODY, guard, work) for work in calls]
+        answers = [db.call(tx, ANYBODY, catch_faults, work) for work in calls]
         db.commit(tx)
         return answers
 
@@ -102,24 +103,24 @@ def test_a_flush_sees_the_items_of_all_calls_once_and_in_order(group: Group) -> 
     def note(_tx: Tx, items: list[int]) -> None:
         seen.append(items)
 
-    group(*(lambda tx, number=number: defer(tx, note, number) for number in range(5)))
+    group(*(lambda tx, number=number: tx.defer(note, number) for number in range(5)))
     assert seen == [[0, 1, 2, 3, 4]]
 
 
 def test_settling_nothing_does_nothing(db: Connection) -> None:
     with db.writing() as tx:
-        settle(tx)
-        settle(tx)
+        tx.flush_deferred()
+        tx.flush_deferred()
     assert stored(db) == []
 
 
 def test_deferred_work_knows_who_deferred_it(db: Connection) -> None:
-    seen: list[Origin] = []
+    seen: list[CallContext] = []
     tx = db.begin(ANYBODY)
     for actor in ("one", "two"):
-        db.call(tx, Origin("things", "add", actor), guard, lambda tx: seen.append(origin(tx)))
+        db.call(tx, CallContext("things", "add", actor), catch_faults, lambda tx: seen.append(tx.call_context))
     db.rollback()
-    assert seen == [Origin("things", "add", "one"), Origin("things", "add", "two")]
+    assert seen == [CallContext("things", "add", "one"), CallContext("things", "add", "two")]
 
 
 Step = tuple[str, str]
@@ -149,7 +150,7 @@ def test_whatever_calls_do_the_table_holds_what_the_successful_ones_left(
         for calls in groups:
             tx = db.begin(ANYBODY)
             for steps, fails in calls:
-                answer = db.call(tx, ANYBODY, guard, acting(steps, fails))
+                answer = db.call(tx, ANYBODY, catch_faults, acting(steps, fails))
                 assert isinstance(answer, Fault) is fails
                 expected += [] if fails else [name for kind, name in steps if kind != "settle"]
             db.commit(tx)
@@ -170,7 +171,7 @@ def test_a_transaction_of_its_own_commits_at_the_end_and_rolls_back_on_an_except
 def test_a_reader_that_writes_gets_storage_and_changes_nothing(tmp_path: Path, db: Connection, group: Group) -> None:
     group(add("a"))
     reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
-    answer = guard(reader.read, ANYBODY, lambda tx: tx.run("thing.rename", name="changed"))
+    answer = catch_faults(reader.read, ANYBODY, lambda tx: tx.run("thing.rename", name="changed"))
     reader.close()
     assert (answer.code, answer.message) == ("storage", "Cannot write to storage.")
     assert stored(db) == ["a"]
@@ -226,7 +227,7 @@ def test_rows_become_what_the_caller_asks_for_and_changes_are_counted(db: Connec
 
 def test_embeddings_computed_before_the_transaction_are_not_computed_again(db: Connection) -> None:
     embedder = Counting()
-    tx = Tx(db._db, World(STATEMENTS, embedder), ANYBODY, lazy=True)  # pyright: ignore[reportPrivateUsage,reportArgumentType]
+    tx = Tx(db._db, StoreContext(STATEMENTS, embedder), ANYBODY, lazy=True)  # pyright: ignore[reportPrivateUsage,reportArgumentType]
     ready = Embedding(b"ready", 0.5, b"")
     tx.preload({"a": ready})
     assert tx.embed(["b", "a"]) == [Embedding(b"b", 1.0, b""), ready]
@@ -244,7 +245,7 @@ def test_a_full_disk_is_told_as_storage_and_the_next_call_works(db: Connection, 
     group(add("a"))
     pages = db.pragma("page_count")
     db.pragma("max_page_count", pages)
-    answer = guard(group, add("b" * 50_000))
+    answer = catch_faults(group, add("b" * 50_000))
     db.rollback()
     assert (answer.code, answer.message) == ("storage", "Cannot write to storage, insufficient disk space.")
     db.pragma("max_page_count", pages + 100)
@@ -254,7 +255,7 @@ def test_a_full_disk_is_told_as_storage_and_the_next_call_works(db: Connection, 
 
 def test_neighbours_of_a_call_that_filled_the_disk_are_told_so_and_leave_nothing(db: Connection, group: Group) -> None:
     db.pragma("max_page_count", db.pragma("page_count"))
-    answer = guard(group, add("a"), add("b" * 50_000), add("c"))
+    answer = catch_faults(group, add("a"), add("b" * 50_000), add("c"))
     db.rollback()
     assert answer.code == "storage"
     assert stored(db) == []
@@ -274,7 +275,7 @@ def test_a_name_in_double_quotes_is_never_taken_for_text(db: Connection) -> None
 
 
 def test_text_is_tokenised_as_the_index_does(db: Connection) -> None:
-    assert db.read(ANYBODY, lambda tx: tokenize(tx, "Running Él 日本")) == [
+    assert db.read(ANYBODY, lambda tx: tx.tokenize("Running Él 日本")) == [
         (0, 7, "run"),
         (8, 11, "el"),
         (12, 18, "日本"),
@@ -365,9 +366,9 @@ def test_writes_reach_the_disk_before_they_are_answered(tmp_path: Path) -> None:
 def test_readers_map_the_file_and_writers_do_not(tmp_path: Path) -> None:
     """What is mapped cannot be told that the disk failed, so nobody writes through a map."""
     file = tmp_path / "mapped.db"
-    writer = Connection(file, World({}), readonly=False)
+    writer = Connection(file, StoreContext({}), readonly=False)
     writer.script("CREATE TABLE t (a)")
-    reader = Connection(file, World({}), readonly=True)
+    reader = Connection(file, StoreContext({}), readonly=True)
     assert writer.pragma("mmap_size") == 0
     assert reader.pragma("mmap_size") > 1 << 20
     reader.close()

@@ -91,7 +91,7 @@ INSERT INTO memories (id, content, category, created_at, updated_at)
 
 def plain(folder: Path) -> Path:
     """Two plain files with their vectors, and one that is none of the databases."""
-    from kernel.store.context import vector_extension
+    from kernel.store.sqlite.extension import vector_extension
 
     folder.mkdir(parents=True)
     for name, script in (("core", SCHEMA + MORE + CORE + CORE_MORE), ("dnd", SCHEMA + DND), ("core-copy", SCHEMA)):

@@ -12,7 +12,7 @@ from handlers.brain import DIALECT, repository
 from handlers.brain.immutability import marked
 from handlers.brain.schemas import Memory
 from kernel.app import Kernel
-from kernel.store.context import Origin
+from kernel.store.context import CallContext
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.brain.conftest import Told, read
@@ -65,7 +65,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
             repository.add(tx, [repository.Draft("core", row)])
             return row
 
-        return kernel.store.write_sync(work, Origin("brain", "import", "tester"))
+        return kernel.store.write_sync(work, CallContext("brain", "import", "tester"))
 
     return write
 

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from handlers import brain
-from kernel.app import Kernel, open_kernel, shared_by
+from kernel.app import Kernel, context_of, open_kernel
 from kernel.cli import commands
 from kernel.cli.main import parser
 from kernel.config import Config
@@ -229,7 +229,7 @@ def test_a_second_import_adds_nothing_and_changes_nothing(
 def test_rows_and_index_agree_afterwards(bring: Bring, config: Config, tmp_path: Path) -> None:
     bring(original.plain(tmp_path / "theirs"))
 
-    assert consistency.check(config.file, shared_by(config), [brain.DIALECT]) == []
+    assert consistency.check(config.file, context_of(config), [brain.DIALECT]) == []
 
 
 def test_encrypted_files_come_in_with_what_stands_in_their_log_alone(

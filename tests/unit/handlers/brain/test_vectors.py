@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from handlers import brain
-from kernel.app import Kernel, open_kernel, shared_by
+from kernel.app import Kernel, context_of, open_kernel
 from kernel.config import Config
 from kernel.maintenance import consistency
 from kernel.tools import Reply
@@ -54,7 +54,7 @@ def flags(kernel: Kernel, table: str) -> list[tuple[int, str | None]]:
 def _values(kernel: Kernel, query: str) -> list[Any]:
     from kernel.store.sqlite.connection import Connection
 
-    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     found = db.values(query)
     db.close()
     return found
@@ -160,7 +160,7 @@ def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
     caller(kernel.dispatch)("batch_embed", db="core")
     kernel.store.close()
 
-    assert consistency.check(wordless.file, shared_by(wordless), [brain.DIALECT]) == []
+    assert consistency.check(wordless.file, context_of(wordless), [brain.DIALECT]) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from handlers.common.schemas import Recalled
 from kernel.app import Kernel
 from kernel.search import index
-from kernel.store.context import Origin
+from kernel.store.context import CallContext
 from tests.conftest import Call, Clock
 
 Recall = Callable[..., Recalled]
@@ -44,7 +44,7 @@ def put(kernel: Kernel) -> Callable[..., None]:
             for text in texts:
                 index.put(tx, space, text, text, scope=scope)
 
-        kernel.store.write_sync(each, Origin(space, "save", actor))
+        kernel.store.write_sync(each, CallContext(space, "save", actor))
 
     return write
 

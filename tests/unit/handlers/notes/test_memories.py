@@ -25,7 +25,7 @@ from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.schema import output_schema
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import TESTER, Call, Clock
@@ -653,7 +653,7 @@ def test_every_refusal_is_the_bare_message(code: Any) -> None:
 def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, tell: Tell) -> None:
     request = Remember(**NOTE, tags=["a", " b "])
     tell("memory_remember", **NOTE, tags=["a", " b "])
-    (source,) = kernel.store.read_sync(lambda tx: list(notes.follow.sources(tx)))
+    (source,) = kernel.store.read_sync(lambda tx: list(notes.sync.sources(tx)))
 
     assert remember_texts(request) == [source.text] == ["Use PostgreSQL\na, b\n## Decision\n\nJSONB."]
     assert remember_texts(Remember(**NOTE, filePath="x")) == []

@@ -23,7 +23,7 @@ from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.store import history
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from tests.conftest import Call
 from tests.unit.handlers.notes.conftest import Tell, put, titles
 from tests.unit.handlers.test_paths import everything
@@ -48,7 +48,7 @@ def events(kernel: Kernel, path: str) -> list[tuple[str, str | None, str | None]
 
 def agrees(kernel: Kernel) -> bool:
     """Whether rows, documents, full text and vectors tell the same story."""
-    return consistency.check(kernel.config.file, app.world(kernel.config.model), app.DIALECTS) == []
+    return consistency.check(kernel.config.file, app.base_context(kernel.config.model), app.DIALECTS) == []
 
 
 @pytest.mark.parametrize("trusted", [False, True], ids=["fresh stamps", "trusted stamps"])

@@ -95,7 +95,7 @@ def test_health_takes_no_arguments(unchanged: Call) -> None:
 def test_health_refuses_an_action_by_call_and_over_the_wire(
     kernel: Kernel, runner: asyncio.Runner, unchanged: Call, action: Any
 ) -> None:
-    app = rest.Tools(kernel.dispatch, Limits(), unlocked(kernel.dispatch))
+    app = rest.ToolRoutes(kernel.dispatch, Limits(), unlocked(kernel.dispatch))
 
     async def post() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
@@ -217,7 +217,7 @@ def test_a_reset_leaves_a_store_as_new_but_for_other_dialects(
     found = kernel.store.read_sync(lambda tx: index.search(tx, "marmalade"))
     assert [(hit.space, hit.id) for hit in found] == [("paths", "kept")]
     assert kernel.store.read_sync(lambda tx: history.read(tx, "scopes:tools", "tool_9")) == []
-    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
 def test_the_fencing_numbers_go_on_after_a_reset(do: Do) -> None:
@@ -251,7 +251,7 @@ def test_the_backup_is_the_store_as_it_was(
 
 def test_a_reset_that_fails_half_way_changes_nothing(call: Call, do: Do, kernel: Kernel, places: Places) -> None:
     fill(call, do, places)
-    db = Connection(kernel.config.file, kernel.store.world, readonly=False)
+    db = Connection(kernel.config.file, kernel.store.context, readonly=False)
     last = db.values("SELECT max(created_at) FROM scopes_tag")[0][0]
     db.script(f"CREATE UNIQUE INDEX scopes_last ON scopes_tag (length(name) > 0) WHERE created_at > '{last}'")
     db.close()

@@ -13,8 +13,9 @@ from handlers.scopes.inheritance import chain
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.search import index
-from kernel.store.context import Origin
-from kernel.store.sqlite.connection import Connection, Tx
+from kernel.store.context import CallContext
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 from tests.conftest import Clock
 from tests.unit.handlers.scopes.conftest import (
     KINDS,
@@ -260,8 +261,8 @@ def test_the_short_way_to_the_best_leads_where_ranking_everything_does(
     kernel: Kernel, places: Places, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
 ) -> None:
     """Without a text only few candidates are read; ranked, they begin as all there are do, and are counted alike."""
-    db = Connection(kernel.config.file, kernel.store.world, readonly=False)
-    tx = db.begin(Origin())
+    db = Connection(kernel.config.file, kernel.store.context, readonly=False)
+    tx = db.begin(CallContext())
     for seq, row in enumerate(rows):
         lay(db, tx, row, seq, scopes(places)[row.depth])
     tagging = candidates.Tagging(exclude=frozenset({"tag_python"}) if excluding else frozenset())
@@ -298,7 +299,7 @@ def test_only_names_that_several_entries_have_are_looked_at_for_shadows(
     for scope, scope_id in [*scopes(places)[:2], ("global", None)]:
         add("tool", "again", scopeType=scope, scopeId=scope_id)
 
-    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     marked = db.values("SELECT name, count(*), sum(shared) FROM scopes_entry GROUP BY kind, name ORDER BY kind, name")
     db.close()
     assert marked == [("same", 1, 0), ("again", 4, 4), ("alone", 1, 0), ("same", 1, 0)]

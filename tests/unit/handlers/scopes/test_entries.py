@@ -17,7 +17,7 @@ from handlers.scopes import entries, entry_requests
 from kernel.app import Kernel
 from kernel.search import index
 from kernel.store import history
-from kernel.tools import Source
+from kernel.tools import IndexSource
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
 from tests.unit.handlers.scopes.test_entry_tools import HEADING, kinds, named
@@ -220,7 +220,7 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, do:
 
     sources = kernel.store.read_sync(entries.sources)
     documents = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(99)]))
-    assert sorted(Source(doc.space, doc.key, doc.scope, doc.text) for doc in documents.values()) == sorted(sources)
+    assert sorted(IndexSource(doc.space, doc.key, doc.scope, doc.text) for doc in documents.values()) == sorted(sources)
     assert sorted((source.space, source.scope, source.text) for source in sources) == sorted(
         (space, scope, text)
         for space, text in (

@@ -270,7 +270,7 @@ def test_a_database_comes_over_once(
     assert bring(file) == (dict.fromkeys(counts, 0), remarks)
     assert everything(kernel) == after
     assert {path.name: path.read_bytes() for path in file.parent.iterdir() if path.name in theirs} == theirs
-    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
 def test_scopes_come_whole(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
@@ -536,7 +536,7 @@ def test_what_was_put_away_there_is_put_away_here_unless_it_was_changed_here(
         for kind, name in (("tool", "t2"), ("tool", "t4"), ("knowledge", "k1"), ("guideline", "g1"))
     }
     assert active == {"t2": False, "t4": False, "k1": False, "g1": True}
-    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
 def test_what_happened_there_since_is_added_unless_it_was_changed_here(
@@ -557,7 +557,7 @@ def test_what_happened_there_since_is_added_unless_it_was_changed_here(
     assert remarks[0] == "Guideline rule (g1) was changed here, and is left so."
     assert do("memory_tool", "get", id="t2")["tool"]["currentVersion"]["description"] == "newer there"
     assert do("memory_guideline", "get", id="g1")["guideline"]["currentVersion"]["content"] == "changed here"
-    assert consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT]) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
 def test_what_came_over_can_be_exported_and_brought_elsewhere(

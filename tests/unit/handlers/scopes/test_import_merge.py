@@ -72,7 +72,7 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 def sound(kernel: Kernel) -> bool:
     """Whether the index holds what the rows say."""
-    return not consistency.check(kernel.config.file, kernel.store.world, [scopes.DIALECT])
+    return not consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT])
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def counts(ask: Ask) -> list[int]:
 
 
 def pages(kernel: Kernel) -> int:
-    db = Connection(kernel.config.file, kernel.store.world, readonly=True)
+    db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     try:
         return db.pragma("page_count")
     finally:
@@ -113,7 +113,7 @@ def test_the_history_keeps_what_was_purged_and_the_rows_agree_with_the_index(tmp
             ("remembered", None, "parse_config() fails"),
             ("purge_session", "parse_config() fails", None),
         ]
-    assert consistency.check(kernel.config.file, kernel.store.world, DIALECTS) == []
+    assert consistency.check(kernel.config.file, kernel.store.context, DIALECTS) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from handlers.sessions.import_code_memory import CODE_MEMORY
 from kernel.app import Kernel
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import Tx
+from kernel.store.transaction import Tx
 from kernel.tools import Imported
 from tests.unit.handlers.sessions.calls import Ask, opened
 
@@ -57,7 +57,7 @@ def brought(kernel: Kernel, file: Path) -> Imported:
     def work(tx: Tx) -> Imported:
         return CODE_MEMORY.run(tx, file, None)
 
-    return kernel.store.write_sync(work, alone=True)
+    return kernel.store.write_sync(work, exclusive=True)
 
 
 def test_memories_come_in_with_all_they_have(kernel: Kernel, ask: Ask, old: Path) -> None:

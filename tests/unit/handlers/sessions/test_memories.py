@@ -11,7 +11,7 @@ from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import Source
+from kernel.tools import IndexSource
 from tests.conftest import TESTER, Call, Clock
 from tests.unit.handlers.sessions.calls import Ask, opened
 
@@ -344,7 +344,7 @@ def test_a_memory_has_a_history_and_stands_in_the_index_as_its_rows_say(kernel: 
     assert events == [Event(1, "remembered", None, "green tea", None, "sessions", "remember", "tester", NOW)]
     sources = kernel.dispatch.tools["remember"].dialect.sources
     assert sources is not None
-    assert kernel.store.read_sync(sources) == [Source("sessions", "1", "s", "green tea", "drinks")]
+    assert kernel.store.read_sync(sources) == [IndexSource("sessions", "1", "s", "green tea", "drinks")]
 
 
 def test_memories_outlive_the_server(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kernel.store.context import Origin
+from kernel.store.context import CallContext
 from kernel.store.sqlite import checkpointer as checkpoint
-from kernel.store.sqlite.checkpointer import Keeper
+from kernel.store.sqlite.checkpointer import Checkpointer
 from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
 from tests.reliability.server_process import until
@@ -86,7 +86,7 @@ def test_the_log_does_not_grow_without_bound_where_its_keeper_is_slow(
     assert log(file) < 100
     store.close()
     db = Connection(file, THING_WORLD, readonly=True)
-    assert len(db.read(Origin(), names)) == 200
+    assert len(db.read(CallContext(), names)) == 200
     db.close()
 
 
@@ -136,7 +136,7 @@ def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
 
 def _keep(log: Any, *, groups: int) -> None:
     """Has a keeper look after a log to which so many groups are written."""
-    keeper = Keeper(lambda work: work(), lambda: log)
+    keeper = Checkpointer(lambda work: work(), lambda: log)
     keeper.start()
     for _ in range(groups):
         log.write(_GROUP)

@@ -1,4 +1,4 @@
-"""Who listens on a port of this machine, and whether it is one of us."""
+"""Probes of a running server: its health, its MCP handshake, and which process holds a port."""
 
 import http.client
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
 _HELLO = msgspec.json.encode(
@@ -96,3 +97,21 @@ def _listening(table: Path, port: int) -> list[str]:
     except OSError:
         return []
     return [row[9] for row in rows if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port]
+
+
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+def ask(host: str, port: int) -> None:
+    """Returns if the server that listens on `host` and `port` answers /healthz well; raises Fault with the reason."""
+    connection = http.client.HTTPConnection(_ANY_ADDRESS.get(host, host), port, timeout=_SECONDS)
+    try:
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Fault("busy", f"no answer on port {port}: {reason}") from None
+    finally:
+        connection.close()
+    if status != 200:
+        raise Fault("busy", f"the server on port {port} answers {status}")

@@ -1,0 +1,191 @@
+"""The transaction a handler gets: rows by named statement, the time, new ids, embeddings, deferred work."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kernel.errors import Fault
+from kernel.ids import new_id, utc_now
+from kernel.store.context import CallContext, StoreContext
+
+if TYPE_CHECKING:
+    from kernel.embed.model import Embedding
+    from kernel.store.progress import Progress
+
+R = TypeVar("R")
+Row = Callable[..., R]
+Flush = Callable[["Tx", list[Any]], None]
+Deferred = tuple[Flush, Any]
+Token = tuple[int, int, str]
+
+
+class Cursor(Protocol):
+    """The rows of one executed statement."""
+
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
+
+
+class Engine(Protocol):
+    """What a transaction needs of a database engine."""
+
+    @property
+    def context(self) -> StoreContext:
+        """What all transactions of the store share."""
+        ...
+
+    @property
+    def filename(self) -> str:
+        """The path of the database file."""
+        ...
+
+    def execute(self, text: str, params: Mapping[str, Any] | None = None) -> Cursor:
+        """Runs one statement within the cost limit of the call."""
+        ...
+
+    def changes(self) -> int:
+        """The number of rows the last statement changed."""
+        ...
+
+    def passes_check(self, text: str, params: Mapping[str, Any]) -> bool:
+        """Whether a self-check of the engine succeeds."""
+        ...
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The full-text tokens of `text`."""
+        ...
+
+
+class Tx:
+    """One transaction: a consistent view of the store, and everything a handler may use of it."""
+
+    __slots__ = (
+        "_call_start",
+        "_deferred",
+        "_engine",
+        "_flushed",
+        "_now",
+        "_unbegun",
+        "_vectors",
+        "call_context",
+        "context",
+        "progress",
+        "readonly",
+        "vacuum_after_commit",
+    )
+
+    def __init__(self, engine: Engine, call_context: CallContext, *, readonly: bool) -> None:
+        self._engine = engine
+        self.context = engine.context
+        self.call_context = call_context  # who makes the current call, for provenance
+        self.readonly = readonly  # a read of what is committed, on a connection that cannot write
+        self.progress: Progress | None = None  # gets the progress of long work, if the caller asked for it
+        self.vacuum_after_commit = False
+        self._now = ""
+        self._unbegun = readonly  # a read begins with its first statement, which takes the snapshot
+        self._deferred: list[Deferred] = []
+        self._flushed: list[Deferred] | None = None
+        self._call_start = 0
+        self._vectors: dict[str, Embedding] = {}
+
+    @property
+    def now(self) -> str:
+        """The time of this transaction, the same each time it is asked for: ISO 8601 UTC with milliseconds and Z."""
+        if not self._now:
+            self._now = utc_now()
+        return self._now
+
+    @property
+    def file(self) -> str:
+        """The path of the database file."""
+        return self._engine.filename
+
+    def new_id(self, prefix: str) -> str:
+        """A fresh id that sorts by time, `prefix_` first."""
+        return new_id(prefix)
+
+    def one(self, query: str, row: Row[R], /, **params: Any) -> R | None:
+        """The first row of `query` as `row(*columns)`, or None."""
+        rows = self._execute(query, params).fetchall()
+        return row(*rows[0]) if rows else None
+
+    def all(self, query: str, row: Row[R], /, **params: Any) -> list[R]:
+        """Every row of `query`, each as `row(*columns)`."""
+        return [row(*values) for values in self._execute(query, params).fetchall()]
+
+    def run(self, query: str, /, **params: Any) -> int:
+        """Runs `query` for its effect; the number of rows it changed."""
+        self._execute(query, params).fetchall()
+        return self._engine.changes()
+
+    def passes_check(self, query: str, /, **params: Any) -> bool:
+        """Whether a self-check of the engine succeeds."""
+        return self._engine.passes_check(self.context.statements[query], params)
+
+    def tokenize(self, text: str) -> list[Token]:
+        """The full-text tokens of `text` as (start byte, end byte, stem), by the tokenizer of the index."""
+        return self._engine.tokenize(text)
+
+    @property
+    def embedding_model(self) -> tuple[str, int] | None:
+        """Identity and dimensions of the configured model; None without one, or where it cannot be read."""
+        embedder = self.context.embedder
+        with suppress(OSError, ValueError):
+            return embedder and (embedder.identity, embedder.dimensions)
+
+    def preload(self, vectors: "Mapping[str, Embedding]") -> None:
+        """Adds embeddings computed before the transaction began."""
+        self._vectors.update(vectors)
+
+    def embed(self, texts: Sequence[str]) -> "list[Embedding]":
+        """The embedding of each text; those computed before the transaction began are not computed again."""
+        known, embedder = self._vectors, self.context.embedder
+        missing = [text for text in texts if text not in known]
+        if missing:
+            if embedder is None:
+                raise Fault("disabled", "No embedding model is configured.")
+            try:
+                known.update(zip(missing, embedder.embed(missing), strict=True))
+            except (OSError, ValueError) as error:
+                raise Fault("disabled", "The embedding model cannot be read.") from error
+        return [known[text] for text in texts]
+
+    def defer(self, flush: Flush, item: Any) -> None:
+        """Keeps `item` for `flush(tx, items)`, which runs once for the whole group of calls, before they commit."""
+        self._deferred.append((flush, item))
+
+    def flush_deferred(self) -> None:
+        """Runs what was deferred, so that a later statement of the same transaction sees it."""
+        pending = self._deferred
+        if not pending:
+            return
+        self._flushed = (self._flushed or []) + pending
+        self._deferred = []
+        grouped: dict[Flush, list[Any]] = {}
+        for flush, item in pending:
+            grouped.setdefault(flush, []).append(item)
+        for flush, items in grouped.items():
+            flush(self, items)
+
+    def begin_call(self, call_context: CallContext) -> None:
+        """Starts the next call of the group: provenance and deferred work belong to it from here on."""
+        self.call_context = call_context
+        self._call_start = len(self._deferred)
+        self._flushed = None
+        self.progress = None
+
+    def discard_call(self) -> None:
+        """Drops what the current call deferred, after its statements were rolled back."""
+        pending = self._flushed if self._flushed is not None else self._deferred
+        self._deferred = pending[: self._call_start]
+
+    @property
+    def deferred_of_call(self) -> list[Deferred]:
+        """What the current call has deferred, flushed or not."""
+        deferred = self._deferred if self._flushed is None else self._flushed + self._deferred
+        return deferred[self._call_start :]
+
+    def _execute(self, query: str, params: dict[str, Any]) -> Cursor:
+        if self._unbegun:
+            self._unbegun = False
+            self._engine.execute("BEGIN")
+        return self._engine.execute(self.context.statements[query], params)

@@ -1,2 +1,0 @@
--- name: migrations
-SELECT name FROM migration ORDER BY name;
