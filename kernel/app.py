@@ -15,6 +15,7 @@ from kernel.observe.metrics import MetricsRegistry
 from kernel.schema import configured
 from kernel.search.ann import Sketches
 from kernel.search.binary_codes import Sketcher
+from kernel.search.bm25 import match_tf
 from kernel.search.index import COMMON, SearchCache
 from kernel.settings import read_settings
 from kernel.store import statements as sql
@@ -35,6 +36,7 @@ DIALECTS: tuple[Dialect, ...] = (
     common.DIALECT,
 )
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
+FTS5_FUNCTIONS = {"match_tf": match_tf}
 _SEAL_KEY = "seal_key"
 
 
@@ -58,12 +60,12 @@ def base_context(model: Path | None) -> StoreContext:
     """The statements of `sql/` and the model of a folder, unread until needed; raises Fault for what is no model."""
     statements = {key: statement.text for key, statement in sql.load().items()}
     if model is None:
-        return StoreContext(statements, None, _search_cache(None))
+        return StoreContext(statements, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
     for name in FILES:
         if not (model / name).is_file():
             raise Fault("invalid", f"The model folder {model.name} lacks {name}.")
     embedder = Embedder(model)
-    return StoreContext(statements, embedder, _search_cache(embedder))
+    return StoreContext(statements, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
 
 
 def _search_cache(embedder: Embedder | None) -> SearchCache:
@@ -82,7 +84,7 @@ def _own(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) ->
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
     return shared._replace(
-        settings=values, data=config.home.absolute(), engine=config.limits.engine, suspects=config.suspects
+        settings=values, data=config.home.absolute(), call_limits=config.limits.engine, injection_mode=config.suspects
     )
 
 

@@ -1,4 +1,4 @@
-"""One call of a tool: what is known of the tool, who calls, the work in the transaction, and how its outcome is reported."""
+"""One call of a tool: its entry, its caller, its work in the transaction, and the report of its outcome."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -235,8 +235,8 @@ class Dialect(NamedTuple):
     that do not fit into the dialect's words, where the kernel's own do not do; `undone(tx, restored)` puts back what
     lies outside the database, for (space, key, text) of what is there again, and raises a Fault if it cannot;
     `choices` names parameters whose values a setting lists, so that the schemas say what is configured. `deviations`
-    holds those of several tools, by a text that names the tools. A dialect that `reads_all_dialects` is out of reach for
-    keys and tokens that are limited to some dialects.
+    holds those of several tools, by a text that names the tools. A dialect that `reads_all_dialects` is out of
+    reach for keys and tokens that are limited to some dialects.
     """
 
     name: str

@@ -133,8 +133,8 @@ def _run(tx: Tx, name: str, arguments: dict[str, Any]) -> Any:
 
 def _many(tx: Tx, name: str, calls: Sequence[dict[str, Any]]) -> Any:
     _, tool = store_fixtures.named(name)
-    assert tool.batch is not None
-    return tool.batch(tx, [tool.request(**arguments) for arguments in calls])
+    assert tool.hooks.batch is not None
+    return tool.hooks.batch(tx, [tool.request(**arguments) for arguments in calls])
 
 
 def _who(tool: str) -> CallContext:

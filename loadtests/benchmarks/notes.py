@@ -112,7 +112,7 @@ def _inside(data: Path, turns: int) -> None:
     paths = list(_stamps(root))
 
     def checked(name: str) -> Callable[[], float]:
-        first = next(tool.precheck for dialect in app.DIALECTS for tool in dialect.tools if tool.name == name)
+        first = next(tool.hooks.precheck for dialect in app.DIALECTS for tool in dialect.tools if tool.name == name)
         return lambda: _timed(lambda: db.read(CallContext(), lambda tx: first and first.check(tx, None)))
 
     sides: dict[str, Callable[[], float]] = {

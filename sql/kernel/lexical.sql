@@ -1,10 +1,10 @@
 -- name: match_with_tf
 -- The newest rows that match, with what `kernel/search/bm25.py` tells of each.
-SELECT rowid, tally(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
+SELECT rowid, match_tf(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
 
 -- name: match_with_tf_in
 -- The same in some places only, where these hold most of what there is.
-SELECT f.rowid, tally(doc_fts, :skip)
+SELECT f.rowid, match_tf(doc_fts, :skip)
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
 WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
@@ -13,7 +13,7 @@ LIMIT :limit;
 
 -- name: match_with_tf_of
 -- The same of some rows only.
-SELECT f.rowid, tally(doc_fts, 0)
+SELECT f.rowid, match_tf(doc_fts, 0)
 FROM json_each(:ids) AS i
 CROSS JOIN doc_fts AS f ON f.rowid = i.value
 WHERE f.doc_fts MATCH :query;

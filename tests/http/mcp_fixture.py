@@ -323,7 +323,7 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
 
 
 def service(dispatch: Dispatch, tools: ToolProfile = "all", reach: Grant = FULL_ACCESS) -> Service:
-    return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, reach=reach)
+    return Service(dispatch.tools, dispatch.dialects, version=VERSION, tools=tools, seal_key=KEY, grant=reach)
 
 
 def unlocked(dispatch: Dispatch) -> AccessControl:

@@ -322,7 +322,7 @@ def test_a_call_under_way_when_the_server_stops_is_answered_first() -> None:
 
         asyncio.get_running_loop().call_later(0.5, done, HttpResponse(200, b'"late"'))
         begun.set()
-        return Pending(None)
+        return Pending(lambda: None)
 
     with serving(slow) as port:
         line = Line(port)

@@ -68,7 +68,7 @@ def test_more_is_said_by_name() -> None:
         return []
 
     tool = write(answer, hooks=Hooks(texts=texts, batch=many))
-    assert (tool.texts, tool.batch, tool.interactive, tool.input) == (texts, many, False, None)
+    assert (tool.hooks, tool.interactive, tool.input) == (Hooks(texts=texts, batch=many), False, None)
 
 
 def test_an_ask_is_no_result_type() -> None:

@@ -794,5 +794,5 @@ def test_what_a_tool_says_it_will_embed_is_what_the_index_holds() -> None:
         ("replace_memory", paths.ReplaceMemory(" cafe\u0301 ", "one")),
     ):
         found: KernelTool = TOOLS[tool]
-        assert found.texts is not None
-        assert list(found.texts(request)) == ["café\none"]
+        assert found.hooks.texts is not None
+        assert list(found.hooks.texts(request)) == ["café\none"]

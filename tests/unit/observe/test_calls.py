@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from kernel.observe.calls import Logged, ObservedDispatch, OnOutcome, together
 
 from kernel.app import Kernel, open_kernel
-from kernel.calls import ToolEntry
+from kernel.calls import OnOutcome, ToolEntry
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.observe import logs
@@ -30,10 +29,10 @@ def bug(tx: Any, request: Words) -> None:
 
 def watched(
     folder: Path, *watches: Callable[[ToolEntry, Caller], OnOutcome], more: tuple[Tool, ...] = ()
-) -> Iterator[ObservedDispatch]:
+) -> Iterator[Dispatch]:
     dialect = FIRST._replace(tools=(*FIRST.tools, *more))
     with mcp_fixture.opened(folder, dialect) as dispatch:
-        yield Logged(dispatch.store, dispatch.dialects, {}, together(watches))
+        yield Dispatch(dispatch.store, dispatch.dialects, watches)
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def told() -> Calls:
 
 
 @pytest.fixture
-def dispatch(tmp_path: Path, told: Calls) -> Iterator[ObservedDispatch]:
+def dispatch(tmp_path: Path, told: Calls) -> Iterator[Dispatch]:
     def watch(bound: ToolEntry, _caller: Caller) -> OnOutcome:
         return lambda outcome, _seconds: told.append((bound.tool.name, outcome))
 
@@ -53,7 +52,7 @@ def call(dispatch: Dispatch, name: str, caller: Caller = ANONYMOUS_CALLER, **arg
     return asyncio.run(dispatch.call(dispatch.tools[name], msgspec.json.encode(arguments), caller))
 
 
-def test_each_call_is_told_of_once(dispatch: ObservedDispatch, told: Calls) -> None:
+def test_each_call_is_told_of_once(dispatch: Dispatch, told: Calls) -> None:
     call(dispatch, "echo", text="a")
     call(dispatch, "keep", text="a")
     call(dispatch, "fail", code="conflict")
@@ -70,7 +69,7 @@ def test_each_call_is_told_of_once(dispatch: ObservedDispatch, told: Calls) -> N
     ]
 
 
-def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: ObservedDispatch, told: Calls) -> None:
+def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: Dispatch, told: Calls) -> None:
     reader = Caller("reader", grant(Permission.read, frozenset(), True))
     for name in ("echo", "keep"):
         with pytest.raises(Forbidden):
@@ -78,7 +77,7 @@ def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: ObservedDispatch, to
     assert told == [("echo", "denied"), ("keep", "denied")]
 
 
-def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: ObservedDispatch, told: Calls) -> None:
+def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: Dispatch, told: Calls) -> None:
     STARTED.clear()
     RELEASED.clear()
     MARKS.clear()
@@ -126,8 +125,8 @@ def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: p
 
 
 def test_a_kernel_that_is_not_asked_to_watch_does_not(kernel: Kernel, tmp_path: Path) -> None:
-    assert type(kernel.dispatch) is Dispatch
+    assert kernel.dispatch.observers == ()
     watching = open_kernel(Config(tmp_path / "watched", model=None, metrics=True))
     watching.store.close()
-    assert type(watching.dispatch) is ObservedDispatch
-    assert type(watching.dispatch.over(watching.store)) is ObservedDispatch
+    assert len(watching.dispatch.observers) == 1
+    assert watching.dispatch.over(watching.store).observers == watching.dispatch.observers

@@ -126,10 +126,10 @@ def test_a_dialect_uses_no_statement_of_another() -> None:
 
 def handlers(tool: Tool) -> Iterator[str]:
     yield f"{tool.handler.__module__}.{tool.handler.__qualname__}"
-    if tool.batch is not None:
-        yield f"{tool.batch.__module__}.{tool.batch.__qualname__}"
-    if tool.precheck is not None:
-        yield f"{tool.precheck.check.__module__}.{tool.precheck.check.__qualname__}"
+    if tool.hooks.batch is not None:
+        yield f"{tool.hooks.batch.__module__}.{tool.hooks.batch.__qualname__}"
+    if tool.hooks.precheck is not None:
+        yield f"{tool.hooks.precheck.check.__module__}.{tool.hooks.precheck.check.__qualname__}"
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode == "read"], ids=lambda tool: tool.name)
@@ -152,12 +152,12 @@ def test_a_tool_that_writes_reaches_a_statement_that_writes(tool: Tool, migrated
     )
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.precheck], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.hooks.precheck], ids=lambda tool: tool.name)
 def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Tool, migrated: apsw.Connection) -> None:
-    assert tool.precheck is not None
+    assert tool.hooks.precheck is not None
     assert any(
         not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
-        for name in reached(f"{tool.precheck.write.__module__}.{tool.precheck.write.__qualname__}")
+        for name in reached(f"{tool.hooks.precheck.write.__module__}.{tool.hooks.precheck.write.__qualname__}")
     )
 
 

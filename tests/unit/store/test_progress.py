@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernel.cli.progress_bar import Bar, line
+from kernel.dispatch import catch_faults
 from kernel.store import progress
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, expect, reaching, steps, telling
@@ -59,7 +60,7 @@ def test_one_long_step_tells_how_far_it_is(db: Connection, counting: Progress, t
         db.backup(tmp_path / "copy.db", reaching(tx))
 
     db.script("CREATE TABLE a (b); INSERT INTO a VALUES (zeroblob(2000000))")
-    telling(counting, work)(Tx(db._db, StoreContext({}), CallContext(), lazy=False))  # pyright: ignore[reportPrivateUsage]
+    telling(counting, work)(Tx(db, CallContext(), readonly=False))
     assert len(told) > 1
     assert told[-1][0] == told[-1][1] > 400
 
@@ -69,9 +70,9 @@ def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, tol
         assert walk(tx, 3) == 3
         expect(tx, 3)
         assert reaching(tx) is None
-        db.call(tx, CallContext(), lambda work, tx: work(tx), telling(counting, walk))
+        db.call(tx, CallContext(), catch_faults, telling(counting, walk))
         telling(counting, walk)(tx, 1)
-        db.call(tx, CallContext(), lambda work, tx: work(tx), lambda tx: walk(tx, 2))
+        db.call(tx, CallContext(), catch_faults, lambda tx: walk(tx, 2))
     assert told == [(1, 1)]
 
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import pytest
@@ -313,12 +313,12 @@ def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Sto
         raise apsw.IOError("the disk")
 
     def work(tx: Tx) -> None:
-        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+        used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
         tx.defer(fail_disk, None)
 
     with pytest.raises(Fault, match=r"Cannot write to storage\."):
         store.write_sync(work)
-    store.write_sync(lambda tx: used.append(tx._db))  # pyright: ignore[reportPrivateUsage]
+    store.write_sync(lambda tx: used.append(tx._engine))  # pyright: ignore[reportPrivateUsage]
     assert used[0] is not used[1]
     assert store.write_sync(add("a")) == "a"
     assert stored(store) == ["a"]
@@ -330,11 +330,11 @@ def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) 
     used: list[object] = []
 
     def fail_disk(tx: Tx) -> None:
-        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+        used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
         raise apsw.IOError("the disk")
 
     def look(tx: Tx) -> None:
-        used.append(tx._db)  # pyright: ignore[reportPrivateUsage]
+        used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
 
     with pytest.raises(Fault, match=r"Cannot write to storage\."):
         store.read_sync(fail_disk)
@@ -350,7 +350,8 @@ def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) 
 
 def test_a_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
     def fill(tx: Tx) -> None:
-        tx._db.pragma("max_page_count", tx._db.pragma("page_count"))  # pyright: ignore[reportPrivateUsage]
+        raw = cast("Connection", tx._engine).raw  # pyright: ignore[reportPrivateUsage]
+        raw.pragma("max_page_count", raw.pragma("page_count"))
         add("x" * 100_000)(tx)
 
     answers = asyncio.run(together(store, add("a"), fill, add("b")))

@@ -173,6 +173,7 @@ def test_a_reader_that_writes_gets_storage_and_changes_nothing(tmp_path: Path, d
     reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
     answer = catch_faults(reader.read, ANYBODY, lambda tx: tx.run("thing.rename", name="changed"))
     reader.close()
+    assert isinstance(answer, Fault)
     assert (answer.code, answer.message) == ("storage", "Cannot write to storage.")
     assert stored(db) == ["a"]
 
@@ -227,7 +228,8 @@ def test_rows_become_what_the_caller_asks_for_and_changes_are_counted(db: Connec
 
 def test_embeddings_computed_before_the_transaction_are_not_computed_again(db: Connection) -> None:
     embedder = Counting()
-    tx = Tx(db._db, StoreContext(STATEMENTS, embedder), ANYBODY, lazy=True)  # pyright: ignore[reportPrivateUsage,reportArgumentType]
+    db.context = StoreContext(STATEMENTS, embedder)  # pyright: ignore[reportArgumentType]
+    tx = Tx(db, ANYBODY, readonly=True)
     ready = Embedding(b"ready", 0.5, b"")
     tx.preload({"a": ready})
     assert tx.embed(["b", "a"]) == [Embedding(b"b", 1.0, b""), ready]
@@ -247,6 +249,7 @@ def test_a_full_disk_is_told_as_storage_and_the_next_call_works(db: Connection, 
     db.pragma("max_page_count", pages)
     answer = catch_faults(group, add("b" * 50_000))
     db.rollback()
+    assert isinstance(answer, Fault)
     assert (answer.code, answer.message) == ("storage", "Cannot write to storage, insufficient disk space.")
     db.pragma("max_page_count", pages + 100)
     group(add("c"))
@@ -257,6 +260,7 @@ def test_neighbours_of_a_call_that_filled_the_disk_are_told_so_and_leave_nothing
     db.pragma("max_page_count", db.pragma("page_count"))
     answer = catch_faults(group, add("a"), add("b" * 50_000), add("c"))
     db.rollback()
+    assert isinstance(answer, Fault)
     assert answer.code == "storage"
     assert stored(db) == []
 

@@ -144,8 +144,8 @@ def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, 
     request = msgspec.convert({"db": "core", "content": "one", "category": "fact"}, found.request)
     texts = kernel.store.read_sync(lambda tx: [doc.text for doc in index.documents(tx, [1]).values()])
 
-    assert found.texts is not None
-    assert list(found.texts(request)) == texts == ["one"]
+    assert found.hooks.texts is not None
+    assert list(found.hooks.texts(request)) == texts == ["one"]
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernel.dispatch import catch_faults
 from kernel.store.context import CallContext
 from kernel.store.sqlite import checkpointer as checkpoint
 from kernel.store.sqlite.checkpointer import Checkpointer
@@ -136,7 +137,7 @@ def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
 
 def _keep(log: Any, *, groups: int) -> None:
     """Has a keeper look after a log to which so many groups are written."""
-    keeper = Checkpointer(lambda work: work(), lambda: log)
+    keeper = Checkpointer(catch_faults, lambda: log)
     keeper.start()
     for _ in range(groups):
         log.write(_GROUP)
