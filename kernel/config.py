@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
 from kernel import data_dir
+from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.limits import BOUNDS, PREFIX, Limits
-from kernel.security.permissions import MAIN
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.security.permissions import MAIN
 
+MAIN = "main"  # the tenant of callers without another
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
 _TENANTS = "tenants"
 

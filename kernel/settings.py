@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kernel.data_dir import MAIN
 from kernel.errors import Fault
-from kernel.security.permissions import MAIN
 from kernel.store.transaction import Tx
 
 Parse = Callable[[str], Any]

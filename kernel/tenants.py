@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
+from kernel.data_dir import MAIN
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
-from kernel.security.permissions import MAIN
 
 
 class OpenTenant(NamedTuple):

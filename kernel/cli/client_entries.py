@@ -12,10 +12,10 @@ from urllib.parse import SplitResult, urlsplit
 from kernel.cli import jsonc, toml_tables
 from kernel.cli.clients import Client, Entry, Target
 from kernel.config import MODEL, Config, default_data
+from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.maintenance.consistency import stamp
-from kernel.security.permissions import MAIN
 
 NAME = "quipu"
 _INSTALLED = "quipu_memory"

@@ -15,13 +15,13 @@ from kernel import app, data_dir
 from kernel.cli import client_entries, probe
 from kernel.cli.clients import CLIENTS, Client, Entry, file_of
 from kernel.config import MODEL, VERSION, Config, on_loopback
+from kernel.data_dir import MAIN
 from kernel.dispatch import catch_faults
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.search import index
 from kernel.security import api_keys
-from kernel.security.permissions import MAIN
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import lacking
 from kernel.store.sqlite.connection import Connection

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kernel import config
+from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
-from kernel.security.permissions import MAIN, Permission
+from kernel.security.permissions import Permission
 
 
 def parser() -> argparse.ArgumentParser:

@@ -12,10 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import fsync_folder, private
+from kernel.data_dir import MAIN, fsync_folder, private
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.security.permissions import MAIN
 
 FILE = "keys.json"
 PREFIX = "quipu_"

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-MAIN = "main"
+from kernel.data_dir import MAIN
+
 ANONYMOUS = "anonymous"
 
 

@@ -10,26 +10,13 @@ from pathlib import Path
 import pytest
 
 from kernel import app
+from tests.unit import layers
 from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules
 
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 35
-HANDLERS_MAY_IMPORT = {
-    "about",
-    "cursor",
-    "errors",
-    "foreign",
-    "history",
-    "ids",
-    "index",
-    "patterns",
-    "premises",
-    "progress",
-    "settings",
-    "store",
-    "text",
-    "tools",
-}
+MODULES_AT_THE_TOP = 18
+PACKAGES = {"cli", "embed", "http", "maintenance", "mcp", "observe", "search", "security", "store"}
 KERNEL = [name for name in modules() if name.startswith("kernel")]
 HANDLERS = [name for name in modules() if name.startswith("handlers")]
 
@@ -74,28 +61,24 @@ def path(name: str) -> Path:
     return stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
 
 
-def test_three_modules_talk_to_the_engine() -> None:
-    assert importers("apsw", "sqlite3", "sqlite_vec") == {
-        "kernel.store.sqlite.changesets",
-        "kernel.store.sqlite.errors",
-        "kernel.store.sqlite.connection",
-    }
+def test_only_the_sqlite_package_imports_the_driver() -> None:
+    assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3", "sqlite_vec")} == {"kernel.store.sqlite"}
 
 
-def test_numbers_and_models_stay_where_vectors_are_made() -> None:
+def test_only_vector_modules_import_numpy() -> None:
     assert importers("numpy") == {
-        "kernel.search.ann_storage",
-        "kernel.search.ann",
-        "kernel.embed.model",
         "kernel.embed.late_interaction",
-        "kernel.search.rerank",
+        "kernel.embed.model",
+        "kernel.search.ann",
+        "kernel.search.ann_storage",
         "kernel.search.binary_codes",
         "kernel.search.bm25",
+        "kernel.search.rerank",
     }
     assert importers("tokenizers") == {"kernel.embed.model"}
 
 
-def test_the_wire_is_ours() -> None:
+def test_server_imports_neither_mcp_nor_pydantic() -> None:
     assert importers("mcp", "pydantic") == set()
 
 
@@ -103,18 +86,24 @@ def test_tokens_are_checked_in_one_place() -> None:
     assert importers("jwt") == {"kernel.security.oauth"}
 
 
-def test_only_the_composition_root_knows_the_dialects() -> None:
-    assert importers("handlers") - set(HANDLERS) == {"kernel.app"}
+def test_import_contracts_hold() -> None:
+    """The contracts of pyproject.toml: layers, no cycles, no dialect in the kernel, no dialect in another."""
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
 
 
-def test_a_dialect_uses_the_kernels_tools_and_none_of_its_edges() -> None:
-    used = {
-        (name, found)
-        for name in HANDLERS
-        for found in imports(name)
-        if found.startswith("kernel.") and found.split(".")[1] not in HANDLERS_MAY_IMPORT
-    }
-    assert used == set()
+def test_readme_shows_the_layers_of_the_contract() -> None:
+    page = layers.PAGE.read_text(encoding="utf-8")
+    assert layers.table() in page
+    assert layers.written(page) == page
+
+
+def test_packages_show_the_architecture() -> None:
+    top = [file for file in (ROOT / "kernel").glob("*.py") if file.name != "__init__.py"]
+    packages = {file.parent.name for file in (ROOT / "kernel").glob("*/__init__.py")}
+    assert packages == PACKAGES
+    assert len(top) <= MODULES_AT_THE_TOP
 
 
 def test_one_place_catches_everything() -> None:
@@ -217,14 +206,14 @@ def test_nothing_is_left_for_later() -> None:
 
 SERVING = """
 import sys
-import kernel.cli.main, kernel.app, kernel.http.rest, kernel.mcp.server, kernel.http.mcp, kernel.server, kernel.asgi
+import kernel.__main__, kernel.app, kernel.http.rest, kernel.mcp.server, kernel.http.mcp, kernel.server, kernel.asgi
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 FIRST_ANSWER = """
 import asyncio, sys
 from pathlib import Path
 import kernel.cli.main
-from kernel import app, application
+from kernel import app, asgi
 from kernel.config import Config
 
 running = app.open_kernel(Config(data=Path(sys.argv[1])))
@@ -239,7 +228,7 @@ async def send(message):
 scope = {"type": "http", "method": "GET", "path": "/healthz", "raw_path": b"/healthz", "query_string": b"",
          "headers": [(b"host", b"127.0.0.1")], "http_version": "1.1", "scheme": "http", "root_path": "",
          "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1)}
-asyncio.run(application.Application(running)(scope, receive, send))
+asyncio.run(asgi.Application(running)(scope, receive, send))
 assert sent[0]["status"] == 200, sent
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 running.store.close()
@@ -279,15 +268,21 @@ def test_the_readme_has_a_line_for_every_package_the_server_needs() -> None:
     assert missing == []
 
 
-def test_the_tests_of_a_module_stand_under_its_name() -> None:
-    """Every test file of the kernel is named for a module of the kernel, and so for the handlers."""
-    strangers = [
+def test_unit_tests_mirror_the_packages() -> None:
+    """`tests/unit/store/test_queue.py` tests kernel/store/queue.py, `test_queue_limits.py` a part of it."""
+    misplaced = [
         str(file.relative_to(ROOT))
-        for top in ("kernel", "handlers")
-        for file in sorted((ROOT / "tests" / top).rglob("test_*.py"))
-        if dotted(file).removeprefix("tests.").replace("test_", "") not in modules()
+        for file in sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+        if file.parent.name not in {"sql", "loadtests"} and file.stem != "test_architecture" and not modules_of(file)
     ]
-    assert strangers == []
+    assert misplaced == []
+
+
+def modules_of(file: Path) -> set[str]:
+    """The modules whose name the name of a test file begins with."""
+    path = dotted(file).removeprefix("tests.unit.").replace("test_", "")
+    name = path if path.startswith("handlers.") else f"kernel.{path}"
+    return {module for module in modules() if name == module or name.startswith(f"{module}_")}
 
 
 def test_statements_are_known_to_this_test() -> None:
