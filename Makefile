@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full test-extras faults check lint cover mutation bench load peers clients quality conformance lock \
+.PHONY: help run test test-rest test-all test-extras faults check lint cover mutation bench load peers clients quality conformance lock \
 	wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -17,13 +17,15 @@ help: ## list the targets
 run: .venv/.ok ## serve on 127.0.0.1:7847
 	@exec $(VENV)/python -m kernel serve $(ARGS)
 
-test: .venv/.ok ## run the tests (ARGS=tests/unit narrows them)
-	@$(VENV)/python -m pytest $(ARGS)
+test: .venv/.ok ## run the unit tests and every contract once, under a minute (ARGS=tests/unit/store narrows them)
+	@$(VENV)/python -m pytest -m quick -n auto $(ARGS)
 
-test-full: .venv/.ok .venv-clients/mcp-v1/.ok ## all tests, long fuzz and kill -9 rounds, lint, a second client, the conformance suite
-	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not extras and not ship"
+test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not quick and not extras and not ship"
 	@$(MAKE) lint
 	@$(MAKE) conformance
+
+test-all: test test-rest ## everything
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras

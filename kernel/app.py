@@ -18,7 +18,7 @@ from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.index import COMMON, SearchCache
 from kernel.settings import read_settings
-from kernel.store import statements as sql
+from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
@@ -58,14 +58,14 @@ class Kernel(NamedTuple):
 
 def base_context(model: Path | None) -> StoreContext:
     """The statements of `sql/` and the model of a folder, unread until needed; raises Fault for what is no model."""
-    statements = {key: statement.text for key, statement in sql.load().items()}
+    texts = {key: statement.text for key, statement in statements.load().items()}
     if model is None:
-        return StoreContext(statements, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
+        return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
     for name in FILES:
         if not (model / name).is_file():
             raise Fault("invalid", f"The model folder {model.name} lacks {name}.")
     embedder = Embedder(model)
-    return StoreContext(statements, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
+    return StoreContext(texts, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
 
 
 def _search_cache(embedder: Embedder | None) -> SearchCache:
