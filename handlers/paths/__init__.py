@@ -1,54 +1,15 @@
 """Dialect `paths` (seed 004): memories under unique paths, answered in YAML."""
 
-import unicodedata
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
-
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.schemas import (
-    MAX_PATH,
-    PAGE,
-    Added,
-    AddMemory,
-    Cleared,
-    ClearMemory,
-    DropMemory,
-    Dropped,
-    Entry,
-    Listing,
-    ListMemories,
-    Memory,
-    ReadMemory,
-    Replaced,
-    ReplaceMemory,
-)
+from handlers.paths.memories import SPACE, sources
+from handlers.paths.resources import RESOURCES
+from handlers.paths.tools import DEVIATIONS, TOOLS
 from kernel.errors import Fault
-from kernel.lazy_regex import regex
-from kernel.search import index
-from kernel.store import history
-from kernel.store.transaction import Tx
 from kernel.text import yaml_block
-from kernel.tools import (
-    Content,
-    Dialect,
-    Hints,
-    Hooks,
-    IndexSource,
-    Reply,
-    Resource,
-    Resources,
-    Template,
-    Tool,
-    read,
-    write,
-)
+from kernel.tools import Dialect, Reply, Tool
 
-SPACE = "paths"
-SCHEME = "memory://paths/"
-MAX_BYTES = 1_048_576
 _LABELS = {
     "not_found": "MEMORY_NOT_FOUND",
     "conflict": "MEMORY_ALREADY_EXISTS",
@@ -56,93 +17,6 @@ _LABELS = {
     "storage": "MEMORY_STORAGE_ERROR",
     "internal": "MEMORY_STORAGE_ERROR",
 }
-_PLAIN = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
-# Letters and marks that leave nothing to see, so that two paths would look the same.
-_UNSEEN = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-_HIGHEST = "\U0010ffff"
-
-
-class _Gone(NamedTuple):
-    path: str
-    content: str
-
-
-def add_memory(tx: Tx, request: AddMemory) -> Added:
-    """Create a new memory at a path that does not exist yet. Keep few topic memories with flat paths, stable facts
-    only, and replace one as soon as it is stale.
-    """
-    path, size = _path(request.path), _size(request.content)
-    if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
-        raise _taken(path)
-    _remember(tx, path, "created", None, request.content)
-    return Added("ok", path, size, tx.now)
-
-
-def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
-    """`add_memory` for several calls at once; where a path is taken, refuses them all, and each runs by itself."""
-    checked = [_checked(request) for request in requests]
-    pairs = list(zip(checked, requests, strict=True))
-    rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
-    if tx.run("paths.add_many", rows=msgspec.json.encode(rows).decode(), now=tx.now) < len(rows):
-        raise Fault("conflict", "A path is taken.")
-    answers: list[Added | Fault] = []
-    for place, request in pairs:
-        if isinstance(place, Fault):
-            answers.append(place)
-        else:
-            _remember(tx, place[0], "created", None, request.content)
-            answers.append(Added("ok", *place, tx.now))
-    return answers
-
-
-def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
-    """Update the memory at an existing path; the old content goes to its history."""
-    path, size = _path(request.path), _size(request.content)
-    before = tx.one("paths.content", str, path=path)
-    if before is None:
-        raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
-    tx.run("paths.replace", path=path, content=request.content, content_size=size, now=tx.now)
-    _remember(tx, path, "replaced", before, request.content)
-    return Replaced("ok", path, size, tx.now)
-
-
-def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
-    """Delete the memory at a path."""
-    path = _path(request.path)
-    before = tx.one("paths.drop", str, path=path)
-    if before is None:
-        raise Fault("not_found", f'Path "{path}" does not exist')
-    history.append(tx, SPACE, path, "dropped", before=before)
-    index.drop(tx, SPACE, path)
-    return Dropped("ok", path, tx.now)
-
-
-def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
-    """Clear all personal memory. This operation is irreversible."""
-    gone = tx.all("paths.clear", _Gone)
-    for memory in gone:
-        history.append(tx, SPACE, memory.path, "cleared", before=memory.content)
-    index.drop_scope(tx, SPACE, "")
-    return Cleared("ok", len(gone), tx.now)
-
-
-def read_memory(tx: Tx, request: ReadMemory) -> Memory:
-    """Read the memory at a path."""
-    path = _path(request.path)
-    found = _get(tx, path)
-    if found is None:
-        raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
-    return found
-
-
-def list_memories(tx: Tx, request: ListMemories) -> Listing:
-    """List memories by path, without their content."""
-    low = unicodedata.normalize("NFC", request.prefix)
-    bounds = {"low": low, "high": low + _HIGHEST}
-    entries = tx.all("paths.page", Entry, after=request.after, limit=request.limit + 1, **bounds)
-    page = entries[: request.limit]
-    more = page[-1].path if len(entries) > request.limit else ""
-    return Listing("ok", tx.one("paths.count", int, **bounds) or 0, page, more)
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -159,115 +33,13 @@ def fail(fault: Fault) -> Reply:
     return Reply(yaml_block(pairs).encode(), "application/yaml", fault.code)
 
 
-def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
-    """One page of the memories as resources; the cursor is the last path of the page before."""
-    entries = tx.all("paths.page", Entry, after=cursor or "", low="", high=_HIGHEST, limit=PAGE + 1)
-    page = [_resource(entry) for entry in entries[:PAGE]]
-    return page, entries[PAGE - 1].path if len(entries) > PAGE else None
-
-
-def resource_read(tx: Tx, uri: str) -> list[Content] | None:
-    """The content of one memory, or None where there is none."""
-    found = _get(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
-    return None if found is None else [Content(uri, "text/plain", found.content)]
-
-
-def sources(tx: Tx) -> list[IndexSource]:
-    """Every memory as the index must hold it."""
-    return [
-        IndexSource(SPACE, row.path, "", _indexed(row.path, row.content))
-        for row in tx.all("paths.all_for_index", _Gone)
-    ]
-
-
-def _resource(entry: Entry) -> Resource:
-    uri = SCHEME + quote(entry.path)
-    return Resource(uri, entry.path, size=entry.content_size, modified=entry.updated_at)
-
-
-def _get(tx: Tx, path: str) -> Memory | None:
-    def row(*values: Any) -> Memory:
-        return Memory("ok", *values)
-
-    return tx.one("paths.get", row, path=path)
-
-
-def _remember(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
-    history.append(tx, SPACE, path, operation, before=before, after=after)
-    index.put(tx, SPACE, path, _indexed(path, after))
-
-
-def _indexed(path: str, content: str) -> str:
-    return f"{path}\n{content}"
-
-
-def _texts(request: AddMemory | ReplaceMemory) -> list[str]:
-    return [_indexed(unicodedata.normalize("NFC", request.path.strip()), request.content)]
-
-
-def _checked(request: AddMemory) -> tuple[str, int] | Fault:
-    try:
-        return _path(request.path), _size(request.content)
-    except Fault as fault:
-        return fault
-
-
-def _taken(path: str) -> Fault:
-    return Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
-
-
-def _path(given: str) -> str:
-    path = unicodedata.normalize("NFC", given.strip())
-    if len(path) <= MAX_PATH and _PLAIN.fullmatch(path):
-        return path
-    if not path:
-        raise Fault("invalid", "Path is required", "MEMORY_PATH_INVALID")
-    if len(path) > MAX_PATH:
-        raise Fault("invalid", f"Path has {len(path)} characters, more than {MAX_PATH}", "MEMORY_PATH_INVALID")
-    if path.startswith("/"):
-        raise Fault("invalid", f'Path "{path}" must be relative', "MEMORY_PATH_INVALID")
-    for segment in path.split("/"):
-        if segment in {"", ".", ".."}:
-            raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
-        odd = (letter for letter in segment if letter not in "_-. " and unicodedata.category(letter)[0] not in "LNM")
-        if any(odd) or _UNSEEN.search(segment):
-            raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
-    return path
-
-
-def _size(content: str) -> int:
-    size = len(content.encode())
-    if not size:
-        raise Fault("invalid", "Memory content is required (content)")
-    if size > MAX_BYTES:
-        shown = f"{size / MAX_BYTES:.1f}MB" if size >= MAX_BYTES * 1.05 else f"{size} bytes"
-        raise Fault("invalid", f"Content size {shown} exceeds 1MB limit", "MEMORY_CONTENT_TOO_LARGE")
-    return size
-
-
 DIALECT = Dialect(
     name=SPACE,
     about="Memories under unique paths: add, replace, drop, clear, read and list. Every answer is YAML.",
-    tools=(
-        write(add_memory, Hints("Add memory"), permission="write", hooks=Hooks(texts=_texts, batch=add_memories)),
-        write(
-            replace_memory,
-            Hints("Replace memory", destructive=True, idempotent=True),
-            permission="write",
-            hooks=Hooks(texts=_texts),
-        ),
-        write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
-        write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
-        read(read_memory, Hints("Read memory", short=True), permission="read"),
-        read(list_memories, Hints("List memories"), permission="read"),
-    ),
+    tools=TOOLS,
     reply=reply,
     fail=fail,
-    resources=Resources(
-        SCHEME,
-        resource_page,
-        resource_read,
-        (Template(SCHEME + "{+path}", "memory", about="The memory at a path"),),
-    ),
+    resources=RESOURCES,
     sources=sources,
+    deviations=DEVIATIONS,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
-from kernel.cli import jsonc, toml_tables
+from kernel.cli import config_files
 from kernel.cli.clients import Client, Entry, Target
 from kernel.config import MODEL, Config, default_data
 from kernel.data_dir import MAIN
@@ -159,8 +159,8 @@ def apply(client: Client, file: Path, name: str, entry: Entry) -> Done:
 def _put(client: Client, text: str, name: str, entry: Entry) -> str:
     document = _read(client, text)
     keys = (*_keys(client, document), name)
-    editor = toml_tables if client.toml else jsonc
-    return editor.put(text, keys, _merged(client, _table(_at(document, keys)) or {}, entry))
+    edit = config_files.set_toml if client.toml else config_files.set_json
+    return edit(text, keys, _merged(client, _table(_at(document, keys)) or {}, entry))
 
 
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:
@@ -174,7 +174,7 @@ def _merged(client: Client, old: Entry, new: Entry) -> Entry:
 
 
 def _read(client: Client, text: str) -> Entry:
-    return _table((toml_tables if client.toml else jsonc).read(text)) or {}
+    return _table(config_files.read_toml(text) if client.toml else config_files.read_json(text)) or {}
 
 
 def _keys(client: Client, document: Entry) -> tuple[str, ...]:

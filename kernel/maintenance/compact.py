@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.search import ann_storage, index
-from kernel.search.evidence import as_json
 from kernel.search.semantic import load_sketches
 from kernel.store import introspection
 from kernel.store.context import StoreContext
@@ -105,5 +104,5 @@ def _forget(write: Write, before: str) -> int:
 
 def _forget_some(tx: Tx, before: str, after: int) -> list[_Ended]:
     ended = tx.all("kernel.compact.finished_histories", _Ended, before=before, after=after, limit=_SOME)
-    tx.run("kernel.compact.delete_histories", keys=as_json([row[1:] for row in ended]))
+    tx.run("kernel.compact.delete_histories", keys=[row[1:] for row in ended])
     return ended

@@ -105,11 +105,10 @@ def _flush(tx: Tx, items: list[_Noted]) -> None:
         row = (last.id + 1, tx.now, *item[:4], len(item.targets), shown)
         last = _Last(last.id + 1, _sealed(last.hash, row))
         rows.append((*row, last.hash))
-    tx.run("kernel.audit.append", rows=msgspec.json.encode(rows).decode())
+    tx.run("kernel.audit.append", rows=rows)
     for row, item in zip(rows, items, strict=True):
         if item.changes:
-            whole = msgspec.json.encode(item.targets).decode()
-            tx.run("kernel.audit.add_undo", audit=row[0], at=tx.now, targets=whole, changes=item.changes)
+            tx.run("kernel.audit.add_undo", audit=row[0], at=tx.now, targets=item.targets, changes=item.changes)
 
 
 def _sealed(before: str, row: tuple[Any, ...]) -> str:

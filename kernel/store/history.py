@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import msgspec
-
 from kernel.store.transaction import Tx
 
 
@@ -68,4 +66,4 @@ def _text(value: str | None) -> str | None:
 
 
 def _flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
-    tx.run("kernel.history.append", rows=msgspec.json.encode(rows).decode())
+    tx.run("kernel.history.append", rows=rows)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import msgspec
+
 from kernel.errors import Fault
 from kernel.ids import new_id, utc_now
 from kernel.store.context import CallContext, StoreContext
@@ -17,6 +19,7 @@ Row = Callable[..., R]
 Flush = Callable[["Tx", list[Any]], None]
 Deferred = tuple[Flush, Any]
 Token = tuple[int, int, str]
+_encode = msgspec.json.Encoder().encode
 
 
 class Cursor(Protocol):
@@ -56,7 +59,10 @@ class Engine(Protocol):
 
 
 class Tx:
-    """One transaction: a consistent view of the store, and everything a handler may use of it."""
+    """One transaction: a consistent view of the store, and everything a handler may use of it.
+
+    A parameter that is a list or a tuple reaches SQL as JSON text, for `json_each`; bytes in it become base64.
+    """
 
     __slots__ = (
         "_call_start",
@@ -185,6 +191,9 @@ class Tx:
         return deferred[self._call_start :]
 
     def _execute(self, query: str, params: dict[str, Any]) -> Cursor:
+        for name, value in params.items():
+            if isinstance(value, (list, tuple)):
+                params[name] = _encode(value).decode()
         if self._unbegun:
             self._unbegun = False
             self._engine.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""Where a registered tool differs from its contract, and the table that owns up to it."""
+"""Where a registered tool differs from its contract, compared with the deviations that its dialect declares."""
 
 import json
 import re
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from kernel.schema import input_schema
-from kernel.tools import Tool
-from tests.contracts.seed_texts import Contract, Param, rows
+from kernel.tools import Dialect, Tool
+from tests.contracts.deviation_tables import declared
+from tests.contracts.seed_texts import Contract, Param
 
 KINDS = {"tool", "parameter", "required", "default", "values", "type"}
 TYPES = {
@@ -27,8 +28,8 @@ TYPES = {
 NOTHING = (None, False, "", [], {}, 0)
 
 
-class Deviation(NamedTuple):
-    """One row of the table, less its reason."""
+class Difference(NamedTuple):
+    """One way in which a tool differs from its contract."""
 
     dialect: str
     tool: str
@@ -46,26 +47,33 @@ class Shape(NamedTuple):
     default: Any
 
 
-def written(readme: str) -> tuple[set[Deviation], list[str]]:
-    """The rows a comparison could have found, and the rows that give no reason."""
-    table = [{name: cell.replace("`", "") for name, cell in row.items()} for row in rows(readme, "dialect")]
-    checked = [row for row in table if row["what"].partition(" ")[0] in KINDS]
-    found = {Deviation(*(row[name] for name in Deviation._fields)) for row in checked}
-    return found, [str(row) for row in table if not row["reason"].strip("-?")]
+def declared_differences(dialect: Dialect) -> set[Difference]:
+    """The declared deviations of the kinds that are compared, one for each tool they are of."""
+    return {
+        Difference(dialect.name, tool, *(cell.replace("`", "") for cell in deviation[:3]))
+        for tools, deviation in declared(dialect)
+        if deviation.what.partition(" ")[0] in KINDS
+        for tool in tools.split(", ")
+    }
 
 
-def found(contracts: tuple[Contract, ...], tools: tuple[Tool, ...]) -> set[Deviation]:
+def without_reason(dialect: Dialect) -> list[str]:
+    """The declared deviations that give no reason."""
+    return [f"{tools}: {row.what}" for tools, row in declared(dialect) if not row.reason.strip("-? ")]
+
+
+def differences(contracts: tuple[Contract, ...], tools: tuple[Tool, ...]) -> set[Difference]:
     """Every difference between the tools of a dialect and those of its contract."""
     dialect = contracts[0].dialect
     ours = {tool.name: tool for tool in tools}
     theirs = {contract.name for contract in contracts}
-    differences = {Deviation(dialect, name, "tool", "yes", "no") for name in theirs - set(ours)}
-    differences |= {Deviation(dialect, name, "tool", "no", "yes") for name in set(ours) - theirs}
+    found = {Difference(dialect, name, "tool", "yes", "no") for name in theirs - set(ours)}
+    found |= {Difference(dialect, name, "tool", "no", "yes") for name in set(ours) - theirs}
     for contract in contracts:
         if contract.name in ours:
             rows = compare(contract, ours[contract.name])
-            differences |= {Deviation(dialect, contract.name, *row) for row in rows}
-    return differences
+            found |= {Difference(dialect, contract.name, *row) for row in rows}
+    return found
 
 
 def compare(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:

@@ -3,10 +3,14 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from kernel.tools import Hints, Tool
-from tests.contracts.deviations import Deviation, found, written
+from kernel.app import DIALECTS
+from kernel.errors import Fault
+from kernel.tools import Deviation, Dialect, Hints, Reply, Tool
+from tests.contracts.deviation_tables import BEGIN, END, declared, readme, replace_table
+from tests.contracts.deviations import Difference, declared_differences, differences, without_reason
 from tests.contracts.seed_texts import Action, Contract, Param
 
 
@@ -79,10 +83,10 @@ def tool(name: str, request: Any) -> Tool:
 
 
 def test_a_tool_like_its_contract_does_not_deviate() -> None:
-    assert found((PLAIN,), (tool("search", Same),)) == set()
+    assert differences((PLAIN,), (tool("search", Same),)) == set()
 
 
-def test_every_difference_in_a_parameter_is_found() -> None:
+def test_every_difference_in_a_parameter_is_reported() -> None:
     rows = {
         ("values db", "core, dnd", "any"),
         ("parameter query", "yes", "no"),
@@ -94,48 +98,89 @@ def test_every_difference_in_a_parameter_is_found() -> None:
         ("type scope", "object", "string"),
     }
 
-    assert found((PLAIN,), (tool("search", Other),)) == {Deviation("brain", "search", *row) for row in rows}
+    assert differences((PLAIN,), (tool("search", Other),)) == {Difference("brain", "search", *row) for row in rows}
 
 
-def test_a_tool_too_few_and_a_tool_too_many_are_found() -> None:
-    assert found((PLAIN,), (tool("find", Same),)) == {
-        Deviation("brain", "search", "tool", "yes", "no"),
-        Deviation("brain", "find", "tool", "no", "yes"),
+def test_a_tool_too_few_and_a_tool_too_many_are_reported() -> None:
+    assert differences((PLAIN,), (tool("find", Same),)) == {
+        Difference("brain", "search", "tool", "yes", "no"),
+        Difference("brain", "find", "tool", "no", "yes"),
     }
 
 
 def test_a_bundled_tool_is_compared_action_by_action() -> None:
-    assert found((BUNDLE,), (tool("memory_org", Create | Listing),)) == set()
-    assert found((BUNDLE,), (tool("memory_org", Slack | Listing),)) == {
-        Deviation("scopes", "memory_org", "required create.name", "yes", "no"),
-        Deviation("scopes", "memory_org", "default create.priority", "50", "1"),
+    assert differences((BUNDLE,), (tool("memory_org", Create | Listing),)) == set()
+    assert differences((BUNDLE,), (tool("memory_org", Slack | Listing),)) == {
+        Difference("scopes", "memory_org", "required create.name", "yes", "no"),
+        Difference("scopes", "memory_org", "default create.priority", "50", "1"),
     }
 
 
-def test_a_missing_action_is_found() -> None:
+def test_a_missing_action_is_reported() -> None:
     one = msgspec.defstruct("One", [("limit", int)], tag="list", tag_field="action")
     two = msgspec.defstruct("Two", [("name", str)], tag="add", tag_field="action")
 
-    differences = found((BUNDLE,), (tool("memory_org", one | two),))
+    found = differences((BUNDLE,), (tool("memory_org", one | two),))
 
-    assert Deviation("scopes", "memory_org", "values action", "create, list", "add, list") in differences
+    assert Difference("scopes", "memory_org", "values action", "create, list", "add, list") in found
 
 
-def test_rows_of_other_kinds_are_left_alone_but_every_row_needs_a_reason() -> None:
-    readme = (
-        "# Handlers\n\n"
-        "| dialect | tool | what | contract | ours | reason |\n"
-        "| --- | --- | --- | --- | --- | --- |\n"
-        "| paths | `read_memory` | tool | no | yes | a memory nobody can read is none |\n"
-        "| paths | `add_memory` | behaviour | any path | no `..` | paths are names |\n"
-        "| brain | `search` | default `limit` | `20` | `10` | ? |\n"
-        "\nMore text.\n"
-    )
+def reply(tool: Tool, result: Any) -> Reply:
+    return Reply(b"", "text/plain")
 
-    rows, unreasoned = written(readme)
 
-    assert rows == {
-        Deviation("paths", "read_memory", "tool", "no", "yes"),
-        Deviation("brain", "search", "default limit", "20", "10"),
+def fail(fault: Fault) -> Reply:
+    return Reply(b"", "text/plain", fault.code)
+
+
+DECLARING = Dialect(
+    "paths",
+    "",
+    (
+        tool("read_memory", Same)._replace(
+            deviations=(Deviation("tool", "no", "yes", "Memories that cannot be read are useless"),)
+        ),
+        tool("search", Same)._replace(deviations=(Deviation("default limit", "`20`", "10", "?"),)),
+    ),
+    reply,
+    fail,
+    deviations={
+        "every tool": (Deviation("behaviour", "any path", "no `..`", "Paths are names"),),
+        "search, find": (Deviation("parameter extra", "no", "a | b", "Both need it"),),
+    },
+)
+
+
+def test_declared_differences_are_those_of_the_compared_kinds() -> None:
+    assert declared_differences(DECLARING) == {
+        Difference("paths", "read_memory", "tool", "no", "yes"),
+        Difference("paths", "search", "default limit", "20", "10"),
+        Difference("paths", "search", "parameter extra", "no", "a | b"),
+        Difference("paths", "find", "parameter extra", "no", "a | b"),
     }
-    assert len(unreasoned) == 1
+
+
+def test_every_deviation_needs_a_reason() -> None:
+    assert without_reason(DECLARING) == ["search: default limit"]
+
+
+def test_the_table_is_written_between_its_markers() -> None:
+    assert replace_table(f"# paths\n\n{BEGIN}\nold\n{END}\n\nMore text.\n", DECLARING) == (
+        f"# paths\n\n{BEGIN}\n"
+        "| tool | what | contract | ours | reason |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| read_memory | tool | no | yes | Memories that cannot be read are useless |\n"
+        "| search | default limit | `20` | 10 | ? |\n"
+        "| every tool | behaviour | any path | no `..` | Paths are names |\n"
+        "| search, find | parameter extra | no | a \\| b | Both need it |\n"
+        f"{END}\n\nMore text.\n"
+    )
+    with pytest.raises(ValueError, match="needs the lines"):
+        replace_table("# paths\n", DECLARING)
+
+
+@pytest.mark.parametrize("dialect", [one for one in DIALECTS if any(declared(one))], ids=lambda one: one.name)
+def test_the_readme_of_a_dialect_has_the_table_of_its_declared_deviations(dialect: Dialect) -> None:
+    """`python -m tests.contracts.deviation_tables` writes it again."""
+    text = readme(dialect).read_text(encoding="utf-8")
+    assert replace_table(text, dialect) == text

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from kernel.dispatch import catch_faults
 from kernel.store import statements
 from kernel.store.context import StoreContext
@@ -20,11 +18,12 @@ _AUDIT = (
 )
 _AUDIT = _AUDIT.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS")
 STATEMENTS = {
-    **{name: found.text for name, found in statements.load().items() if name.startswith("kernel.store.audit.")},
+    **{name: found.text for name, found in statements.load().items() if name.startswith("kernel.audit.")},
     "thing.add": "INSERT INTO thing (name) VALUES (:name)",
     "thing.add_many": "INSERT INTO thing (name) SELECT value FROM json_each(:names)",
     "thing.rename": "UPDATE thing SET name = :name",
     "thing.names": "SELECT name FROM thing ORDER BY id",
+    "thing.echo": "SELECT :value",
     "thing.count": "SELECT count(*) FROM thing",
     "thing.forever": "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
     "thing.quoted": 'SELECT "no such column"',
@@ -71,7 +70,7 @@ def later(name: str) -> Callable[[Tx], str]:
 
 def flush(tx: Tx, names: Sequence[str]) -> None:
     """Adds deferred things with one statement."""
-    tx.run("thing.add_many", names=msgspec.json.encode(names).decode())
+    tx.run("thing.add_many", names=names)
 
 
 def names(tx: Tx) -> list[str]:

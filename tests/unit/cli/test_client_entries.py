@@ -70,9 +70,9 @@ def test_a_link_to_the_file_stays_a_link(file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b'{"mcpServers": ', "no JSON from line 1, column 16 on"),
-        (b'{"mcpServers": []}', "mcpServers holds something else than names"),
-        (b'"text"', "the document holds something else than names"),
+        (b'{"mcpServers": ', "invalid JSON at line 1, column 16"),
+        (b'{"mcpServers": []}', "mcpServers is not an object"),
+        (b'"text"', "the document is not an object"),
         (b"\xff\xfe{\0", "it is no UTF-8"),
     ],
 )

@@ -359,4 +359,4 @@ def test_a_configuration_that_cannot_be_read_is_a_hint(visit: Doctor, home: Path
     file = write(home, "codex", "a = ")
     status, told = visit()
     assert status == 0
-    assert told["Codex"].startswith(f"hint   Codex: {file} cannot be read: no TOML: ")
+    assert told["Codex"].startswith(f"hint   Codex: {file} cannot be read: invalid TOML: ")

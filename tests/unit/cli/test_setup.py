@@ -199,7 +199,7 @@ def test_the_known_clients_are_listed_with_what_they_point_to(home: Path, quipu:
     assert (status, list(told)) == (0, list(BY_NAME))
     assert told["windsurf"] == f"{file(BY_NAME['windsurf'], home)}: http://h/mcp"
     assert told["opencode"] == f"{file(BY_NAME['opencode'], home)} has no quipu"
-    assert told["zed"] == f"{file(BY_NAME['zed'], home)} cannot be read: no JSON from line 1, column 2 on"
+    assert told["zed"] == f"{file(BY_NAME['zed'], home)} cannot be read: invalid JSON at line 1, column 2"
     assert told["cursor"] == f"no configuration at {file(BY_NAME['cursor'], home)}"
 
 

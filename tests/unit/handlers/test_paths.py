@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import paths
+from handlers.paths.resources import resource_page, resource_read
+from handlers.paths.schemas import AddMemory, ReplaceMemory
 from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.schema import output_schema
@@ -564,7 +566,7 @@ def test_memories_are_resources_under_percent_encoded_uris(kernel: Kernel, call:
     for path in ("project/todo", "a b/ü"):
         call("add_memory", path=path, content=f"in {path}")
 
-    listed = resources(kernel, lambda tx: paths.resource_page(tx, None))
+    listed = resources(kernel, lambda tx: resource_page(tx, None))
 
     assert listed == (
         [
@@ -573,7 +575,7 @@ def test_memories_are_resources_under_percent_encoded_uris(kernel: Kernel, call:
         ],
         None,
     )
-    assert resources(kernel, lambda tx: [paths.resource_read(tx, one.uri) for one in listed[0]]) == [
+    assert resources(kernel, lambda tx: [resource_read(tx, one.uri) for one in listed[0]]) == [
         [Content("memory://paths/a%20b/%C3%BC", "text/plain", "in a b/ü")],
         [Content("memory://paths/project/todo", "text/plain", "in project/todo")],
     ]
@@ -586,7 +588,7 @@ def test_a_resource_is_read_however_its_uri_is_written(kernel: Kernel, call: Cal
     call("add_memory", path="a b/ü", content="here")
     uri = f"memory://paths/{rest}"
 
-    assert resources(kernel, lambda tx: paths.resource_read(tx, uri)) == [Content(uri, "text/plain", "here")]
+    assert resources(kernel, lambda tx: resource_read(tx, uri)) == [Content(uri, "text/plain", "here")]
 
 
 @pytest.mark.parametrize(
@@ -595,7 +597,7 @@ def test_a_resource_is_read_however_its_uri_is_written(kernel: Kernel, call: Cal
 def test_a_uri_without_a_memory_is_no_resource(kernel: Kernel, call: Call, rest: str) -> None:
     call("add_memory", path="todo", content="here")
 
-    assert resources(kernel, lambda tx: paths.resource_read(tx, f"memory://paths/{rest}")) is None
+    assert resources(kernel, lambda tx: resource_read(tx, f"memory://paths/{rest}")) is None
 
 
 def test_resources_come_in_pages_that_are_complete(kernel: Kernel, call: Call) -> None:
@@ -605,7 +607,7 @@ def test_resources_come_in_pages_that_are_complete(kernel: Kernel, call: Call) -
 
     pages, cursor = [], None
     for _ in range(9):
-        page, cursor = resources(kernel, lambda tx, at=cursor: paths.resource_page(tx, at))
+        page, cursor = resources(kernel, lambda tx, at=cursor: resource_page(tx, at))
         pages.append([one.name for one in page])
         if cursor is None:
             break
@@ -790,8 +792,8 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, cal
 
 def test_what_a_tool_says_it_will_embed_is_what_the_index_holds() -> None:
     for tool, request in (
-        ("add_memory", paths.AddMemory(" cafe\u0301 ", "one")),
-        ("replace_memory", paths.ReplaceMemory(" cafe\u0301 ", "one")),
+        ("add_memory", AddMemory(" cafe\u0301 ", "one")),
+        ("replace_memory", ReplaceMemory(" cafe\u0301 ", "one")),
     ):
         found: KernelTool = TOOLS[tool]
         assert found.hooks.texts is not None

@@ -157,14 +157,15 @@ def test_a_process_killed_at_any_statement_of_a_migration_leaves_a_file_that_ope
 FIRST_START = """
 import sys
 from pathlib import Path
-from handlers import paths
+from handlers.paths.memories import add_memory
+from handlers.paths.schemas import AddMemory
 from kernel.app import open_kernel
 from kernel.config import Config
 
 for line in sys.stdin:
     folder, name = line.split()
     running = open_kernel(Config(data=Path(folder), model=None))
-    running.store.write_sync(lambda tx: paths.add_memory(tx, paths.AddMemory(name, "hello")))
+    running.store.write_sync(lambda tx: add_memory(tx, AddMemory(name, "hello")))
     running.store.close()
     print("ok", flush=True)
 """

@@ -1,10 +1,11 @@
 """A call leaves all of its work or none, its neighbours lose nothing, and a reader cannot write."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +59,10 @@ def stored(db: Connection) -> list[str]:
     return db.read(ANYBODY, names)
 
 
+def _same(value: object) -> object:
+    return value
+
+
 def then_fail(*steps: Callable[[Tx], Any]) -> Callable[[Tx], Any]:
     def work(tx: Tx) -> None:
         for step in steps:
@@ -71,6 +76,18 @@ def test_a_fault_leaves_nothing_of_its_call_and_all_of_its_neighbours(db: Connec
     answers = group(add("a"), then_fail(add("b"), later("c")), add("d"), later("e"))
     assert [answer if isinstance(answer, str) else answer.code for answer in answers] == ["a", "conflict", "d", "e"]
     assert stored(db) == ["a", "d", "e"]
+
+
+@pytest.mark.parametrize("given", [["a", "b"], ("a", "b"), [], ["é", None, 1, 2.5, ["c"]], [("a", b"\0")]])
+def test_list_parameters_reach_sql_as_json(group: Group, given: Sequence[object]) -> None:
+    [found] = group(lambda tx: tx.one("thing.echo", str, value=given))
+    assert found == msgspec.json.encode(given).decode()
+
+
+@pytest.mark.parametrize("given", ["a", 1, 2.5, b"\0a", None])
+def test_scalar_parameters_reach_sql_unchanged(group: Group, given: object) -> None:
+    [found] = group(lambda tx: tx.all("thing.echo", _same, value=given))
+    assert found == [given]
 
 
 def test_deferred_work_is_dropped_with_its_call(db: Connection, group: Group) -> None:

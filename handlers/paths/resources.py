@@ -1,0 +1,34 @@
+"""The memories of `paths` as MCP resources."""
+
+import unicodedata
+from urllib.parse import quote, unquote
+
+from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
+from handlers.paths.schemas import PAGE, Entry
+from kernel.store.transaction import Tx
+from kernel.tools import Content, Resource, Resources, Template
+
+SCHEME = "memory://paths/"
+
+
+def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
+    """One page of the memories as resources; the cursor is the last path of the page before."""
+    entries = tx.all("paths.page", Entry, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE + 1)
+    page = [_resource(entry) for entry in entries[:PAGE]]
+    return page, entries[PAGE - 1].path if len(entries) > PAGE else None
+
+
+def resource_read(tx: Tx, uri: str) -> list[Content] | None:
+    """The content of one memory, or None where there is none."""
+    found = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
+    return None if found is None else [Content(uri, "text/plain", found.content)]
+
+
+def _resource(entry: Entry) -> Resource:
+    uri = SCHEME + quote(entry.path)
+    return Resource(uri, entry.path, size=entry.content_size, modified=entry.updated_at)
+
+
+RESOURCES = Resources(
+    SCHEME, resource_page, resource_read, (Template(SCHEME + "{+path}", "memory", about="The memory at a path"),)
+)

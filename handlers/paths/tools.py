@@ -1,0 +1,100 @@
+"""The tools of `paths` and where they leave their contract."""
+
+from handlers.paths.memories import (
+    add_memories,
+    add_memory,
+    clear_memory,
+    drop_memory,
+    index_texts,
+    list_memories,
+    read_memory,
+    replace_memory,
+)
+from kernel.tools import Deviation, Hints, Hooks, read, write
+
+TOOLS = (
+    write(add_memory, Hints("Add memory"), permission="write", hooks=Hooks(texts=index_texts, batch=add_memories)),
+    write(
+        replace_memory,
+        Hints("Replace memory", destructive=True, idempotent=True),
+        permission="write",
+        hooks=Hooks(texts=index_texts),
+    ),
+    write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
+    write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
+    read(
+        read_memory,
+        Hints("Read memory", short=True),
+        permission="read",
+        deviations=(
+            Deviation("tool", "no", "yes", "With the four writing tools alone, memories could be stored but not read"),
+        ),
+    ),
+    read(
+        list_memories,
+        Hints("List memories"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "tool",
+                "no",
+                "yes",
+                "The original shows all memories to the model at every turn; an MCP server cannot, and an agent must "
+                "be able to see which paths exist",
+            ),
+        ),
+    ),
+)
+
+DEVIATIONS = {
+    "every tool": (
+        Deviation(
+            "error code",
+            "five codes",
+            "also `INVALID_ARGS`",
+            "Missing, unknown or mistyped arguments and empty content fit none of the five; the original uses this "
+            "code for them",
+        ),
+        Deviation(
+            "behaviour: path",
+            "letters, numbers, underscores, slashes",
+            "also `-`, `.`, spaces, and letters and marks of every script",
+            "The contract's own examples have hyphens and dots, and not every user writes in ASCII",
+        ),
+        Deviation(
+            "behaviour: path",
+            "kept as given",
+            "trimmed and normalized to NFC, then refused if it begins with `/`, has an empty, `.` or `..` segment, "
+            "or an invisible character",
+            "Two paths that look the same must be the same, and every path must be a valid file name for an export",
+        ),
+        Deviation(
+            "behaviour: times",
+            "a timestamp",
+            "ISO 8601 in UTC with milliseconds, quoted",
+            "YAML 1.1 readers convert an unquoted time to a type of their own",
+        ),
+        Deviation(
+            "behaviour: busy store",
+            "not mentioned",
+            "`MEMORY_STORAGE_ERROR`",
+            "To the caller, a full queue and an internal error are both failures of the store",
+        ),
+    ),
+    "add_memory, replace_memory": (
+        Deviation(
+            "limit: content",
+            "up to 1 MB",
+            "1 to 1,048,576 bytes of UTF-8",
+            "The contract does not define 1 MB, and the original refuses empty content too",
+        ),
+    ),
+    "drop_memory, clear_memory": (
+        Deviation(
+            "behaviour: history",
+            "irreversible",
+            "no tool can undo it, but `quipu undo` can for a week",
+            "Agents clear by mistake; the owner of the file can still restore the memories",
+        ),
+    ),
+}

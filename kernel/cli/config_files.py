@@ -1,0 +1,248 @@
+"""Set one value in a JSON, JSONC or TOML file of another program; everything else in the file stays byte for byte."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from kernel.cli.jsonc import Node, parse
+from kernel.errors import Fault
+from kernel.lazy_regex import regex
+
+if TYPE_CHECKING:
+    from tomlkit.items import Item
+
+_INDENT = regex(r"^([ \t]+)\S", re.MULTILINE)
+_DEFAULT_INDENT = "  "
+
+Object = dict[str, Any]
+
+
+def read_json(text: str) -> Any:
+    """Parse JSON with comments and trailing commas; None if empty. Raises Fault("invalid") with line and column."""
+    node = parse(text)
+    return None if node is None else node.value
+
+
+def set_json(text: str, keys: Sequence[str], value: Any) -> str:
+    """Return the document with `value` at the path `keys`, unchanged if it is already there.
+
+    Raises Fault("invalid") if a key on the path is duplicated or its value is not an object.
+    """
+    changed = _changed(text, keys, value)
+    if read_json(changed) != with_value(read_json(text) or {}, keys, value):
+        raise _unsafe(keys)
+    return changed
+
+
+def read_toml(text: str) -> Object:
+    """Parse TOML; raises Fault("invalid") with the position of the error."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Fault("invalid", f"invalid TOML: {error}") from None
+
+
+def set_toml(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
+    """Return the document with `table` at the path `keys`, unchanged if it is already there.
+
+    A new table is appended to the file, an existing one is edited in place. Raises Fault("invalid") if a value on the
+    path is not a table.
+    """
+    before = read_toml(text)
+    wanted = with_value(before, keys, dict(table))
+    if wanted == before:
+        return text
+    # Duplicate headers do not parse, so the first candidate fails for an existing table and for an inline parent.
+    for edit in (_append_table, _edit_table):
+        changed = edit(text, keys, table)
+        if _parses_as(changed, wanted):
+            return changed
+    raise _unsafe(keys)
+
+
+def with_value(document: Object, keys: Sequence[str], value: Any) -> Object:
+    """Return a copy of nested objects with `value` at `keys`; raises Fault("invalid") if a parent is not an object."""
+    head, rest = keys[0], keys[1:]
+    if not rest:
+        return {**document, head: value}
+    inner: Any = document.get(head, {})
+    if not isinstance(inner, dict):
+        raise Fault("invalid", f"{head} is not an object")
+    return {**document, head: with_value(cast("Object", inner), rest, value)}
+
+
+def _unsafe(keys: Sequence[str]) -> Fault:
+    return Fault("invalid", f"{'.'.join(keys)} cannot be set without changing other parts of the file")
+
+
+def _changed(text: str, keys: Sequence[str], value: Any) -> str:
+    here = parse(text)
+    if here is None:
+        newline = _newline(text)
+        gap = newline if text.strip() and not text.endswith(newline) else ""
+        return text + gap + _rendered(_nested(keys, value), _DEFAULT_INDENT, 0, newline) + newline
+    for depth, key in enumerate(keys):
+        found = [node for name, _, node in here.members if name == key]
+        if not isinstance(here.value, dict):
+            raise Fault("invalid", f"{'.'.join(keys[:depth]) or 'the document'} is not an object")
+        if len(found) > 1:
+            raise Fault("invalid", f"{'.'.join(keys[: depth + 1])} is a duplicate key")
+        if not found:
+            return _inserted(text, here, key, _nested(keys[depth + 1 :], value), depth)
+        here = found[0]
+    if here.value == value:
+        return text
+    unit, newline = _indent_unit(text), _newline(text)
+    return text[: here.start] + _rendered(value, unit, len(keys), newline) + text[here.end :]
+
+
+def _nested(keys: Sequence[str], value: Any) -> Any:
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def _inserted(text: str, parent: Node, key: str, value: Any, depth: int) -> str:
+    """Return `text` with a member appended to `parent`, an object at nesting level `depth`."""
+    unit, newline = _indent_unit(text), _newline(text)
+    close = parent.end - 1
+    member = f"{json.dumps(key, ensure_ascii=False)}: {_rendered(value, unit, depth + 1, newline)}"
+    if not parent.members:
+        inside = text[parent.start + 1 : close].rstrip()
+        opened = f"{text[: parent.start + 1]}{inside}{newline}{unit * (depth + 1)}{member}"
+        return f"{opened}{newline}{unit * depth}{text[close:]}"
+    if "\n" not in text[parent.start : close]:
+        member = f"{json.dumps(key, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+        end = parent.members[-1][2].end
+        return f"{text[:end]}, {member}{text[end:]}"
+    first, last = parent.members[0][1], parent.members[-1][2].end
+    lead = text[text.rfind("\n", 0, first) + 1 : first]
+    indent = lead if not lead.strip() else unit * (depth + 1)
+    rest = text[last:close]
+    kept = rest.rstrip()
+    comma, end = ("", ",") if _has_trailing_comma(rest) else (",", "")
+    closing = rest[len(kept) :]
+    closing = closing if "\n" in closing else newline + unit * depth
+    return f"{text[:last]}{comma}{kept}{newline}{indent}{member}{end}{closing}{text[close:]}"
+
+
+def _has_trailing_comma(rest: str) -> bool:
+    return "," in re.sub(r"//[^\r\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL)
+
+
+def _rendered(value: Any, unit: str, depth: int, newline: str) -> str:
+    lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
+    return (newline + unit * depth).join(lines)
+
+
+def _indent_unit(text: str) -> str:
+    found = _INDENT.search(text)
+    return found[1] if found else _DEFAULT_INDENT
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _parses_as(text: str, wanted: Object) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _append_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
+    import tomlkit
+
+    block = f"[{tomlkit.key(list(keys)).as_string()}]\n{_table(table).as_string()}"
+    newline = _newline(text)
+    end = newline if text and not text.endswith("\n") else ""
+    gap = newline if text.strip() else ""
+    return text + end + gap + block.replace("\n", newline)
+
+
+def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
+    """Edit the table through tomlkit, which keeps comments and the spelling of unchanged keys; "" on failure."""
+    import tomlkit
+    from tomlkit.container import OutOfOrderTableProxy
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        parent: Any = document
+        for key in keys[:-1]:
+            parent = parent[key]
+        old = parent.get(keys[-1])
+        if isinstance(old, OutOfOrderTableProxy):
+            return ""  # its parts stand apart: comments between them could be lost
+        if isinstance(old, dict):
+            _update(old, table, _newline(text))
+        else:
+            parent[keys[-1]] = _inline(table) if old is None else _table(table)
+        return document.as_string()
+    except (TOMLKitError, KeyError, RecursionError):
+        return ""
+
+
+def _update(here: Any, table: Mapping[str, Any], newline: str) -> None:
+    """Give a tomlkit table exactly the members of `table`; comments after its last key stay after it."""
+    body = _body(here)
+    trailing: list[Any] = []
+    while body and body[-1][0] is None:
+        trailing.insert(0, body.pop())
+    for key in [key for key in here if key not in table]:
+        trailing += _comments(here[key])
+        del here[key]
+    for key, value in table.items():
+        old: Any = here.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            _update(old, cast("Object", value), newline)
+        elif old is None or old != value:
+            new = _inline(value)
+            new.trivia.trail = newline
+            here[key] = new
+    body += trailing
+
+
+def _comments(item: Any) -> Iterator[Any]:
+    """Yield the comments and blank lines of a tomlkit table and of the tables below it, as (None, item)."""
+    for key, inner in _body(item):
+        if key is None:
+            yield key, inner
+        else:
+            yield from _comments(inner)
+
+
+def _body(item: Any) -> list[Any]:
+    """Return the lines of a tomlkit table as a live list of (key or None, item); empty for any other item."""
+    from tomlkit.items import Table
+
+    return item.value.body if isinstance(item, Table) else []
+
+
+def _table(members: Mapping[str, Any]) -> "Item":
+    import tomlkit
+
+    made = tomlkit.table()
+    for key, value in members.items():
+        made[key] = _inline(value)
+    return made
+
+
+def _inline(value: Any) -> "Item":
+    """Return the tomlkit item of a value; an object becomes an inline table."""
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        made = tomlkit.inline_table()
+        for key, inner in cast("Object", value).items():
+            made[key] = _inline(inner)
+        return made
+    if isinstance(value, list):
+        array: Any = tomlkit.array()
+        for inner in cast("list[Any]", value):
+            array.append(_inline(inner))
+        return array
+    return cast("Item", tomlkit.item(value))
