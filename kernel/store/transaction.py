@@ -28,6 +28,12 @@ class Cursor(Protocol):
     def fetchall(self) -> list[tuple[Any, ...]]: ...
 
 
+class StatementBudget(Protocol):
+    """The cost limit of a call; `fresh` says that a statement begins, so that time between statements is free."""
+
+    fresh: bool
+
+
 class Engine(Protocol):
     """What a transaction needs of a database engine."""
 
@@ -41,12 +47,19 @@ class Engine(Protocol):
         """The path of the database file."""
         ...
 
-    def execute(self, text: str, params: Mapping[str, Any] | None = None) -> Cursor:
-        """Runs one statement within the cost limit of the call."""
+    @property
+    def execute(self) -> Callable[..., Cursor]:
+        """The driver's own `execute(text, params)`: one Python call less for each statement."""
         ...
 
-    def changes(self) -> int:
-        """The number of rows the last statement changed."""
+    @property
+    def changes(self) -> Callable[[], int]:
+        """The driver's own count of the rows that the last statement changed."""
+        ...
+
+    @property
+    def budget(self) -> StatementBudget:
+        """The cost limit of the call."""
         ...
 
     def passes_check(self, text: str, params: Mapping[str, Any]) -> bool:
@@ -65,11 +78,13 @@ class Tx:
     """
 
     __slots__ = (
+        "_budget",
         "_call_start",
         "_deferred",
         "_engine",
         "_flushed",
         "_now",
+        "_run",
         "_unbegun",
         "_vectors",
         "call_context",
@@ -81,6 +96,8 @@ class Tx:
 
     def __init__(self, engine: Engine, call_context: CallContext, *, readonly: bool) -> None:
         self._engine = engine
+        self._run = engine.execute
+        self._budget = engine.budget
         self.context = engine.context
         self.call_context = call_context  # who makes the current call, for provenance
         self.readonly = readonly  # a read of what is committed, on a connection that cannot write
@@ -196,5 +213,6 @@ class Tx:
                 params[name] = _encode(value).decode()
         if self._unbegun:
             self._unbegun = False
-            self._engine.execute("BEGIN")
-        return self._engine.execute(self.context.statements[query], params)
+            self._run("BEGIN")
+        self._budget.fresh = True
+        return self._run(self.context.statements[query], params)

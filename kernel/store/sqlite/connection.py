@@ -13,7 +13,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite.errors import UNSOUND
 from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.query_budget import apply_limits
-from kernel.store.transaction import Cursor, Token, Tx
+from kernel.store.transaction import Token, Tx
 
 BUSY_MILLISECONDS = 5000
 _WAL_PAGES = 2000  # 8 MB: the length from which a connection without a checkpointer folds its log back itself
@@ -30,8 +30,9 @@ class Connection:
         self._db = apsw.Connection(str(file), flags=flags, statementcachesize=512)
         self.context = context
         self.wal_pages = 0  # in the write-ahead log after the last commit of this connection
+        self.execute, self.changes = self._db.execute, self._db.changes
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
-        self._budget = apply_limits(self._db, apsw, context.call_limits)
+        self.budget = apply_limits(self._db, apsw, context.call_limits)
         settings = {
             "cache_size": -_CACHE_KIB,
             "temp_store": "memory",
@@ -61,19 +62,10 @@ class Connection:
         """The path of the database file."""
         return self._db.filename
 
-    def execute(self, text: str, params: Mapping[str, Any] | None = None) -> Cursor:
-        """Runs one statement within the cost limit of the call."""
-        self._budget.fresh = True
-        return self._db.execute(text, params)
-
-    def changes(self) -> int:
-        """The number of rows the last statement changed."""
-        return self._db.changes()
-
     def passes_check(self, text: str, params: Mapping[str, Any]) -> bool:
         """Whether a self-check of FTS5 succeeds."""
         try:
-            self.execute(text, params).fetchall()
+            self._db.execute(text, params).fetchall()
         except apsw.CorruptError:
             return False
         return True
@@ -151,8 +143,8 @@ class Connection:
         """One call of a group under its own savepoint, with `times` the usual cost limit; a Fault leaves no trace."""
         tx.begin_call(call_context)
         self._db.execute("SAVEPOINT call")
-        self._budget.begin(times)
-        answer = self._budget.end(catch_faults(work, tx))
+        self.budget.begin(times)
+        answer = self.budget.end(catch_faults(work, tx))
         if isinstance(answer, Fault):
             if not self._db.in_transaction:  # a full disk, or a call cut short, has ended the whole transaction
                 raise answer
@@ -164,13 +156,13 @@ class Connection:
     def read(self, call_context: CallContext, work: Callable[[Tx], Any]) -> Any:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
         tx = Tx(self, call_context, readonly=True)
-        self._budget.begin()
+        self.budget.begin()
         try:
             return work(tx)
         except apsw.InterruptError as error:
-            raise self._budget.end(error) from None
+            raise self.budget.end(error) from None
         finally:
-            self._budget.end()
+            self.budget.end()
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
 
