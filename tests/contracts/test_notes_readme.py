@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client
 
 from tests.contracts.pages import blocks
@@ -16,6 +17,7 @@ def without_times(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
 
 
+@pytest.mark.slow
 def test_tools_and_editors_share_the_same_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
     (shown,) = {block.text for block in blocks("markdown") if "memory_type:" in block.text}

@@ -74,6 +74,7 @@ def variants(block: Block) -> list[str]:
     return [block.text, block.text.replace(f"main, {found[1]}", f"main, {found[2]}")] if found else [block.text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
     [
@@ -82,16 +83,18 @@ def variants(block: Block) -> list[str]:
         for number, text in enumerate(variants(block), 1)
     ],
 )
-def test_programs_print_what_their_comments_show(server: Server, second_server: Server, program: str) -> None:
+def test_programs_print_what_their_comments_show(request: pytest.FixtureRequest, program: str) -> None:
     expected = re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
     assert len(expected) == len(re.findall(r"\bprint\(", program)) > 0
-    for port, running in ((DEFAULT_PORT, server), (DEFAULT_PORT + 1, second_server)):
-        program = program.replace(f":{port}", f":{running.port}")
+    for address, fixture in ((f":{DEFAULT_PORT}", "server"), (f":{DEFAULT_PORT + 1}", "second_server")):
+        if address in program:
+            program = program.replace(address, f":{request.getfixturevalue(fixture).port}")
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.stdout.splitlines(), done.stderr) == (expected, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", list(blocks("sh")), ids=lambda block: block.name)
 def test_shell_commands_succeed(tmp_path: Path, filled: Path, block: Block) -> None:
     data = tmp_path / "data"
@@ -210,6 +213,7 @@ def test_security_lists_what_needs_admin() -> None:
     }
 
 
+@pytest.mark.slow
 def test_scopes_export_imports_into_another_store(server: Server, second_server: Server) -> None:
     source, target = Client(server.port), Client(second_server.port)
 
@@ -259,6 +263,7 @@ def test_scopes_export_imports_into_another_store(server: Server, second_server:
         client.close()
 
 
+@pytest.mark.slow
 def test_scopes_calls_as_plain_json_have_http_statuses(server: Server) -> None:
     client = Client(server.port)
     status, made = client.call("memory_org", action="create", name="Acme")
