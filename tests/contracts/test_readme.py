@@ -180,8 +180,9 @@ def anchors(page: Path) -> set[str]:
 
 def test_operations_lists_every_setting_and_command() -> None:
     page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    dialects = [file.read_text(encoding="utf-8") for file in ROOT.glob("handlers/*/README.md")]
     shown: set[str] = set()
-    for cell in re.findall(r"^\| (`[A-Z][^|]*) \|", page, re.MULTILINE):
+    for cell in re.findall(r"^\| (`[A-Z][^|]*) \|", "\n".join([page, *dialects]), re.MULTILINE):
         first, *others = re.findall(r"`([A-Z_]+)[^`]*`", cell)
         shown |= {first, *others}
         # `CODE_MEMORY_ENABLE_VEC`, `_FTS`: a short name replaces the end of the first one.
