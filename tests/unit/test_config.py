@@ -126,7 +126,7 @@ def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
         f"| `{PREFIX}{field.upper()}` | {getattr(Limits(), field)} | {bound.about} | {bound.past} |"
         for field, bound in BOUNDS.items()
     ]
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith(f"| `{PREFIX}")] == rows
 
 
