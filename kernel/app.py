@@ -22,6 +22,7 @@ from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.sqlite.wal_header import check_wal
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
@@ -131,14 +132,12 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
     seal_key, schema = prepare(config, shared)
     store = Store(
-        config.file,
-        shared,
+        SqliteDatabase(config.file, shared, durable=config.durable),
         catch_faults,
         readers=config.readers,
         write_limit=config.write_queue,
         read_limit=config.read_queue,
-        read_patience=config.read_wait / 1000,
-        durable=config.durable,
+        read_max_wait=config.read_wait / 1000,
         group_limit=config.group,
         undo_hours=config.undo_hours,
     )
@@ -165,11 +164,9 @@ def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     db = Connection(config.file, shared, readonly=False)
     try:
         migrate(db)
-        found = db.read(CallContext(), _settings)
-        if found is None:
+        while (found := db.read(CallContext(), _settings)) is None:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
-            found = db.read(CallContext(), _settings)
         return found
     finally:
         db.close()

@@ -38,7 +38,7 @@ from kernel.security.permissions import (
 )
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.progress import telling
+from kernel.store.progress import with_progress
 from kernel.store.queue import Deliver, Job, Merge, Work
 from kernel.store.sqlite.errors import as_fault
 from kernel.store.store import Store
@@ -201,7 +201,7 @@ class Dispatch:
         work = self._work(entry, request, context, interaction)
         if precheck is not None:
             if tool.long and interaction is not None:
-                precheck = precheck._replace(write=telling(progress_of(interaction), precheck.write))
+                precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
             answer = await self._read_after(precheck, request, work, context)
         else:
             answer = await self._queued(partial(self._enqueue, entry, request, work, context))
@@ -285,7 +285,7 @@ class Dispatch:
         except Forbidden:
             entry = call.entry
             context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)
-            self.store.write_later(partial(audit.note, outcome="denied"), context)
+            self.store.write_later(partial(audit.record, outcome="denied"), context)
             raise
 
 

@@ -26,6 +26,7 @@ from kernel.store import statements
 from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import (
@@ -314,7 +315,7 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
     db = Connection(file, world, readonly=False)
     migrate(db)
     db.close()
-    store = Store(file, world, catch_faults)
+    store = Store(SqliteDatabase(file, world), catch_faults)
     store.start()
     try:
         yield Dispatch(store, dialects)

@@ -126,7 +126,7 @@ def _careless() -> None:
 
 
 def _silent() -> None:
-    put(audit, note=lambda *_given, **_more: None)
+    put(audit, record=lambda *_given, **_more: None)
 
 
 def _credulous() -> None:
