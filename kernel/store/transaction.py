@@ -33,6 +33,12 @@ class Cursor(Protocol):
         ...
 
 
+class StatementBudget(Protocol):
+    """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free."""
+
+    new_statement: bool
+
+
 class Engine(Protocol):
     """What a transaction needs of a database engine."""
 
@@ -46,12 +52,19 @@ class Engine(Protocol):
         """The path of the database file."""
         ...
 
-    def execute(self, text: str, params: Params | None = None) -> Cursor:
-        """Runs one statement within the cost limit of the call."""
+    @property
+    def execute(self) -> Callable[[str, Params | None], Cursor]:
+        """Runs one statement with its parameters."""
         ...
 
-    def changes(self) -> int:
+    @property
+    def changes(self) -> Callable[[], int]:
         """The number of rows the last statement changed."""
+        ...
+
+    @property
+    def budget(self) -> StatementBudget:
+        """The cost limit of the call."""
         ...
 
     def passes_check(self, text: str, params: Params) -> bool:
@@ -75,11 +88,13 @@ class Tx:
 
     __slots__ = (
         "_begin_pending",
+        "_budget",
         "_call_start",
         "_deferred",
         "_engine",
         "_flushed",
         "_now",
+        "_run",
         "_vectors",
         "call_context",
         "context",
@@ -90,6 +105,8 @@ class Tx:
 
     def __init__(self, engine: Engine, call_context: CallContext, *, readonly: bool) -> None:
         self._engine = engine
+        self._run = engine.execute
+        self._budget = engine.budget
         self.context = engine.context
         self.call_context = call_context  # tool and actor of the current call, for provenance
         self.readonly = readonly  # a snapshot of what is committed, on a connection that cannot write
@@ -209,5 +226,6 @@ class Tx:
                 params[name] = _encode(value).decode()
         if self._begin_pending:
             self._begin_pending = False
-            self._engine.execute("BEGIN")
-        return self._engine.execute(self.context.statements[query], params)
+            self._run("BEGIN", None)
+        self._budget.new_statement = True
+        return self._run(self.context.statements[query], params)

@@ -34,10 +34,12 @@ class Connection:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
-        self._execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
+        # The driver's own methods: one Python call less for each statement.
+        self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
+        self.changes = self._db.changes
         self.wal_pages = 0  # pages of the write-ahead log after the last commit of this connection
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
-        self._budget = apply_limits(self._db, apsw, context.call_limits)
+        self.budget = apply_limits(self._db, apsw, context.call_limits)
         settings = {
             "cache_size": -_CACHE_KIB,
             "temp_store": "memory",
@@ -61,15 +63,6 @@ class Connection:
     def filename(self) -> str:
         """The path of the database file."""
         return self._db.filename
-
-    def execute(self, text: str, params: Params | None = None) -> Cursor:
-        """Runs one statement within the cost limit of the call."""
-        self._budget.new_statement = True
-        return self._execute(text, params)
-
-    def changes(self) -> int:
-        """The number of rows the last statement changed."""
-        return self._db.changes()
 
     def passes_check(self, text: str, params: Params) -> bool:
         """Whether an integrity check of FTS5 succeeds."""
@@ -119,7 +112,7 @@ class Connection:
 
     def values(self, text: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
-        return self._execute(text, params).fetchall()
+        return self.execute(text, params).fetchall()
 
     def integrity_errors(self, *, quick: bool = False) -> list[str]:
         """At most ten errors of SQLite's integrity check; `quick` does not compare indexes with their tables."""
@@ -152,8 +145,8 @@ class Connection:
         """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
         tx.begin_call(call_context)
         self._db.execute("SAVEPOINT call")
-        self._budget.begin(budget)
-        answer = self._budget.end(catch_faults(work, tx))
+        self.budget.begin(budget)
+        answer = self.budget.end(catch_faults(work, tx))
         if isinstance(answer, Fault):
             if not self._db.in_transaction:  # a full disk or an interrupt makes SQLite roll back the transaction
                 raise answer
@@ -173,13 +166,13 @@ class Connection:
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
         tx = Tx(self, call_context, readonly=True)
-        self._budget.begin()
+        self.budget.begin()
         try:
             return work(tx)
         except apsw.InterruptError as error:
-            raise self._budget.end(error) from None
+            raise self.budget.end(error) from None
         finally:
-            self._budget.end(None)
+            self.budget.end(None)
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
 
