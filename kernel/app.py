@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from handlers import brain, common, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder, private
+from kernel.data_dir import fsync_folder, make_private
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.observe import logs
 from kernel.observe.metrics import MetricsRegistry
-from kernel.schema import configured
+from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
 from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
@@ -53,8 +53,8 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
-    meters: MetricsRegistry | None = None
-    traces: Any = None
+    metrics: MetricsRegistry | None = None
+    tracing: Any = None
 
 
 def base_context(model: Path | None) -> StoreContext:
@@ -85,7 +85,10 @@ def _own(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) ->
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
     return shared._replace(
-        settings=values, data=config.home.absolute(), call_limits=config.limits.engine, injection_mode=config.suspects
+        settings=values,
+        data=config.home.absolute(),
+        call_limits=config.limits.engine,
+        injection_mode=config.injection_mode,
     )
 
 
@@ -103,7 +106,7 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
     store, seal_key, schema = _started(config, shared)
-    shown = tuple(configured(dialect, shared.settings) for dialect in served)
+    shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     meters = MetricsRegistry() if config.metrics else None
     traces = _traces() if config.traces else None
     observers = [*(one.observe for one in (meters, traces) if one), *((logs.observe,) if config.log_calls else ())]
@@ -130,7 +133,7 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
-    seal_key, schema = prepare(config, shared)
+    seal_key, schema = prepare_data(config, shared)
     store = Store(
         SqliteDatabase(config.file, shared, durable=config.durable),
         catch_faults,
@@ -145,10 +148,10 @@ def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
     return store, seal_key, schema
 
 
-def prepare(config: Config, shared: StoreContext) -> tuple[bytes, int]:
+def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     """Makes the data directory and the file, private to the user, and migrates; the seal key and the schema."""
     try:
-        private(config.home)
+        make_private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
         check_wal(config.file)
     except OSError as error:
@@ -164,7 +167,7 @@ def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     db = Connection(config.file, shared, readonly=False)
     try:
         migrate(db)
-        while (found := db.read(CallContext(), _settings)) is None:
+        while (found := db.read(CallContext(), stored_settings)) is None:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
         return found
@@ -172,6 +175,6 @@ def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
         db.close()
 
 
-def _settings(tx: Tx) -> tuple[bytes, int] | None:
+def stored_settings(tx: Tx) -> tuple[bytes, int] | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
     return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None

@@ -78,7 +78,7 @@ def fail(entry: ToolEntry, fault: Fault) -> Reply:
     return entry.dialect.fail(fault)
 
 
-def entry_of(dialect: Dialect, tool: Tool) -> ToolEntry:
+def tool_entry(dialect: Dialect, tool: Tool) -> ToolEntry:
     stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
     short = tool.mode == "read" and tool.hints.short and not stepwise
     required = required_permission(tool.permission)
@@ -156,7 +156,7 @@ def progress_of(interaction: Interaction) -> Progress:
     return Progress(lambda done, total: interaction.progress(done, total, None))
 
 
-def under_id(id_: str, work: Work) -> Work:
+def with_call_id(id_: str, work: Work) -> Work:
     """The same work, on any thread; an unexpected error in it is logged under the id of the call."""
 
     def named(tx: Tx) -> Any:

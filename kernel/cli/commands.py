@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "key":
         return _KEYS[arguments.key](arguments, config)
     shared = app.context_of(config)
-    app.prepare(config, shared)
+    app.prepare_data(config, shared)
     if arguments.command in _CALLS:
         return _CALLS[arguments.command](arguments, config, shared)
     if arguments.command == "import":
@@ -197,7 +197,7 @@ def make_key(arguments: argparse.Namespace, config: Config) -> int:
         "",
         arguments.scope,
         now,
-        tenant=data_dir.tenant(arguments.tenant),
+        tenant=data_dir.tenant_name(arguments.tenant),
         name=_line(arguments.name),
         dialects=tuple(sorted(set(arguments.dialect))),
         expires=end,

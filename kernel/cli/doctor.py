@@ -106,7 +106,7 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: ours, of a version we know, sound, and with a vector for each document."""
-    names = [config.tenant, *(data_dir.others(config.data) if config.tenant == MAIN else [])]
+    names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
     shared = catch_faults(app.context_of, config)
     for name in names:
         about = "database" if name == MAIN else f"database of {name}"

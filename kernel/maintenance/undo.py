@@ -28,9 +28,9 @@ def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number:
             raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
         dialect = next(dialect for dialect in dialects if dialect.name == entry.dialect)
         before = _events(tx, data.targets)
-        if dialect.undone is not None:
+        if dialect.after_undo is not None:
             deleted = [(*key, event.before) for key, (event, _) in before.items() if event.after is None]
-            dialect.undone(tx, [(space, key, text) for space, key, text in deleted if text is not None])
+            dialect.after_undo(tx, [(space, key, text) for space, key, text in deleted if text is not None])
         check_index(tx, [dialect], repair=True)
         _record(tx, number, before)
         audit.record(tx, f"undid {number}")

@@ -167,7 +167,9 @@ def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Too
 
 
 def test_what_a_handler_reaches_is_followed_through_the_modules_it_imports() -> None:
-    assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached("handlers.paths.memories.drop_memory")
+    assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached(
+        "handlers.paths.memories.drop_memory"
+    )
     assert "paths.drop" not in reached("handlers.paths.memories.read_memory")
 
 
