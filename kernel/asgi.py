@@ -40,7 +40,7 @@ class Application:
         self.kernel = kernel
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
-        self.tenants = Tenants(kernel.dispatch, partial(tenant, kernel), kernel.config.tenants)
+        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
         places = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
         self.doors = access_control(kernel.config, self.tenants, frozenset(places))
         exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
@@ -48,15 +48,15 @@ class Application:
         self._tools = ToolRoutes(kernel.dispatch, limits, self.doors)
         self._rest = AuthGate(lambda: self._pages, limits, self.doors)
         hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.fast_routes}
-        if kernel.traces is not None:
-            hot = {path: kernel.traces.hearing(direct) for path, direct in hot.items()}
+        if kernel.tracing is not None:
+            hot = {path: kernel.tracing.hearing(direct) for path, direct in hot.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, direct) for path, direct in hot.items()}
         self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if self.kernel.traces is not None and scope["type"] == "http":
-            self.kernel.traces.heard(scope)
+        if self.kernel.tracing is not None and scope["type"] == "http":
+            self.kernel.tracing.heard(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
         hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
         await hot(scope, receive, send)
@@ -65,8 +65,8 @@ class Application:
         """Closes every store, once the loop has ended."""
         self.tenants.close()
         self.kernel.store.close()
-        if self.kernel.traces is not None:
-            self.kernel.traces.close()
+        if self.kernel.tracing is not None:
+            self.kernel.tracing.close()
 
     @cached_property
     def _pages(self) -> Asgi:
@@ -75,16 +75,16 @@ class Application:
 
         from kernel.http.routes import metrics_route, routes
 
-        pages = routes(self.kernel.dispatch, partial(ready, self.kernel))
-        if self.kernel.meters is not None:
-            pages.append(metrics_route(self.doors, partial(self._measure, self.kernel.meters), metrics.MEDIA))
+        pages = routes(self.kernel.dispatch, partial(readiness, self.kernel))
+        if self.kernel.metrics is not None:
+            pages.append(metrics_route(self.doors, partial(self._measure, self.kernel.metrics), metrics.MEDIA))
         return Starlette(routes=pages)
 
     def _measure(self, meters: metrics.MetricsRegistry) -> bytes:
         open_tenants = self.tenants.open_dispatches()
         loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
-        return metrics.exposition(meters, loads, info, self.connections(), len(loads))
+        return metrics.render(meters, loads, info, self.connections(), len(loads))
 
     def _mcp(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.doors, path)
@@ -109,7 +109,7 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def ready(kernel: Kernel) -> Ready:
+def readiness(kernel: Kernel) -> Ready:
     """What /readyz says of an open store."""
     embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
@@ -136,7 +136,7 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
     return oauth.JwtVerifier(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
 
 
-def tenant(kernel: Kernel, name: str) -> OpenTenant:
+def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
     """Another tenant, open; its index is completed beside the first calls."""
     own = mark_warming(app.open_tenant(kernel, name))
     stopping = threading.Event()
@@ -154,7 +154,7 @@ def tenant(kernel: Kernel, name: str) -> OpenTenant:
 def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Grant = FULL_ACCESS) -> Service:
     """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
     bound = kernel.dispatch.tools
-    on_request = None if kernel.traces is None else kernel.traces.on_message
+    on_request = None if kernel.tracing is None else kernel.tracing.on_message
     return Service(
         bound,
         dialects,
@@ -183,5 +183,5 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
     while not stopping.is_set():
         if embedder is not None:
             catch_faults(tidy, store, stopping.is_set)
-        process.give_back()
+        process.trim_memory()
         stopping.wait(_TIDY_SECONDS)

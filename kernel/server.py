@@ -17,7 +17,7 @@ from kernel.config import VERSION, Config, on_loopback
 from kernel.errors import Fault
 from kernel.http.fast_path import FastRoute, protocol
 from kernel.limits import Limits
-from kernel.process import Idle, room
+from kernel.process import IdleTimer, connection_limit
 from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class StartupGate:
     """
 
     def __init__(self, limits: Limits) -> None:
-        self.hot: dict[bytes, FastRoute] = {}
-        self.limits = limits._replace(connections=room(limits.connections))
-        self.meter = RateLimiter(limits.rate, limits.burst)
+        self.fast_routes: dict[bytes, FastRoute] = {}
+        self.limits = limits._replace(connections=connection_limit(limits.connections))
+        self.rate_limiter = RateLimiter(limits.rate, limits.burst)
         self._decided = asyncio.Event()
         self._behind: Application | None = None
 
@@ -52,8 +52,8 @@ class StartupGate:
         """Hands everything to the application, or refuses it where there will be none."""
         self._behind = behind
         if behind is not None:
-            self.hot.update(behind.fast_routes)
-            self.meter.doorman = behind.doors.auth
+            self.fast_routes.update(behind.fast_routes)
+            self.rate_limiter.authenticator = behind.doors.auth
         self._decided.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,7 +74,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: Config) -> None:
         self._front = StartupGate(config.limits)
         super().__init__(_settings(config, self._front))
-        self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
+        self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._chosen = config
         self._stopping = threading.Event()
         self._opening: threading.Thread | None = None
@@ -94,7 +94,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end: after a signal, or after the time without requests."""
-        return await super().on_tick(counter) or (self._idle is not None and self._idle.over())
+        return await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop.
@@ -147,8 +147,8 @@ def _collect_garbage() -> None:
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
-    given = process.given(config.environment, os.getpid())
-    config = config._replace(host=process.reached(given) or config.host)
+    given = process.inherited_sockets(config.environment, os.getpid())
+    config = config._replace(host=process.most_reachable_host(given) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
@@ -208,7 +208,7 @@ def _settings(config: Config, served: StartupGate) -> uvicorn.Config:
         host=config.host,
         port=config.port,
         loop="uvloop" if fast else "asyncio",
-        http=protocol(served.hot, served.limits, served.meter),
+        http=protocol(served.fast_routes, served.limits, served.rate_limiter),
         ws="none",
         lifespan="off",
         interface="asgi3",

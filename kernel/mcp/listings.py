@@ -17,7 +17,7 @@ from kernel.mcp.protocol import (
     Era,
 )
 from kernel.schema import input_schema, output_schema
-from kernel.tools import Dialect, Prompt, Resource, Template, Tool
+from kernel.tools import Dialect, Prompt, Resource, ResourceTemplate, Tool
 
 Object = dict[str, Any]
 NAME = "quipu"
@@ -113,7 +113,7 @@ def prompt_entry(prompt: Prompt) -> Object:
     return {"name": prompt.name, **_shown(prompt.title, prompt.about), "arguments": arguments}
 
 
-def template_entry(template: Template) -> Object:
+def template_entry(template: ResourceTemplate) -> Object:
     """A family of resources as `resources/templates/list` shows it."""
     shown = _shown(template.title, template.about)
     return {"uriTemplate": template.pattern, "name": template.name, **shown, "mimeType": template.media}

@@ -68,7 +68,7 @@ def release(tx: Tx, name: str) -> Suspect:
         raise Fault("not_found", f"{name} is not in quarantine.")
     tx.run("kernel.quarantine.release", digest=_digest(found), space=found.space, key=found.key, now=tx.now)
     forget(tx, [found.doc])
-    audit.note(tx, f"released {name}")
+    audit.record(tx, f"released {name}")
     return found
 
 

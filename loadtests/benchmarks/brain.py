@@ -104,7 +104,7 @@ def _filled(folder: Path, size: int) -> Path:
     if not done.exists():
         config = Config(data)
         world = app.context_of(config)
-        app.prepare(config, world)
+        app.prepare_data(config, world)
         db = Connection(config.file, world, readonly=False, durable=False)
         db.load_vectors()
         memories = corpus.memories(size)

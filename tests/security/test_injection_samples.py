@@ -145,8 +145,8 @@ def test_what_is_kept_apart_takes_nobodys_place(call: Call, recall: Recall) -> N
 def test_what_becomes_of_it_is_a_setting(
     mode: str, flags: list[str | None], config: Config, caller: Callable[..., Call]
 ) -> None:
-    chosen = from_mapping({"QUIPU_SUSPECTS": mode}).suspects
-    running = open_kernel(config._replace(suspects=chosen))
+    chosen = from_mapping({"QUIPU_SUSPECTS": mode}).injection_mode
+    running = open_kernel(config._replace(injection_mode=chosen))
     call = caller(running.dispatch)
     call("add_memory", path="a", content=POISON)
     assert [found.get("flag") for found in recalling(call)()] == flags
@@ -215,7 +215,7 @@ def test_a_deleted_memory_leaves_no_mark(kernel: Kernel, call: Call) -> None:
 def test_what_was_written_before_anybody_looked_is_marked_by_a_check(
     config: Config, caller: Callable[..., Call], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    running = open_kernel(config._replace(suspects="off"))
+    running = open_kernel(config._replace(injection_mode="off"))
     caller(running.dispatch)("add_memory", path="a", content=POISON)
     running.store.close()
     assert command(config, "check") == 1

@@ -151,13 +151,14 @@ def running(program: str, file: Path) -> "subprocess.Popen[str]":
 KILLED = """
 import sys
 from pathlib import Path
-from kernel import app, blocks
-from kernel.maintenance.compact import compact
+from kernel import app
 from kernel.config import MODEL
-blocks.SIZE = 16
-world = app.world(MODEL)
+from kernel.maintenance.compact import compact
+from kernel.search import ann_storage
+ann_storage.SIZE = 16
+context = app.base_context(MODEL)
 while True:
-    compact(Path(sys.argv[1]), world, lambda part: print(part, flush=True), forget="9")
+    compact(Path(sys.argv[1]), context, lambda part: print(part, flush=True), forget="9")
 """
 
 
@@ -170,7 +171,7 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
         living -= {*gone}
         killed = running(KILLED, shelf.file)
         assert killed.stdout is not None
-        killed.stdout.readline()
+        assert killed.stdout.readline()
         time.sleep(chance.random() / 20)
         killed.kill()
         killed.communicate()
@@ -185,10 +186,11 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
 REBUILT = """
 import sys
 from pathlib import Path
-from kernel import app, upkeep
+from kernel import app
 from kernel.config import MODEL
-upkeep._BATCH = 4
-upkeep.reindex(Path(sys.argv[1]), app.world(MODEL), lambda done, _: print(done, flush=True))
+from kernel.maintenance import consistency
+consistency._BATCH_ROWS = 4
+consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), lambda done, _: print(done, flush=True))
 """
 
 

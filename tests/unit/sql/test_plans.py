@@ -141,10 +141,10 @@ def tables(plan: list[str]) -> list[str]:
                 ["SCAN i VIRTUAL TABLE", f"SEARCH {at} USING INDEX sqlite_autoindex_brain_{table}_1 (db=? AND id=?)"],
             )
             for key, at, table in (
-                ("hybrid.memory_marks", "m", "memory"),
-                ("hybrid.entity_marks", "e", "entity"),
-                ("hybrid.note_marks", "n", "note"),
-                ("hybrid.notes", "n", "note"),
+                ("hybrid_search.memory_signals", "m", "memory"),
+                ("hybrid_search.entity_signals", "e", "entity"),
+                ("hybrid_search.note_signals", "n", "note"),
+                ("hybrid_search.notes", "n", "note"),
                 ("search.entities", "e", "entity"),
             )
         ),
