@@ -64,7 +64,7 @@ def compact(file: Path, world: StoreContext, told: Report, *, forget: str | None
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
     """Makes blocks of the sketches that are in none, and all of them anew where much is gone, beside the calls."""
     while not stop() and store.write_sync(
-        lambda tx: ann_storage.keep(tx, index.model_id(tx)) if index.has_model(tx) else 0
+        lambda tx: ann_storage.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
     ):
         pass
     if not stop() and store.read_sync(_worn):
@@ -75,23 +75,23 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
 
 
 def _worn(tx: Tx) -> bool:
-    return ann_storage.logged(tx) > max(ann_storage.SIZE, (tx.one("kernel.consistency.count_docs", int) or 0) // _SHARE)
+    return ann_storage.count_deletions(tx) > max(ann_storage.BLOCK_ROWS, (tx.one("kernel.consistency.count_docs", int) or 0) // _SHARE)
 
 
 def _renew(write: Write, stop: Callable[[], bool]) -> int:
     """Makes every block anew, then forgets the deletions that none of them holds; how many there are."""
-    upto: int = write(ann_storage.log)
+    upto: int = write(ann_storage.last_deletion_id)
     made = after = 0
     while not stop() and (after := write(lambda tx, after=after: _block(tx, after))):
         made += 1
-    while not stop() and write(lambda tx: ann_storage.forget(tx, upto, _SOME)):
+    while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _SOME)):
         pass
     return made
 
 
 def _block(tx: Tx, after: int) -> int:
     number = index.model_id(tx)
-    return ann_storage.renew(tx, number, after) if number else 0
+    return ann_storage.rewrite_block(tx, number, after) if number else 0
 
 
 def _forget(write: Write, before: str) -> int:

@@ -1,117 +1,127 @@
-"""The sketches of every vector in memory: a coarse nearest-neighbour stage, filtered by place before it chooses."""
+"""Approximate nearest neighbours: the sketches of all vectors in memory, filtered by partition before they rank."""
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kernel.search.binary_codes import Probe, Sketcher
+from kernel.search.binary_codes import Sketcher, SketchQuery
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHUNK = 1 << 16
-_WIDER = 16  # candidates by distance for every one that is wanted by nearness
-_SAMPLE = 16
-_SPARE = 8
-_MOST = 4
-_ROUGH = 0.05
-_ROUGHLY = 2
-_FARTHEST = 65535
-_GONE = 0  # no place has this number
+    Ids = NDArray[np.int64]
+    Words = NDArray[np.uint64]
+    Partitions = NDArray[np.uint32]
+    Distances = NDArray[np.uint16]
+
+CHUNK_ROWS = 1 << 16  # rows of one set of arrays, 5 MB at 512 bits: growing the index copies nothing; not measured
+_HAMMING_FACTOR = 16  # rows ranked by the finer dot product for each one wanted: recall@10 1.00 at 1M (.98 asked)
+_FIRST_PASS_SHARE = 0.05  # of the rows are compared by the second half of their bits too; see the README
+_FIRST_PASS_FACTOR = 2  # and at least so many times as many as are wanted; not measured
+_SAMPLE_STEP = 16  # every 16th distance is enough for a first guess of the radius; not measured
+_MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, where many are equally near; not measured
+_COMPACT_WHEN_DELETED_SHARE = 1 / 8  # of a chunk's rows; then the others are copied to a new chunk; not measured
+_MAX_DISTANCE = 65535
+_DELETED = 0  # partition ids begin at 1
 
 
 class Row(NamedTuple):
-    """What is kept of one vector: its row id, the place of its document and its sketch; no place where it has none."""
+    """A vector's id, the partition of its document, and its sketch; partition None where the sketch is of no use."""
 
     id: int
-    place: int | None
+    partition: int | None
     sketch: bytes
 
 
 class Block(NamedTuple):
-    """Many rows with rising ids, up to `last`: ids (int64) and places (uint32) as bytes, and the columns of the
-    sketches (uint64) one after the other.
+    """Many rows with rising ids up to `last`, column by column: ids (int64), partitions (uint32), and the sketches
+    (uint64) transposed, all first words before all second words.
     """
 
     last: int
     ids: bytes
-    places: bytes
+    partitions: bytes
     words: bytes
 
 
 class Deletion(NamedTuple):
-    """A vector that was deleted, and the number of this deletion; 0 numbers the last deletion nobody can read of."""
+    """An entry of the deletion log: its number and the deleted vector's id.
+
+    Number 0 marks a trimmed log: its `vector` is the number of the last entry that is no longer there.
+    """
 
     id: int
     vector: int
 
 
 class VectorFeed(NamedTuple):
-    """What can be read of one snapshot of the store, each after the number given and in its order; at most `most` rows
-    come at once.
+    """Readers over one snapshot of the store; each returns what follows the id given, in rising order.
+
+    `rows` returns at most `page_size` rows at once; fewer mean that there are no more.
     """
 
     blocks: Callable[[int], Sequence[Block]]
     rows: Callable[[int], Sequence[Row]]
-    gone: Callable[[int], Sequence[Deletion]]
-    most: int
+    deletions: Callable[[int], Sequence[Deletion]]
+    page_size: int
 
 
 class _Chunk:
-    """At most `CHUNK` rows with rising ids; rows are added behind `count` and never moved."""
+    """At most CHUNK_ROWS rows with rising ids. Rows are appended at `count` and never moved."""
 
     def __init__(self, words: int) -> None:
         import numpy as np
 
         self.count = 0
-        self.gone = 0
-        self.ids = np.empty(CHUNK, np.int64)
-        self.places = np.empty(CHUNK, np.uint32)
-        self.words = [np.empty(CHUNK, np.uint64) for _ in range(words)]
+        self.deleted = 0
+        self.ids = np.empty(CHUNK_ROWS, np.int64)
+        self.partitions = np.empty(CHUNK_ROWS, np.uint32)
+        self.words = [np.empty(CHUNK_ROWS, np.uint64) for _ in range(words)]
 
-    def add(self, ids: "NDArray[np.int64]", places: "NDArray[np.uint32]", words: "NDArray[np.uint64]") -> None:
+    def append(self, ids: "Ids", partitions: "Partitions", words: "Words") -> None:
         span = slice(self.count, self.count + len(ids))
-        self.ids[span], self.places[span] = ids, places
+        self.ids[span], self.partitions[span] = ids, partitions
         for column, new in zip(self.words, words, strict=True):
             column[span] = new
-        self.count += len(ids)
+        self.count += len(ids)  # last: concurrent searches read the rows below `count` only
 
-    def drop(self, vectors: "NDArray[np.int64]") -> None:
-        """Marks the rows of these ids as gone."""
+    def delete(self, vectors: "Ids") -> None:
+        """Marks the rows of these ids as deleted; ids of other chunks are ignored."""
         import numpy as np
 
         ids = self.ids[: self.count]
         inside = vectors[(vectors >= ids[0]) & (vectors <= ids[-1])]
         at = ids.searchsorted(inside)
         at = np.unique(at[ids[at] == inside])
-        self.gone += int(np.count_nonzero(self.places[at]))
-        self.places[at] = _GONE
+        self.deleted += int(np.count_nonzero(self.partitions[at]))
+        self.partitions[at] = _DELETED
 
-    def without_gone(self) -> "_Chunk":
-        """A chunk of the rows that are left."""
+    def compacted(self) -> "_Chunk":
+        """A new chunk of the rows that are not deleted."""
         import numpy as np
 
-        left = np.flatnonzero(self.places[: self.count])
+        left = np.flatnonzero(self.partitions[: self.count])
         chunk = _Chunk(len(self.words))
-        chunk.add(self.ids[left], self.places[left], np.stack([column[left] for column in self.words]))
+        chunk.append(self.ids[left], self.partitions[left], np.stack([column[left] for column in self.words]))
         return chunk
 
 
 class Sketches:
-    """The sketches of one model's vectors, grown by reading what is new and what was deleted.
+    """The sketches of one model's vectors, updated by reading new rows and the deletion log.
 
-    Row ids are never used twice by what was committed, so a row once loaded stays true until its deletion is read.
+    Committed row ids are never reused, so a loaded row stays valid until its deletion is read. `extend` takes a lock;
+    `nearest` takes none and may run beside it.
     """
 
-    def __init__(self, sketcher: Callable[[], Sketcher]) -> None:
-        self._make = sketcher
+    def __init__(self, make_sketcher: Callable[[], Sketcher]) -> None:
+        self._make_sketcher = make_sketcher
         self._lock = threading.Lock()
         self._sketcher: Sketcher | None = None
         self._chunks: list[_Chunk] = []
         self._last = 0
-        self._sealed = 0
-        self._seen = 0
+        self._last_sealed = 0
+        self._last_deletion = 0
 
     @property
     def last(self) -> int:
@@ -120,202 +130,202 @@ class Sketches:
 
     @property
     def sketcher(self) -> Sketcher:
-        """The rotations, built at first use."""
+        """The encoder of vectors, built at first use."""
         if self._sketcher is None:
-            self._sketcher = self._make()
+            self._sketcher = self._make_sketcher()
         return self._sketcher
 
-    def extend(self, source: VectorFeed) -> None:
-        """Reads what is new and what is gone since the last time; others who want to wait meanwhile."""
+    def extend(self, feed: VectorFeed) -> None:
+        """Reads the rows and deletions since the last call. Concurrent callers block on the lock."""
         import numpy as np
 
         with self._lock:
-            gone = source.gone(self._seen)
-            if gone and gone[0].id == 0 and gone[0].vector > self._seen:
-                if self._last:  # some deletions can no longer be read
-                    self._clear()
-                    gone = source.gone(0)
-                self._seen = gone[0].vector
-            self._read(source)
-            if vectors := [row.vector for row in gone if row.id > self._seen]:
-                self._drop(np.array(vectors, np.int64))
-                self._seen = gone[-1].id
+            deletions = feed.deletions(self._last_deletion)
+            if deletions and deletions[0].id == 0 and deletions[0].vector > self._last_deletion:
+                if self._last:  # deletions were trimmed before they were read here: load everything again
+                    self.clear()
+                    deletions = feed.deletions(0)
+                self._last_deletion = deletions[0].vector
+            self._read(feed)
+            if vectors := [row.vector for row in deletions if row.id > self._last_deletion]:
+                self._delete(np.array(vectors, np.int64))
+                self._last_deletion = deletions[-1].id
 
-    def nearest(self, vector: bytes, limit: int, places: Sequence[int] | None) -> list[int]:
-        """At most `limit` row ids whose sketches are nearest to `vector`, inside `places` if given, nearest first."""
+    def nearest(self, vector: bytes, limit: int, partitions: Sequence[int] | None) -> list[int]:
+        """At most `limit` row ids in these partitions (None for all), by sketch, nearest to `vector` first."""
         import numpy as np
 
         chunks = [(chunk, chunk.count) for chunk in self._chunks]
-        if not chunks or (places is not None and not places):
+        if not chunks or (partitions is not None and not partitions):
             return []
-        probe = self.sketcher.probe(vector)
-        found = _Near(probe, limit * _WIDER)
-        wanted = None if places is None else np.array(places, np.uint32)
+        query = self.sketcher.query(vector)
+        shortlist = _Shortlist(query, limit * _HAMMING_FACTOR)
+        wanted = None if partitions is None else np.array(partitions, np.uint32)
         for chunk, count in chunks:
-            found.look(chunk, count, wanted)
-        ids, words = found.best()
-        near = probe.nearness(words) if len(ids) else np.empty(0, np.int32)
+            shortlist.compare(chunk, count, wanted)
+        ids, words = shortlist.best()
+        scores = query.dot(words) if len(ids) else np.empty(0, np.int32)
         if len(ids) > limit:
-            best = np.argpartition(-near, limit)[:limit]
-            ids, near = ids[best], near[best]
-        return ids[np.argsort(-near, kind="stable")].tolist()
+            best = np.argpartition(-scores, limit)[:limit]
+            ids, scores = ids[best], scores[best]
+        return ids[np.argsort(-scores, kind="stable")].tolist()
 
-    @property
-    def _width(self) -> int:
-        return self.sketcher.words
-
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Drops everything read, so that the next `extend` loads all of it again."""
         self._chunks = []
-        self._last = self._sealed = self._seen = 0
+        self._last = self._last_sealed = self._last_deletion = 0
 
-    def _read(self, source: VectorFeed) -> None:
-        sound = self._last == self._sealed  # blocks are of use from the start on only
-        while sound and (blocks := source.blocks(self._last)):
+    def _read(self, feed: VectorFeed) -> None:
+        # Blocks begin where the previous one ended: once rows were read singly, the next block would repeat them.
+        sound = self._last == self._last_sealed
+        while sound and (blocks := feed.blocks(self._last)):
             for block in blocks:
-                sound = sound and self._add_block(block)
+                sound = sound and self._append_block(block)
         more = True
-        while more and (rows := source.rows(self._last)):
-            self._add_rows([row for row in rows if row.place is not None and row.id > self._last])
+        while more and (rows := feed.rows(self._last)):
+            self._append_rows([row for row in rows if row.partition is not None and row.id > self._last])
             self._last = max(self._last, rows[-1].id)
-            more = len(rows) == source.most
+            more = len(rows) == feed.page_size
 
-    def _add_block(self, block: Block) -> bool:
-        """Whether the block is whole; what comes after one that is not is read row by row."""
+    def _append_block(self, block: Block) -> bool:
+        """Whether the block is well formed; after one that is not, rows are read singly."""
         import numpy as np
 
-        count = len(block.ids) // 8
-        if (len(block.ids), len(block.places), len(block.words)) != (8 * count, 4 * count, 8 * count * self._width):
+        count, width = len(block.ids) // 8, self.sketcher.words
+        if (len(block.ids), len(block.partitions), len(block.words)) != (8 * count, 4 * count, 8 * count * width):
             return False
         ids = np.frombuffer(block.ids, np.int64)
-        words = np.frombuffer(block.words, np.uint64).reshape(self._width, count)
+        words = np.frombuffer(block.words, np.uint64).reshape(width, count)
         known = int(ids.searchsorted(self._last, "right"))
-        self._add(ids[known:], np.frombuffer(block.places, np.uint32)[known:], words[:, known:])
-        self._last = self._sealed = block.last
+        self._append(ids[known:], np.frombuffer(block.partitions, np.uint32)[known:], words[:, known:])
+        self._last = self._last_sealed = block.last
         return True
 
-    def _add_rows(self, rows: Sequence[Row]) -> None:
+    def _append_rows(self, rows: Sequence[Row]) -> None:
         import numpy as np
 
         if rows:
-            bits = np.frombuffer(b"".join(row.sketch for row in rows), np.uint64).reshape(len(rows), -1)
-            places = np.array([row.place for row in rows], np.uint32)
-            self._add(np.array([row.id for row in rows], np.int64), places, bits.T)
+            words = np.frombuffer(b"".join(row.sketch for row in rows), np.uint64).reshape(len(rows), -1)
+            partitions = np.array([row.partition for row in rows], np.uint32)
+            self._append(np.array([row.id for row in rows], np.int64), partitions, words.T)
 
-    def _add(self, ids: Any, places: Any, words: Any) -> None:
+    def _append(self, ids: "Ids", partitions: "Partitions", words: "Words") -> None:
         at = 0
         while at < len(ids):
-            if not self._chunks or self._chunks[-1].count == CHUNK:
-                self._chunks = [*self._chunks, _Chunk(self._width)]
-            end = at + CHUNK - self._chunks[-1].count
-            self._chunks[-1].add(ids[at:end], places[at:end], words[:, at:end])
+            if not self._chunks or self._chunks[-1].count == CHUNK_ROWS:
+                self._chunks = [*self._chunks, _Chunk(self.sketcher.words)]
+            end = at + CHUNK_ROWS - self._chunks[-1].count
+            self._chunks[-1].append(ids[at:end], partitions[at:end], words[:, at:end])
             at = end
 
-    def _drop(self, vectors: "NDArray[np.int64]") -> None:
+    def _delete(self, vectors: "Ids") -> None:
         chunks: list[_Chunk] = []
         for chunk in self._chunks:
-            chunk.drop(vectors)
-            if chunk.gone * _SPARE > chunk.count:
-                chunk = chunk.without_gone()
+            chunk.delete(vectors)
+            if chunk.deleted > chunk.count * _COMPACT_WHEN_DELETED_SHARE:
+                chunk = chunk.compacted()
             if chunk.count:
                 chunks.append(chunk)
         self._chunks = chunks
 
 
-class _Near:
-    """The rows of all chunks that differ least from a query: by half of each sketch, then of those by the whole."""
+class _Shortlist:
+    """The rows nearest to a query by Hamming distance: by half of the bits first, then the nearest by all of them."""
 
-    def __init__(self, probe: Probe, room: int) -> None:
-        self._probe = probe
-        self._room = room
-        self._half = (len(probe.signs) + 1) // 2
+    def __init__(self, query: SketchQuery, size: int) -> None:
+        self._query = query
+        self._size = size
+        self._half = (len(query.signs) + 1) // 2
         self._parts: list[_Part] = []
 
-    def look(self, chunk: _Chunk, count: int, places: "NDArray[np.uint32] | None") -> None:
-        """Compares the first `count` rows of a chunk, or those of them in `places`."""
+    def compare(self, chunk: _Chunk, count: int, partitions: "Partitions | None") -> None:
+        """Adds the first `count` rows of a chunk, or those of them in `partitions`, with their distances."""
         import numpy as np
 
         words = [column[:count] for column in chunk.words[: self._half]]
-        if places is None and not chunk.gone:
-            self._parts.append(_Part(chunk, None, self._probe.distance(words)))
+        if partitions is None and not chunk.deleted:
+            self._parts.append(_Part(chunk, None, self._query.hamming(words)))
             return
-        held = chunk.places[:count]  # rows may go while this is read: only what is made of it at once is counted
-        chosen = np.flatnonzero(held != _GONE if places is None else _members(held, places))
-        if 2 * len(chosen) > count:  # picking most of them costs more than to compare them all
-            self._parts.append(_Part(chunk, chosen, self._probe.distance(words)[chosen]))
+        # A concurrent deletion may change these rows, so everything below derives from one evaluation of them.
+        held = chunk.partitions[:count]
+        chosen = np.flatnonzero(held != _DELETED if partitions is None else _isin(held, partitions))
+        if 2 * len(chosen) > count:  # gathering most rows costs more than comparing all of them
+            self._parts.append(_Part(chunk, chosen, self._query.hamming(words)[chosen]))
         elif len(chosen):
-            self._parts.append(_Part(chunk, chosen, self._probe.distance([column[chosen] for column in words])))
+            self._parts.append(_Part(chunk, chosen, self._query.hamming([column[chosen] for column in words])))
 
-    def best(self) -> "tuple[NDArray[np.int64], list[NDArray[np.uint64]]]":
-        """Ids and sketches of about as many as there is room for."""
+    def best(self) -> "tuple[Ids, list[Words]]":
+        """Ids and sketches, word by word, of about as many rows as wanted."""
         import numpy as np
 
-        total = sum(len(part.distance) for part in self._parts)
-        if total > self._room:
-            self._parts = _within(self._parts, max(_ROUGHLY * self._room, int(total * _ROUGH)))
-            self._parts = _within([part.closer(self._probe, self._half) for part in self._parts], self._room)
+        total = sum(len(part.distances) for part in self._parts)
+        if total > self._size:
+            first_pass = max(_FIRST_PASS_FACTOR * self._size, int(total * _FIRST_PASS_SHARE))
+            self._parts = _nearest(self._parts, first_pass)
+            self._parts = _nearest([part.with_words_from(self._query, self._half) for part in self._parts], self._size)
         if not self._parts:
             return np.empty(0, np.int64), []
         return np.concatenate([part.chunk.ids[part.rows] for part in self._parts]), [
             np.concatenate([part.chunk.words[column][part.rows] for part in self._parts])
-            for column in range(len(self._probe.signs))
+            for column in range(len(self._query.signs))
         ]
 
 
 class _Part(NamedTuple):
-    """Rows of a chunk, all of the first ones where none are `chosen`, and how far they are from the query."""
+    """Rows of a chunk with their distances to the query; the first rows where `chosen` is None."""
 
     chunk: _Chunk
-    chosen: "NDArray[np.int64] | None"
-    distance: "NDArray[np.uint16]"
+    chosen: "Ids | None"
+    distances: "Distances"
 
     @property
-    def rows(self) -> "NDArray[np.int64] | slice":
-        return slice(0, len(self.distance)) if self.chosen is None else self.chosen
+    def rows(self) -> "Ids | slice":
+        return slice(0, len(self.distances)) if self.chosen is None else self.chosen
 
-    def closer(self, probe: Probe, first: int) -> "_Part":
-        """With the distance by the words from `first` on too."""
+    def with_words_from(self, query: SketchQuery, first: int) -> "_Part":
+        """The same rows, their distances with those of the words from `first` on added."""
         words = [column[self.rows] for column in self.chunk.words[first:]]
-        return self._replace(distance=self.distance + probe.distance(words, first)) if words else self
+        return self._replace(distances=self.distances + query.hamming(words, first)) if words else self
 
-    def taken(self, at: "NDArray[np.int64]") -> "_Part":
-        return _Part(self.chunk, at if self.chosen is None else self.chosen[at], self.distance[at])
+    def take(self, at: "Ids") -> "_Part":
+        return _Part(self.chunk, at if self.chosen is None else self.chosen[at], self.distances[at])
 
 
-def _within(parts: Sequence[_Part], room: int) -> list[_Part]:
-    """About as many of the nearest rows as there is room for; where too many are alike, the newest."""
+def _nearest(parts: Sequence[_Part], size: int) -> list[_Part]:
+    """About `size` of the nearest rows; where more are equally near than are kept, the newest."""
     import numpy as np
 
-    reach, left = _reach([part.distance for part in parts], room), room * _MOST
+    radius, left = _radius([part.distances for part in parts], size), size * _MAX_TIES_FACTOR
     found: list[_Part] = []
     for part in reversed(parts):
-        at = np.flatnonzero(part.distance <= reach)[-left:] if left else np.empty(0, np.int64)
+        at = np.flatnonzero(part.distances <= radius)[-left:] if left else np.empty(0, np.int64)
         left -= len(at)
         if len(at):
-            found.append(part.taken(at))
+            found.append(part.take(at))
     return found[::-1]
 
 
-def _reach(distances: "Sequence[NDArray[np.uint16]]", room: int) -> int:
-    """The distance within which as many rows lie as there is room for; guessed from some, and then widened."""
+def _radius(distances: "Sequence[Distances]", size: int) -> int:
+    """The distance within which at least `size` rows lie: guessed from a sample, then widened."""
     import numpy as np
 
     total = sum(map(len, distances))
-    if total <= room:
-        return _FARTHEST
-    some: NDArray[np.uint16] = np.concatenate([distance[::_SAMPLE] for distance in distances])
-    sample: NDArray[np.int64] = np.bincount(some).cumsum()
-    reach = int(np.count_nonzero(sample < room / total * sample[-1]))
-    while sum(int(np.count_nonzero(distance <= reach)) for distance in distances) < room:
-        reach += 1
-    return reach
+    if total <= size:
+        return _MAX_DISTANCE
+    sample: Distances = np.concatenate([some[::_SAMPLE_STEP] for some in distances])
+    within: Ids = np.bincount(sample).cumsum()
+    radius = int(np.count_nonzero(within < size / total * within[-1]))
+    while sum(int(np.count_nonzero(some <= radius)) for some in distances) < size:
+        radius += 1
+    return radius
 
 
-def _members(held: "NDArray[np.uint32]", places: "NDArray[np.uint32]") -> "NDArray[np.bool_]":
-    """Where `held` is one of `places`; place numbers are small, so that a table of them is."""
+def _isin(held: "Partitions", partitions: "Partitions") -> "NDArray[np.bool_]":
+    # Partition ids are small, so a look-up table over them is.
     import numpy as np
 
-    if len(places) == 1:
-        return held == places[0]
-    table = np.zeros(int(places.max()) + 2, np.bool_)
-    table[places] = True
+    if len(partitions) == 1:
+        return held == partitions[0]
+    table = np.zeros(int(partitions.max()) + 2, np.bool_)
+    table[partitions] = True
     return table[np.minimum(held, len(table) - 1)]

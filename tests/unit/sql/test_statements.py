@@ -175,4 +175,4 @@ def test_the_schema_gives_every_dialect_its_own_tables(migrated: apsw.Connection
 
 def test_statements_are_found_by_path_and_name() -> None:
     assert statements.load(ROOT / "sql") == STATEMENTS
-    assert STATEMENTS["kernel.lexical.match_by_bm25"].file == ROOT / "sql" / "kernel" / "wording.sql"
+    assert STATEMENTS["kernel.lexical.match_by_bm25"].file == ROOT / "sql" / "kernel" / "lexical.sql"
