@@ -154,9 +154,9 @@ def search(
 ) -> list[Hit]:
     """The union of the `limit` best documents by BM25 and the `limit` nearest by vector, in no particular order.
 
-    `within` limits the search to (space, scope) pairs. With `all_matches`, every lexical match is returned, with a
-    similarity for the best `limit` only; with `per_partition`, the `limit` best lexical matches of each pair. Ranks are
-    comparable between searches with `global_idf`. With `docs`, only these documents are searched, exhaustively.
+    With `all_matches`, every lexical match is returned, with a similarity for the best `limit` only; with
+    `per_partition`, the `limit` best lexical matches of each pair of `within`. With `global_idf`, ranks are comparable
+    between searches. With `docs`, these documents are searched exhaustively, and `within` is ignored.
     """
     tx.flush_deferred()
     if docs is not None:
@@ -166,13 +166,12 @@ def search(
         return []
     each = lexical and per_partition and not all_matches
     partitions = None if ids is None or (each and not semantic) else partition_set(tx, ids)
-    if not lexical:
-        ranks = dict[int, float]()
-    elif all_matches:
+    ranks = dict[int, float]()
+    if lexical and all_matches:
         ranks = dict(bm25_search_all(tx, text, partitions))
-    elif per_partition and ids is not None:
+    elif each and ids is not None:
         ranks = dict(bm25_search_each(tx, text, ids, limit))
-    else:
+    elif lexical:
         ranks = dict(bm25_search(tx, text, partitions, limit, global_idf=global_idf))
     return _union(tx, ranks, vector_search(tx, text, partitions, limit, [*ranks][:limit]) if semantic else {})
 

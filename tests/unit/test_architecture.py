@@ -74,6 +74,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.binary_codes",
         "kernel.search.bm25",
         "kernel.search.near_duplicates",
+        "kernel.search.shortlist",
     }
     assert importers("tokenizers") == {"kernel.embed.model"}
 

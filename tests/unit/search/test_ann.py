@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel.search.ann import CHUNK_ROWS, Block, Deletion, Row, Sketches, VectorFeed
+from kernel.search.ann import Block, Deletion, Row, Sketches, VectorFeed
 from kernel.search.binary_codes import Sketcher
+from kernel.search.shortlist import CHUNK_ROWS
 from tests.unit.vectors import clustered, fixed
 
 DIMENSIONS = 256
