@@ -16,7 +16,8 @@ from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
 from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
-from kernel.search.index import COMMON, SearchCache
+from kernel.search.cache import SearchCache
+from kernel.search.vectors import COMMON_TEXT
 from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
@@ -71,7 +72,7 @@ def base_context(model: Path | None) -> StoreContext:
 
 def _search_cache(embedder: Embedder | None) -> SearchCache:
     def sketcher() -> Sketcher:
-        return Sketcher(embedder.dimensions, embedder.embed([COMMON])[0].vector) if embedder else Sketcher(8)
+        return Sketcher(embedder.dimensions, embedder.embed([COMMON_TEXT])[0].vector) if embedder else Sketcher(8)
 
     return SearchCache(Sketches(sketcher))
 

@@ -166,7 +166,7 @@ def suspects(arguments: argparse.Namespace, config: Config, shared: StoreContext
     try:
         with db.writing(CallContext("kernel", "quarantine")) as tx:
             chosen = arguments.release
-            found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.held(tx)
+            found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
     finally:
         db.close()
     for one in found:

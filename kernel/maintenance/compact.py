@@ -64,7 +64,7 @@ def compact(file: Path, context: StoreContext, report: Callable[[str], None], *,
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
     """Adds sketches to blocks, and renews all blocks once many of their vectors are deleted, while calls are served."""
     while not stop() and store.write_sync(
-        lambda tx: ann_storage.keep(tx, index.model_id(tx)) if index.has_model(tx) else 0
+        lambda tx: ann_storage.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
     ):
         pass
     if not stop() and store.read_sync(_needs_renewal):
@@ -74,23 +74,23 @@ def tidy(store: Store, stop: Callable[[], bool]) -> None:
 
 def _needs_renewal(tx: Tx) -> bool:
     docs = tx.one("kernel.consistency.count_docs", int) or 0
-    return ann_storage.logged(tx) > max(ann_storage.SIZE, docs // _DOCS_PER_DELETION)
+    return ann_storage.count_deletions(tx) > max(ann_storage.BLOCK_ROWS, docs // _DOCS_PER_DELETION)
 
 
 def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
     """Rewrites every block and deletes the log of deletions, which no block needs any more; the number of blocks."""
-    upto: int = write(ann_storage.log)
+    upto: int = write(ann_storage.last_deletion_id)
     made = after = 0
     while not stop() and (after := write(lambda tx, after=after: _renew_block(tx, after))):
         made += 1
-    while not stop() and write(lambda tx: ann_storage.forget(tx, upto, _BATCH_ROWS)):
+    while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _BATCH_ROWS)):
         pass
     return made
 
 
 def _renew_block(tx: Tx, after: int) -> int:
     number = index.model_id(tx)
-    return ann_storage.renew(tx, number, after) if number else 0
+    return ann_storage.rewrite_block(tx, number, after) if number else 0
 
 
 def _delete_histories(write: Write, before: str) -> int:

@@ -53,7 +53,7 @@ def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, rep
         found = _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx) + check_index(tx, dialects, repair=repair)
-            found.append(Finding("quarantine", quarantine.agree(tx, repair=repair), "memories not marked as they look"))
+            found.append(Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look"))
             if repair:
                 tx.run("kernel.consistency.rebuild_full_text")
                 tx.flush_deferred()
@@ -156,7 +156,7 @@ def _full_text(db: Connection) -> list[Finding]:
 
 def _vectors(tx: Tx) -> list[Finding]:
     found = [Finding("vectors", len(tx.all("kernel.consistency.orphans", int)), "without a document")]
-    found.append(Finding(_SKETCHES, ann_storage.wrong(tx, index.model_id(tx)), "not as with their vectors"))
+    found.append(Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors"))
     if index.has_model(tx):
         lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
         found.append(Finding("documents", lacking, "without a vector of the configured model"))

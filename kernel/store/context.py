@@ -9,7 +9,7 @@ from kernel.embed.model import Embedder
 from kernel.limits import CallLimits
 
 if TYPE_CHECKING:
-    from kernel.search.evidence import SearchCache
+    from kernel.search.cache import SearchCache
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 

@@ -36,7 +36,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ann_storage, "SIZE", 8)
+    monkeypatch.setattr(ann_storage, "BLOCK_ROWS", 8)
 
 
 def findings(shelf: Shelf) -> list[Finding]:
@@ -49,7 +49,7 @@ def size(shelf: Shelf) -> int:
 
 def refreshed(shelf: Shelf) -> None:
     """What another process that opens the file would know of it."""
-    shelf.world.search_cache.sketches._clear()  # pyright: ignore[reportPrivateUsage]
+    shelf.world.search_cache.sketches.clear()
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -98,7 +98,7 @@ def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel:
         call("drop_memory", path=f"m{number}")
 
     def state() -> tuple[int, int]:
-        return kernel.store.read_sync(lambda tx: (ann_storage.logged(tx), ann_storage.wrong(tx, index.model_id(tx))))
+        return kernel.store.read_sync(lambda tx: (ann_storage.count_deletions(tx), ann_storage.count_mismatches(tx, index.model_id(tx))))
 
     worn = state()
     tidy(kernel.store, lambda: False)
