@@ -53,7 +53,9 @@ def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, rep
         found = _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx) + check_index(tx, dialects, repair=repair)
-            found.append(Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look"))
+            found.append(
+                Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
+            )
             if repair:
                 tx.run("kernel.consistency.rebuild_full_text")
                 tx.flush_deferred()

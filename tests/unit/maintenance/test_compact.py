@@ -98,7 +98,9 @@ def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel:
         call("drop_memory", path=f"m{number}")
 
     def state() -> tuple[int, int]:
-        return kernel.store.read_sync(lambda tx: (ann_storage.count_deletions(tx), ann_storage.count_mismatches(tx, index.model_id(tx))))
+        return kernel.store.read_sync(
+            lambda tx: (ann_storage.count_deletions(tx), ann_storage.count_mismatches(tx, index.model_id(tx)))
+        )
 
     worn = state()
     tidy(kernel.store, lambda: False)
