@@ -53,7 +53,7 @@ class _Wordpiece(msgspec.Struct, tag="WordPiece"):
 
 
 class _File(msgspec.Struct):
-    """A `tokenizer.json` whose rules `WordPieceEncoder` implements; no other file decodes into it."""
+    """A `tokenizer.json` with the rules that `WordPieceEncoder` implements; no other file decodes into it."""
 
     added_tokens: list[_Added]
     normalizer: BertRules

@@ -98,7 +98,7 @@ class Sketcher:
         return (self._left @ (squares @ self._right)).reshape(count, -1)
 
     def _centred(self, flat: "NDArray[np.int8]") -> "NDArray[np.int8] | Values":
-        """The vectors, scaled, less the centre in proportion to their length: whole numbers, whose sums are exact."""
+        """The vectors, scaled, less the centre in proportion to their length: whole numbers, with exact sums."""
         import numpy as np
 
         if self._centre is None:

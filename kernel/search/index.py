@@ -101,10 +101,12 @@ def put(tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str 
     tx.defer(_flush, _Put(space, key, scope, text, extra_fts_text(text, words), *tx.call_context, tx.now))
 
 
-def set_provenance(tx: Tx, space: str, key: str, whose: tuple[str, str, str], created_at: str, updated_at: str) -> None:
+def set_provenance(
+    tx: Tx, space: str, key: str, origin: tuple[str, str, str], created_at: str, updated_at: str
+) -> None:
     """Restores (dialect, tool, actor) and timestamps of a document, for undo."""
     tx.flush_deferred()
-    dialect, tool, actor = whose
+    dialect, tool, actor = origin
     tx.run(
         "kernel.index.set_provenance",
         space=space,
@@ -134,7 +136,7 @@ def drop_scope(tx: Tx, space: str, scope: str) -> None:
 
 
 def clear(tx: Tx, dialect: str) -> None:
-    """Removes all documents of a dialect: of the spaces whose name is the dialect's up to the first colon."""
+    """Removes all documents of a dialect: of all spaces named as it is up to the first colon."""
     tx.flush_deferred()
     _delete(tx, tx.all("kernel.index.in_dialect", _Old, dialect=dialect))
 

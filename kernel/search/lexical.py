@@ -24,7 +24,7 @@ from kernel.search.query import (
 )
 from kernel.store.transaction import Tx
 
-_MAX_TERMS_READ = 2000  # distinct terms whose frequencies are looked up; the 256 rarest are used; not measured
+_MAX_TERMS_READ = 2000  # distinct terms to look up, of which the 256 rarest are used; not measured
 _MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join filters; not measured
 _PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured
 

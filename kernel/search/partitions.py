@@ -16,8 +16,8 @@ _MAX_COUNTED = 64  # partitions; counting the documents of more would cost more 
 class PartitionSet(NamedTuple):
     """The partitions a search is limited to, by size.
 
-    The `small` ones together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and those whose
-    documents were not counted. `docs` is the number of documents counted; with `scan` they are read instead of queried.
+    The `small` ones together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and all
+    where nothing was counted. `docs` is the number of documents counted; with `scan` they are read, not queried.
     """
 
     ids: Sequence[int]

@@ -1,4 +1,4 @@
-"""Quarantine: documents whose text matches a prompt-injection rule are flagged, until an operator releases them."""
+"""Quarantine: documents that match a prompt-injection rule are flagged, until an operator releases them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ def release(tx: Tx, name: str) -> Suspect:
 
 
 def check_flags(tx: Tx, *, repair: bool) -> int:
-    """The number of documents whose flag differs from what the current rules give; `repair` sets those flags."""
+    """The number of documents with another flag than the current rules give; `repair` corrects those flags."""
     wrong, last = 0, 0
     while tx.context.injection_mode != OFF and (
         page := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=_PAGE_ROWS)

@@ -15,8 +15,8 @@ STOP_WORDS = frozenset(
     they this those through to too under until up very was we were what when where which while who whom why will with
     would you your""".split()
 )
-RARE_ROWS = 300  # rows: terms whose postings together hold no more are rare, and every row with one is ranked
-MAX_RANKED_ROWS = 600  # rows one expression may return, the newest of those that match
+RARE_ROWS = 300  # rows: terms with no more postings together are rare, and every row with one is ranked; not measured
+MAX_RANKED_ROWS = 600  # rows one expression returns, the newest of those that match; not measured
 SMALL_INDEX_ROWS = 20_000  # up to here both limits double: R@10 .504 -> .535 on KnowMe, .913 -> .934 on passages
 _SMALL_INDEX_FACTOR = 2
 MAX_QUERY_TERMS = 256  # the rarest; bounds what a text used as a query costs; not measured
@@ -226,7 +226,7 @@ def _term_clause(terms: Sequence[Term], operator: str = " OR ") -> str:
 
 
 def _rare(terms: Sequence[Term], frequency: Mapping[str, float], limit: int) -> list[Term]:
-    """The first of the sorted terms, at least one, whose postings together hold at most `limit` rows."""
+    """The first of the sorted terms, at least one, with at most `limit` postings together."""
     rare: list[Term] = []
     rows = 0.0
     for term in terms:

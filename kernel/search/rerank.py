@@ -13,7 +13,7 @@ from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
 
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
-_NEIGHBOUR_SEEDS = 16  # hits whose neighbours become candidates; LoCoMo R@10 .763, with 8 seeds .742
+_NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
 _GROUP_SIZE_IN_POOL = 2  # near-duplicates in the pool, so that one text repeated leaves room for others; not measured
 _FUSED_PER_RESULT = 2  # hits scored for each one wanted: those further behind hardly ever come up; not measured
 _COHERENCE_RANGE = (0.02, 0.05)  # from which neighbours begin to count, and from which they count fully; not measured

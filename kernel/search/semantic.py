@@ -35,7 +35,7 @@ def vector_search(
     also: Sequence[int],
     docs: Sequence[int] | None = None,
 ) -> dict[int, Near]:
-    """The `limit` documents whose vectors are nearest to that of `text`, and the documents `also`.
+    """The `limit` documents with the vectors nearest to that of `text`, and the documents `also`.
 
     With `docs`, an exact search among these documents. While sketches are being loaded, only small partitions, `docs`
     and `also` are searched.

@@ -1,4 +1,4 @@
-"""An index over one file with nothing above it: a writer, a reader, and what they share."""
+"""A search index over one file without the layers above it: a writer, a reader, and the context they share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,42 +14,42 @@ from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
-SOMEBODY = CallContext("shelf", "put", "tester")
+CALLER = CallContext("docs", "put", "tester")
 
 
-class Undone(Exception):
+class RolledBack(Exception):
     """Raised to roll a transaction back."""
 
 
-class Shelf:
-    """Documents as `(space, key)`; every write is a transaction of its own."""
+class IndexedStore:
+    """A file with documents under `(space, key)`; every write is a transaction of its own."""
 
     def __init__(self, folder: Path, model: Path | None) -> None:
-        self.world = app.base_context(model)
-        self.file = folder / "shelf.db"
-        self.writer = Connection(self.file, self.world, readonly=False, durable=False)
+        self.context = app.base_context(model)
+        self.file = folder / "index.db"
+        self.writer = Connection(self.file, self.context, readonly=False, durable=False)
         self.writer.load_vectors()
         migrate(self.writer)
-        self.reader = Connection(self.file, self.world, readonly=True)
+        self.reader = Connection(self.file, self.context, readonly=True)
         self.reader.load_vectors()
 
-    def write(self, work: Callable[[Tx], Any], who: CallContext = SOMEBODY) -> Any:
-        """The answer of `work` in a committed transaction."""
-        with self.writer.writing(who) as tx:
+    def write(self, work: Callable[[Tx], Any], caller: CallContext = CALLER) -> Any:
+        """The result of `work` in a committed transaction."""
+        with self.writer.writing(caller) as tx:
             return work(tx)
 
-    def undo(self, work: Callable[[Tx], Any]) -> Any:
-        """The answer of `work` in a transaction that is rolled back."""
-        answer = None
+    def roll_back(self, work: Callable[[Tx], Any]) -> Any:
+        """The result of `work` in a transaction that is rolled back."""
+        result = None
         try:
-            with self.writer.writing(SOMEBODY) as tx:
-                answer = work(tx)
-                raise Undone
-        except Undone:
-            return answer
+            with self.writer.writing(CALLER) as tx:
+                result = work(tx)
+                raise RolledBack
+        except RolledBack:
+            return result
 
-    def put(self, texts: Sequence[str], space: str = "shelf", *, scope: str = "", first: int = 0) -> None:
-        """Puts texts under the keys `0`, `1`, ... of a space."""
+    def put(self, texts: Sequence[str], space: str = "docs", *, scope: str = "", first: int = 0) -> None:
+        """Puts texts under the keys `first`, `first + 1`, ... of a space."""
 
         def work(tx: Tx) -> None:
             for number, text in enumerate(texts, start=first):
@@ -57,7 +57,7 @@ class Shelf:
 
         self.write(work)
 
-    def drop(self, keys: Sequence[str], space: str = "shelf") -> None:
+    def drop(self, keys: Sequence[str], space: str = "docs") -> None:
         """Drops the documents of these keys."""
 
         def work(tx: Tx) -> None:
@@ -68,14 +68,14 @@ class Shelf:
 
     def search(self, text: str, **options: Any) -> list[Hit]:
         """The hits of a committed read."""
-        return self.reader.read(SOMEBODY, lambda tx: index.search(tx, text, **options))
+        return self.reader.read(CALLER, lambda tx: index.search(tx, text, **options))
 
     def keys(self, text: str, **options: Any) -> set[str]:
         """The keys of the hits."""
         return {hit.id for hit in self.search(text, **options)}
 
-    def by_words(self, text: str, **options: Any) -> set[str]:
-        """The keys found by words alone."""
+    def lexical_keys(self, text: str, **options: Any) -> set[str]:
+        """The keys found by lexical search only."""
         return self.keys(text, semantic=False, **options)
 
     def close(self) -> None:
@@ -85,10 +85,10 @@ class Shelf:
 
 
 @contextmanager
-def shelf_in(folder: Path, model: Path | None = MODEL) -> Iterator[Shelf]:
-    """A shelf that is closed at the end."""
-    shelf = Shelf(folder, model)
+def open_indexed_store(folder: Path, model: Path | None = MODEL) -> Iterator[IndexedStore]:
+    """An indexed store that is closed at the end."""
+    store = IndexedStore(folder, model)
     try:
-        yield shelf
+        yield store
     finally:
-        shelf.close()
+        store.close()

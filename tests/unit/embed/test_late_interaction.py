@@ -1,4 +1,4 @@
-"""Late interaction finds the best token of a text for each of the query's, however the texts are put together."""
+"""Late interaction scores the best text token for each query token, however texts are batched."""
 
 import numpy as np
 import pytest
@@ -18,23 +18,23 @@ MATRIX = np.random.default_rng(1).normal(size=(40, 8)).astype(np.float32)
 
 
 def scores(query: str, *texts: str) -> list[float]:
-    asked, *held = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    return EMBEDDER.interaction(asked, held)
+    query_tokens, *text_tokens = [found.tokens for found in EMBEDDER.embed([query, *texts])]
+    return EMBEDDER.interaction(query_tokens, text_tokens)
 
 
 def rows(ids: np.ndarray) -> np.ndarray:
     return MATRIX[ids]
 
 
-def test_a_text_with_the_words_of_a_query_comes_first_and_one_about_the_same_before_a_stranger() -> None:
-    same, alike, stranger = scores(
+def test_same_words_score_above_similar_words_above_unrelated_ones() -> None:
+    same, similar, unrelated = scores(
         "doctor's medicine", "the doctor's medicine", "my physician prescribed pills", "the truck would not start today"
     )
 
-    assert 1 >= same > alike > stranger
+    assert 1 >= same > similar > unrelated
 
 
-def test_what_has_no_tokens_scores_nothing() -> None:
+def test_texts_and_queries_without_tokens_score_0() -> None:
     assert scores("", "a text", "") == [0.0, 0.0]
     assert scores("a query", "", "a query")[0] == 0.0
     assert scores("a query") == []
@@ -42,7 +42,7 @@ def test_what_has_no_tokens_scores_nothing() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(WORDS.map(" ".join), TEXTS)
-def test_a_score_depends_on_no_other_text_and_is_at_most_one(query: str, texts: list[str]) -> None:
+def test_score_is_independent_of_other_texts_and_at_most_1(query: str, texts: list[str]) -> None:
     together = scores(query, *texts)
 
     assert together == pytest.approx([scores(query, text)[0] for text in texts], abs=1e-4)
@@ -52,17 +52,19 @@ def test_a_score_depends_on_no_other_text_and_is_at_most_one(query: str, texts: 
 @settings(max_examples=60, deadline=None)
 @given(WORDS.map(" ".join), TEXTS, st.sampled_from([0.25, 0.5, 1.0]))
 @example("roses", ["the truck " * 10 + "roses", "roses " + "the truck " * 10], 0.5)
-def test_the_beginning_of_a_text_is_scored_like_a_text_of_its_own(query: str, texts: list[str], share: float) -> None:
-    asked, *held = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    beginnings = [tokens[: 2 * late_interaction.OPENING_TOKENS] for tokens in held]  # two bytes each
+def test_opening_is_scored_as_a_text_of_its_own(query: str, texts: list[str], share: float) -> None:
+    query_tokens, *text_tokens = [found.tokens for found in EMBEDDER.embed([query, *texts])]
+    openings = [tokens[: 2 * late_interaction.OPENING_TOKENS] for tokens in text_tokens]  # two bytes per token
 
-    parts = zip(EMBEDDER.interaction(asked, held), EMBEDDER.interaction(asked, beginnings), strict=True)
+    parts = zip(
+        EMBEDDER.interaction(query_tokens, text_tokens), EMBEDDER.interaction(query_tokens, openings), strict=True
+    )
 
-    mixed = [(1 - share) * whole + share * begun for whole, begun in parts]
-    assert EMBEDDER.interaction(asked, held, share) == pytest.approx(mixed, abs=1e-4)
+    mixed = [(1 - share) * whole + share * opening for whole, opening in parts]
+    assert EMBEDDER.interaction(query_tokens, text_tokens, share) == pytest.approx(mixed, abs=1e-4)
 
 
-def test_texts_are_compared_in_parts_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_the_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [np.arange(at, at + 7) for at in range(30)]
     whole = late_interaction.interaction(np.arange(5), texts, rows)
 
@@ -71,7 +73,7 @@ def test_texts_are_compared_in_parts_where_they_are_many(monkeypatch: pytest.Mon
     assert late_interaction.interaction(np.arange(5), texts, rows) == pytest.approx(whole, abs=1e-5)
 
 
-def test_only_the_weightiest_tokens_of_a_long_query_are_compared() -> None:
+def test_only_the_heaviest_tokens_of_a_long_query_count() -> None:
     heavy = np.argsort(-np.linalg.norm(MATRIX, axis=1))[: late_interaction.MAX_QUERY_TOKENS]
     texts = [np.arange(10), np.arange(20, 40)]
 

@@ -56,7 +56,7 @@ TEXTS = [
     "日 " * 100 + "[UNK] " * 600 + "end",
     "\U00013000 " * 600 + "never pooled, for unknown ids count when a text is cut",
 ]
-ASSIGNED = [*range(0x40000), *range(0xE0000, 0xE0200)]  # beyond lie planes of unassigned and private characters
+ASSIGNED = [*range(0x40000), *range(0xE0000, 0xE0200)]  # the planes beyond are unassigned or private
 ANY_TEXT = st.text(
     st.one_of(
         st.sampled_from(
@@ -89,7 +89,7 @@ def bert(vocabulary: list[str], lower: bool = True, strip: bool | None = None, m
     return made
 
 
-def knows(characters: CharacterMap, code: int) -> bool:
+def is_verified(characters: CharacterMap, code: int) -> bool:
     try:
         characters[code]
     except UnverifiedCharacterError:
@@ -106,15 +106,15 @@ def check_ids(folder: Path, texts: list[str], code: str = "H") -> None:
         assert (text[:80], ids_of(embedding, code)) == (text[:80], expected)
 
 
-def widened(folder: Path) -> StaticModel:
-    """The oracle in float64: in its own types its sums over hundreds of tokens drift further than ours."""
+def oracle_in_float64(folder: Path) -> StaticModel:
+    """The oracle in float64: in its own types, sums over hundreds of tokens have larger errors than ours."""
     oracle: Any = StaticModel.from_pretrained(folder)
     oracle.embedding = oracle.embedding.astype(np.float64)
     return oracle
 
 
 def check_vectors(folder: Path, texts: list[str], oracle: StaticModel | None = None) -> None:
-    expected = (oracle or widened(folder)).encode(texts, normalize=True).astype(np.float64)
+    expected = (oracle or oracle_in_float64(folder)).encode(texts, normalize=True).astype(np.float64)
     vectors = TokenVectors(folder)
     for text, embedding, wanted in zip(texts, Embedder(folder).embed(texts), expected, strict=True):
         if not embedding.tokens:
@@ -132,29 +132,29 @@ def check_vectors(folder: Path, texts: list[str], oracle: StaticModel | None = N
         assert np.abs(whole).max() == 127
 
 
-def test_token_ids_are_those_of_model2vec() -> None:
+def test_token_ids_equal_model2vec() -> None:
     check_ids(SHIPPED, TEXTS)
 
 
 @settings(deadline=None, max_examples=400)
 @given(ANY_TEXT)
-def test_token_ids_of_any_text_are_those_of_model2vec(text: str) -> None:
+def test_token_ids_of_any_text_equal_model2vec(text: str) -> None:
     (expected,) = ORACLE.tokenize([text])
     (embedding,) = EMBEDDER.embed([text])
     assert ids_of(embedding) == expected
 
 
-def test_vectors_are_those_of_model2vec_but_for_the_rounding() -> None:
+def test_vectors_equal_model2vec_up_to_rounding() -> None:
     check_vectors(SHIPPED, TEXTS, ORACLE)
 
 
-def test_vectors_of_a_batch_are_those_of_its_texts_alone() -> None:
+def test_vectors_do_not_depend_on_the_batch() -> None:
     assert EMBEDDER.embed(TEXTS) == [one for text in TEXTS for one in EMBEDDER.embed([text])]
     assert EMBEDDER.embed([]) == []
 
 
 @pytest.mark.parametrize("text", ["", " \n\t ", "\u200b", "[UNK]", "\U00013000"])
-def test_a_text_without_known_tokens_has_no_vector(text: str) -> None:
+def test_text_without_known_tokens_has_a_zero_vector(text: str) -> None:
     assert EMBEDDER.embed([text]) == [Embedding(bytes(256), 0.0, b"")]
 
 
@@ -167,10 +167,10 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
     ("han", "strip", "lower"),
     [(True, None, True), (False, None, False), (True, False, True), (False, True, False)],
 )
-def test_every_character_is_treated_as_the_tokenizers_library_treats_it(
-    han: bool, strip: bool | None, lower: bool
-) -> None:
-    ours = CharacterMap(BertRules(clean_text=True, handle_chinese_chars=han, strip_accents=strip, lowercase=lower))
+def test_every_mapped_character_equals_the_tokenizers_library(han: bool, strip: bool | None, lower: bool) -> None:
+    character_map = CharacterMap(
+        BertRules(clean_text=True, handle_chinese_chars=han, strip_accents=strip, lowercase=lower)
+    )
     normal: Any = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=han, strip_accents=strip, lowercase=lower
     )
@@ -179,12 +179,12 @@ def test_every_character_is_treated_as_the_tokenizers_library_treats_it(
     def split(text: str) -> list[str]:
         return [word for word, _ in splitter.pre_tokenize_str(normal.normalize_str(text))]
 
-    proven = [f"a{chr(code)}b" for code in ASSIGNED if knows(ours, code)]
-    for start in range(0, len(proven), 5000):
-        block = proven[start : start + 5000]
-        if " ".join(block).translate(ours).split() != split(" ".join(block)):
-            pytest.fail(str([word for word in block if word.translate(ours).split() != split(word)]))
-    assert len(proven) > 130_000
+    verified = [f"a{chr(code)}b" for code in ASSIGNED if is_verified(character_map, code)]
+    for start in range(0, len(verified), 5000):
+        block = verified[start : start + 5000]
+        if " ".join(block).translate(character_map).split() != split(" ".join(block)):
+            pytest.fail(str([word for word in block if word.translate(character_map).split() != split(word)]))
+    assert len(verified) > 130_000
 
 
 WORDS = ["[UNK]", "[CLS]", "hello", "Hello", "##s", "world", "é", "e", "##é", "##e", ",", "日", "本", "x", "##x", "ma"]
@@ -252,14 +252,14 @@ def test_any_tokenizer_gives_the_ids_and_vectors_of_model2vec(name: str, tmp_pat
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("kind", ["i1", "f2", "f4", "f8"])
-def test_any_type_of_vector_is_read(kind: str, normalize: bool, tmp_path: Path) -> None:
+def test_every_vector_type_is_read(kind: str, normalize: bool, tmp_path: Path) -> None:
     config = {"normalize": normalize}
     folder = save(tmp_path / "model", bert(WORDS), config, embeddings=matrix(len(WORDS), kind))
     check_vectors(folder, PHRASES)
 
 
 @pytest.mark.parametrize("kind", ["i1", "f4"])
-def test_a_quantised_vocabulary_is_read_through_its_mapping_and_weights(kind: str, tmp_path: Path) -> None:
+def test_quantised_vocabulary_uses_mapping_and_weights(kind: str, tmp_path: Path) -> None:
     generator = np.random.default_rng(7)
     mapping = generator.integers(0, 5, len(WORDS))
     weights = generator.random(len(WORDS)).astype("f4")
@@ -269,7 +269,7 @@ def test_a_quantised_vocabulary_is_read_through_its_mapping_and_weights(kind: st
 
 
 @pytest.mark.parametrize("limit", [1, 3, None])
-def test_texts_are_cut_where_the_config_says(limit: int | None, tmp_path: Path) -> None:
+def test_texts_are_cut_at_max_length(limit: int | None, tmp_path: Path) -> None:
     config = {"normalize": True, "max_length": limit}
     folder = save(tmp_path / "model", bert(WORDS), config, embeddings=matrix(len(WORDS)))
     check_ids(folder, [*PHRASES, "zzz hello world, hello world", "hello \u0378 world", "world " * 9000])
@@ -282,7 +282,7 @@ def test_ids_of_a_vocabulary_over_65536_take_four_bytes(tmp_path: Path) -> None:
     check_ids(folder, ["w0 w69999 nothing w65536", ""], "I")
 
 
-def test_an_embedding_is_the_scaled_sum_of_its_tokens(tmp_path: Path) -> None:
+def test_embedding_is_the_scaled_sum_of_its_tokens(tmp_path: Path) -> None:
     vectors = np.array([[9, 9], [3, 0], [0, -4]], np.int8)
     folder = save(tmp_path / "model", bert(["[UNK]", "north", "east"]), embeddings=vectors)
     assert Embedder(folder).embed(["North east nowhere"]) == [
@@ -291,23 +291,23 @@ def test_an_embedding_is_the_scaled_sum_of_its_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 3e38, 1e-42, 0.0])
-def test_what_is_no_number_never_leaves_the_model(value: float, tmp_path: Path) -> None:
+def test_nan_and_overflow_become_zero_vectors(value: float, tmp_path: Path) -> None:
     vectors = np.array([[0, 0], [value, 1e-45], [value, -1e-45]], np.float32)
     folder = save(tmp_path / "model", bert(["[UNK]", "a", "b"]), embeddings=vectors)
     assert Embedder(folder).embed(["a b"]) == [Embedding(bytes(2), 0.0, struct.pack("<2H", 1, 2))]
 
 
-def test_the_memo_is_bounded_and_forgets_without_changing_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Embedder(SHIPPED)
     monkeypatch.setattr("kernel.embed.wordpiece._CACHED_CHUNKS", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
-    chunks = wordpiece.load_encoder((SHIPPED / "tokenizer.json").read_bytes(), 2, lambda text: b"")
-    assert chunks is not None
-    chunks.encode("one two three four five " + "long" * 20)
-    assert set(chunks) == {"four", "five"}
+    encoder = wordpiece.load_encoder((SHIPPED / "tokenizer.json").read_bytes(), 2, lambda text: b"")
+    assert encoder is not None
+    encoder.encode("one two three four five " + "long" * 20)
+    assert set(encoder) == {"four", "five"}
 
 
-def test_many_threads_share_one_embedder_from_its_first_use() -> None:
+def test_threads_share_one_embedder_from_first_use() -> None:
     shared, expected = Embedder(SHIPPED), EMBEDDER.embed(TEXTS)
     barrier, results = threading.Barrier(6), list[bool]()
 
@@ -324,14 +324,14 @@ def test_many_threads_share_one_embedder_from_its_first_use() -> None:
     assert results == [True] * (6 * len(TEXTS))
 
 
-def test_the_shipped_model_keeps_its_identity_wherever_it_lies(tmp_path: Path) -> None:
+def test_identity_does_not_depend_on_the_path(tmp_path: Path) -> None:
     moved = tmp_path / SHIPPED.name
     shutil.copytree(SHIPPED, moved)
     assert (Embedder(moved).identity, Embedder(moved).dimensions) == ("static-minilm-256-int8@b1ae65fd8cd5", 256)
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_a_change_to_any_file_is_another_identity(name: str, tmp_path: Path) -> None:
+def test_identity_changes_with_any_file(name: str, tmp_path: Path) -> None:
     folder = save(tmp_path / "model", bert(WORDS), embeddings=matrix(len(WORDS)))
     before = Embedder(folder).identity
     with (folder / name).open("ab") as file:
@@ -339,20 +339,20 @@ def test_a_change_to_any_file_is_another_identity(name: str, tmp_path: Path) -> 
     assert Embedder(folder).identity != before
 
 
-def test_an_embedder_reads_nothing_before_it_is_asked(tmp_path: Path) -> None:
+def test_embedder_reads_nothing_before_first_use(tmp_path: Path) -> None:
     embedder = Embedder(tmp_path / "nowhere")
     assert not embedder.ready
     with pytest.raises(FileNotFoundError):
         embedder.load()
 
 
-def test_loading_makes_ready_and_may_be_repeated() -> None:
+def test_load_sets_ready_and_is_idempotent() -> None:
     embedder = Embedder(SHIPPED)
     states = [embedder.ready, embedder.load(), embedder.ready, embedder.load(), embedder.ready]
     assert states == [False, None, True, None, True]
 
 
-def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
+def test_inconsistent_model_folder_is_rejected(tmp_path: Path) -> None:
     short = save(tmp_path / "short", bert(WORDS), embeddings=matrix(len(WORDS) - 1))
     other = save(tmp_path / "other", bert(WORDS), tokens=matrix(len(WORDS)))
     typed = save(tmp_path / "typed", bert(WORDS), embeddings=np.zeros((len(WORDS), 2), np.bool_))
@@ -365,7 +365,7 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         Embedder(typed).load()
 
 
-def test_neither_numpy_nor_tokenizers_is_imported_before_it_is_needed() -> None:
+def test_numpy_and_tokenizers_are_imported_lazily() -> None:
     program = f"""
 import sys
 from pathlib import Path

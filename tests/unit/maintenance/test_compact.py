@@ -19,7 +19,7 @@ from kernel.search import ann_storage, index
 from kernel.search.semantic import load_sketches
 from kernel.store import history
 from tests.conftest import Call, Clock
-from tests.unit.index_fixtures import SOMEBODY, Shelf, shelf_in
+from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
 SUBJECTS = ["cats sleep on the warm roof", "the train to Lyon leaves at noon", "bread rises in a cold kitchen"]
 
@@ -29,8 +29,8 @@ def texts(count: int, first: int = 0) -> list[str]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Iterator[Shelf]:
-    with shelf_in(tmp_path) as opened:
+def shelf(tmp_path: Path) -> Iterator[IndexedStore]:
+    with open_indexed_store(tmp_path) as opened:
         yield opened
 
 
@@ -39,21 +39,21 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ann_storage, "BLOCK_ROWS", 8)
 
 
-def findings(shelf: Shelf) -> list[Finding]:
-    return consistency.check(shelf.file, shelf.world, ())
+def findings(shelf: IndexedStore) -> list[Finding]:
+    return consistency.check(shelf.file, shelf.context, ())
 
 
-def size(shelf: Shelf) -> int:
+def size(shelf: IndexedStore) -> int:
     return int(shelf.writer.values("SELECT count(*) FROM doc_sketch")[0][0])
 
 
-def refreshed(shelf: Shelf) -> None:
+def refreshed(shelf: IndexedStore) -> None:
     """What another process that opens the file would know of it."""
-    shelf.world.search_cache.sketches.clear()
+    shelf.context.search_cache.sketches.clear()
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_vectors_go_into_blocks_as_they_come_and_a_new_process_finds_the_same(shelf: Shelf) -> None:
+def test_vectors_go_into_blocks_as_they_come_and_a_new_process_finds_the_same(shelf: IndexedStore) -> None:
     for first in range(0, 60, 6):
         shelf.put(texts(6, first), first=first)
     shelf.drop([str(number) for number in range(0, 60, 5)])
@@ -68,20 +68,20 @@ def test_vectors_go_into_blocks_as_they_come_and_a_new_process_finds_the_same(sh
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_what_is_put_in_a_group_larger_than_a_block_lies_in_several(shelf: Shelf) -> None:
+def test_what_is_put_in_a_group_larger_than_a_block_lies_in_several(shelf: IndexedStore) -> None:
     shelf.put(texts(50))
 
     assert (size(shelf), findings(shelf)) == (6, [])
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_while_the_sketches_are_read_a_search_goes_by_words_and_later_by_meaning_too(shelf: Shelf) -> None:
+def test_while_the_sketches_are_read_a_search_goes_by_words_and_later_by_meaning_too(shelf: IndexedStore) -> None:
     shelf.put(texts(80))
     refreshed(shelf)
-    shelf.world.search_cache.warming = True
+    shelf.context.search_cache.warming = True
 
     early = shelf.search("witness7 bread", limit=5)
-    shelf.reader.read(SOMEBODY, load_sketches)
+    shelf.reader.read(CALLER, load_sketches)
     late = shelf.search("feline", limit=5)
 
     assert early[0].id == "7"
@@ -114,11 +114,11 @@ def test_a_compacted_file_is_as_small_as_one_that_never_held_more(tmp_path: Path
     sizes: list[int] = []
     for name, held in (("worn", 3000), ("fresh", 1500)):
         (tmp_path / name).mkdir()
-        worn = Shelf(tmp_path / name, MODEL)
+        worn = IndexedStore(tmp_path / name, MODEL)
         worn.put(texts(held))
         worn.drop([str(number) for number in range(1500, held)])
         told: list[str] = []
-        freed = compact(worn.file, worn.world, told.append)
+        freed = compact(worn.file, worn.context, told.append)
         assert freed.after == worn.file.stat().st_size
         assert told[-1] == "full text merged"
         assert findings(worn) == []
@@ -129,7 +129,7 @@ def test_a_compacted_file_is_as_small_as_one_that_never_held_more(tmp_path: Path
     assert sizes[0] <= 1.02 * sizes[1]
 
 
-def test_only_the_history_of_what_was_deleted_before_a_time_is_forgotten(shelf: Shelf, clock: Clock) -> None:
+def test_only_the_history_of_what_was_deleted_before_a_time_is_forgotten(shelf: IndexedStore, clock: Clock) -> None:
     def happened(key: str, *texts: str | None) -> None:
         shelf.write(lambda tx: [history.append(tx, "shelf", key, "changed", after=text) for text in texts])
 
@@ -139,7 +139,7 @@ def test_only_the_history_of_what_was_deleted_before_a_time_is_forgotten(shelf: 
     before = clock.move(seconds=1)
     happened("deleted later", "one", None)
 
-    compact(shelf.file, shelf.world, lambda _: None, forget=before)
+    compact(shelf.file, shelf.context, lambda _: None, forget=before)
 
     left = shelf.writer.values("SELECT key, count(*) FROM history GROUP BY key ORDER BY key")
     assert left == [("back again", 3), ("deleted later", 2), ("kept", 1)]
@@ -157,14 +157,14 @@ from kernel import app
 from kernel.config import MODEL
 from kernel.maintenance.compact import compact
 from kernel.search import ann_storage
-ann_storage.SIZE = 16
+ann_storage.BLOCK_ROWS = 16
 context = app.base_context(MODEL)
 while True:
     compact(Path(sys.argv[1]), context, lambda part: print(part, flush=True), forget="9")
 """
 
 
-def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Shelf) -> None:
+def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: IndexedStore) -> None:
     chance, living = Random(1), {str(number) for number in range(400)}
     shelf.put(texts(400))
     for _ in range(4):
@@ -182,7 +182,7 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
         assert sound(shelf.file)
         assert findings(shelf) == []
         assert shelf.keys("bread", lexical=False, limit=400) == living
-        assert shelf.by_words("said", limit=400) == living
+        assert shelf.lexical_keys("said", limit=400) == living
 
 
 REBUILT = """
@@ -197,7 +197,7 @@ consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), lambda done, _: 
 
 
 def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_next_rebuild_the_rest(
-    shelf: Shelf,
+    shelf: IndexedStore,
 ) -> None:
     chance, living = Random(2), {str(number) for number in range(400)}
     shelf.put(texts(400))
@@ -210,11 +210,11 @@ def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_nex
 
         refreshed(shelf)
         assert sound(shelf.file)
-        assert shelf.by_words("said", limit=400) == living
+        assert shelf.lexical_keys("said", limit=400) == living
         assert begun < 400
         assert len(shelf.keys("bread", lexical=False, limit=400)) >= begun
 
-    consistency.reindex(shelf.file, shelf.world)
+    consistency.reindex(shelf.file, shelf.context)
     refreshed(shelf)
     assert findings(shelf) == []
     assert shelf.keys("bread", lexical=False, limit=400) == living

@@ -1,4 +1,4 @@
-"""The coarse stage finds nearly every true neighbour, looks where it is told to, and loses or doubles no row."""
+"""The coarse stage finds nearly all true neighbours, filters by partition, and loses or duplicates no row."""
 
 import itertools
 import sys
@@ -24,7 +24,7 @@ def rows(vectors: Sequence[bytes], sketcher: Sketcher, partition: int = 1, first
 
 
 def block(kept: Sequence[Row], last: int | None = None) -> Block:
-    """Rows as the store keeps many of them."""
+    """Rows as one stored block."""
     words = np.frombuffer(b"".join(row.sketch for row in kept), np.uint64).reshape(len(kept), -1 if kept else 0)
     ids = np.array([row.id for row in kept], np.int64).tobytes()
     partitions = np.array([row.partition for row in kept], np.uint32).tobytes()
@@ -33,7 +33,7 @@ def block(kept: Sequence[Row], last: int | None = None) -> Block:
 
 @dataclass
 class Store:
-    """What a store would give to be read, two rows and one block at once."""
+    """A store in memory, read two rows and one block at a time."""
 
     rows: list[Row]
     blocks: list[Block] = field(default_factory=list)
@@ -49,60 +49,62 @@ class Store:
         )
 
     def drop(self, *vectors: int) -> None:
-        """Deletes rows as the store does."""
+        """Deletes rows and logs the deletions."""
         self.rows = [row for row in self.rows if row.id not in vectors]
-        self.deletions += [Deletion(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
+        self.deletions += [
+            Deletion(number, vector) for number, vector in enumerate(vectors, start=self._last_deletion() + 1)
+        ]
 
-    def _log(self) -> int:
-        """The number of the last deletion; none is ever given twice."""
+    def _last_deletion(self) -> int:
+        """The number of the last deletion, in the log or trimmed from it."""
         newest = self.deletions[-1] if self.deletions else Deletion(0, 0)
         return newest.id or newest.vector
 
     def seal(self, size: int) -> None:
-        """Makes a block of some rows that are in none."""
+        """Makes a block of rows that are in none."""
         after = self.blocks[-1].last if self.blocks else 0
         if loose := [row for row in self.rows if row.id > after]:
             self.blocks.append(block(loose[:size]))
 
-    def renew(self, size: int) -> None:
-        """Makes blocks of what is left instead of those there are, and forgets the deletions."""
+    def rewrite(self, size: int) -> None:
+        """Rewrites all blocks without deleted rows, and trims the log."""
         if self.blocks:
             left = [row for row in self.rows if row.id <= self.blocks[-1].last]
             self.blocks = [block(left[at : at + size]) for at in range(0, len(left), size)]
-            self.deletions = [Deletion(0, self._log())] if self.deletions else []
+            self.deletions = [Deletion(0, self._last_deletion())] if self.deletions else []
 
 
-def filled(kept: list[Row], dimensions: int = DIMENSIONS) -> Sketches:
+def loaded(kept: list[Row], dimensions: int = DIMENSIONS) -> Sketches:
     sketches = Sketches(lambda: Sketcher(dimensions))
     sketches.extend(Store(kept, page_size=8192).feed())
     return sketches
 
 
-def every(sketches: Sketches, dimensions: int = DIMENSIONS) -> list[int]:
-    """The ids of all that is held."""
+def all_ids(sketches: Sketches, dimensions: int = DIMENSIONS) -> list[int]:
+    """The ids of all rows held."""
     return sorted(sketches.nearest(b"\1" * dimensions, 1 << 20, None))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_coarse_stage_holds_nearly_all_of_the_true_neighbours(seed: int) -> None:
+def test_coarse_stage_has_high_recall(seed: int) -> None:
     vectors = clustered(20_000, 60, seed)
-    sketches = filled(rows(vectors, Sketcher(DIMENSIONS)))
+    sketches = loaded(rows(vectors, Sketcher(DIMENSIONS)))
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, DIMENSIONS).astype(np.float32)
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     queries = clustered(40, 60, seed)
 
     found = 0
     for query in queries:
-        asked = np.frombuffer(query, np.int8).astype(np.float32)
-        nearest = np.argsort(-(unit @ asked), kind="stable")[:10] + 1
+        values = np.frombuffer(query, np.int8).astype(np.float32)
+        nearest = np.argsort(-(unit @ values), kind="stable")[:10] + 1
         found += len(set(nearest.tolist()) & set(sketches.nearest(query, 512, None)))
 
     assert found / (10 * len(queries)) >= 0.99
 
 
-def test_candidates_are_as_many_as_asked_for_and_the_vector_itself_comes_first() -> None:
+def test_nearest_returns_the_limit_with_the_vector_itself_first() -> None:
     vectors = clustered(3000, 20, 3)
-    sketches = filled(rows(vectors, Sketcher(DIMENSIONS)))
+    sketches = loaded(rows(vectors, Sketcher(DIMENSIONS)))
 
     for number in (0, 1500, 2999):
         near = sketches.nearest(vectors[number], 100, None)
@@ -110,20 +112,20 @@ def test_candidates_are_as_many_as_asked_for_and_the_vector_itself_comes_first()
         assert len(near) == len(set(near)) == 100
 
 
-def test_everything_is_a_candidate_where_less_is_held_than_asked_for() -> None:
+def test_nearest_returns_all_rows_below_the_limit() -> None:
     vectors = fixed(7, DIMENSIONS)
 
-    near = filled(rows(vectors, Sketcher(DIMENSIONS))).nearest(vectors[0], 10, None)
+    near = loaded(rows(vectors, Sketcher(DIMENSIONS))).nearest(vectors[0], 10, None)
 
     assert (near[0], sorted(near)) == (1, [1, 2, 3, 4, 5, 6, 7])
     assert Sketches(lambda: Sketcher(DIMENSIONS)).nearest(vectors[0], 10, None) == []
 
 
-def test_a_small_place_is_searched_as_if_it_stood_alone() -> None:
+def test_partition_filter_applies_before_ranking() -> None:
     sketcher, (vector, *others) = Sketcher(DIMENSIONS), fixed(4, DIMENSIONS)
-    crowd = rows([vector] * 3000, sketcher)
-    few = rows(others, sketcher, partition=2, first=3001)
-    sketches = filled([*crowd, *few])
+    many = rows([vector] * 3000, sketcher)
+    others_rows = rows(others, sketcher, partition=2, first=3001)
+    sketches = loaded([*many, *others_rows])
 
     assert len(sketches.nearest(vector, 2, [2])) == 2
     assert set(sketches.nearest(vector, 10, [2])) == {3001, 3002, 3003}
@@ -135,9 +137,9 @@ def test_a_small_place_is_searched_as_if_it_stood_alone() -> None:
     assert sketches.nearest(vector, 10, []) == []
 
 
-def test_of_more_rows_that_are_alike_than_can_be_looked_at_the_newest_are_candidates() -> None:
+def test_newest_of_many_equal_rows_are_candidates() -> None:
     sketcher, (vector, other) = Sketcher(DIMENSIONS), fixed(2, DIMENSIONS)
-    sketches = filled([*rows([vector] * 5000, sketcher), *rows([other] * 5, sketcher, first=5001)])
+    sketches = loaded([*rows([vector] * 5000, sketcher), *rows([other] * 5, sketcher, first=5001)])
 
     near = sketches.nearest(vector, 10, None)
 
@@ -145,43 +147,43 @@ def test_of_more_rows_that_are_alike_than_can_be_looked_at_the_newest_are_candid
     assert set(near) <= set(range(5001 - 480, 5001))
 
 
-def test_only_new_rows_are_read_and_each_is_kept_once() -> None:
+def test_extend_reads_only_new_rows() -> None:
     kept = rows(fixed(5000, 32), Sketcher(32))
     sketches = Sketches(lambda: Sketcher(32))
-    asked: list[int] = []
+    starts: list[int] = []
 
     for size in (1, 2, 2, 1500, 5000):
         feed = Store(kept[:size], page_size=4000).feed()
 
         def read(last: int, feed: VectorFeed = feed) -> Sequence[Row]:
-            asked.append(last)
+            starts.append(last)
             return feed.rows(last)
 
         sketches.extend(feed._replace(rows=read))
 
-    assert asked == [0, 1, 2, 2, 1500]
+    assert starts == [0, 1, 2, 2, 1500]
     assert sketches.last == 5000
-    assert every(sketches, 32) == list(range(1, 5001))
+    assert all_ids(sketches, 32) == list(range(1, 5001))
 
 
-def test_more_rows_than_a_chunk_holds_are_kept_in_several() -> None:
+def test_rows_spill_into_further_chunks() -> None:
     kept = rows(fixed(1, 8) * (CHUNK_ROWS + 10), Sketcher(8))
     sketches = Sketches(lambda: Sketcher(8))
     store = Store(kept, [block(kept[: CHUNK_ROWS - 5]), block(kept[CHUNK_ROWS - 5 : CHUNK_ROWS + 5])])
 
     sketches.extend(store.feed())
 
-    assert every(sketches, 8) == list(range(1, CHUNK_ROWS + 11))
+    assert all_ids(sketches, 8) == list(range(1, CHUNK_ROWS + 11))
 
 
-def test_rows_of_another_model_are_passed_over_and_not_read_again() -> None:
+def test_rows_of_another_model_are_skipped_and_not_read_again() -> None:
     kept = [row if row.id % 3 else row._replace(partition=None) for row in rows(fixed(9, 32), Sketcher(32))]
-    sketches = filled(kept, 32)
+    sketches = loaded(kept, 32)
 
-    assert (every(sketches, 32), sketches.last) == ([1, 2, 4, 5, 7, 8], 9)
+    assert (all_ids(sketches, 32), sketches.last) == ([1, 2, 4, 5, 7, 8], 9)
 
 
-def test_dropped_rows_are_gone_for_good_while_new_ones_still_come() -> None:
+def test_deleted_rows_stay_deleted_while_new_rows_arrive() -> None:
     store = Store(rows(fixed(30, DIMENSIONS), Sketcher(DIMENSIONS)))
     later, store.rows = store.rows[20:], store.rows[:20]
     sketches = Sketches(lambda: Sketcher(DIMENSIONS))
@@ -189,35 +191,35 @@ def test_dropped_rows_are_gone_for_good_while_new_ones_still_come() -> None:
 
     store.drop(1, 2, 3, 20, 99)
     sketches.extend(store.feed())
-    assert every(sketches) == list(range(4, 20))
+    assert all_ids(sketches) == list(range(4, 20))
 
     store.rows += later
     store.drop(4, 30)
     sketches.extend(store.feed())
-    assert every(sketches) == [*range(5, 20), *range(21, 30)]
+    assert all_ids(sketches) == [*range(5, 20), *range(21, 30)]
 
     store.drop(*range(5, 30))
     sketches.extend(store.feed())
-    assert (sketches.last, every(sketches)) == (29, [])
+    assert (sketches.last, all_ids(sketches)) == (29, [])
 
 
-def test_a_row_that_remains_keeps_its_place_and_its_sketch_when_others_are_dropped() -> None:
+def test_remaining_rows_keep_partition_and_sketch_after_deletions() -> None:
     sketcher, vectors = Sketcher(DIMENSIONS), clustered(3000, 20, 4)
     kept = [row._replace(partition=row.id % 3 + 1) for row in rows(vectors, sketcher)]
 
-    for gone in (range(1, 3000, 2), range(1, 3000, 20)):  # so many that the rest moves, and so few that nothing does
+    for deleted in (range(1, 3000, 2), range(1, 3000, 20)):  # enough to compact a chunk, and too few
         store, sketches = Store(kept, page_size=8192), Sketches(lambda: sketcher)
         sketches.extend(store.feed())
-        store.drop(*gone)
+        store.drop(*deleted)
         sketches.extend(store.feed())
 
-        alone = filled(store.rows)
+        alone = loaded(store.rows)
         for vector in vectors[:20]:
             for partitions in (None, [2], [1, 3], [7]):
                 assert sorted(sketches.nearest(vector, 50, partitions)) == sorted(alone.nearest(vector, 50, partitions))
 
 
-def test_who_missed_deletions_that_are_kept_no_more_reads_everything_again() -> None:
+def test_missed_trimmed_deletions_cause_a_full_reload() -> None:
     kept = rows(fixed(9, DIMENSIONS), Sketcher(DIMENSIONS))
     store, behind, ahead = Store(kept), *(Sketches(lambda: Sketcher(DIMENSIONS)) for _ in range(2))
     behind.extend(store.feed())
@@ -227,56 +229,56 @@ def test_who_missed_deletions_that_are_kept_no_more_reads_everything_again() -> 
 
     for sketches in (behind, ahead):
         sketches.extend(store.feed())
-        assert every(sketches) == [4, 5, 6, 7, 8, 9]
+        assert all_ids(sketches) == [4, 5, 6, 7, 8, 9]
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["add", "drop", "seal", "renew", "read", "start"]), st.integers(1, 12)), max_size=40
+    st.tuples(st.sampled_from(["add", "drop", "seal", "rewrite", "read", "start"]), st.integers(1, 12)), max_size=40
 )
 
 
 @settings(max_examples=60)
 @given(STEPS)
-@example([("add", 2), ("seal", 1), ("read", 1), ("drop", 1), ("renew", 1), ("renew", 1)])
-def test_what_is_held_is_what_the_store_holds_whatever_happened_between_two_looks(steps: list[tuple[str, int]]) -> None:
+@example([("add", 2), ("seal", 1), ("read", 1), ("drop", 1), ("rewrite", 1), ("rewrite", 1)])
+def test_sketches_equal_the_store_after_any_sequence_of_changes(steps: list[tuple[str, int]]) -> None:
     sketcher = Sketcher(32)
     bits = sketcher.sketch(fixed(1, 32))[0]
-    store, sketches, born = Store([]), Sketches(lambda: sketcher), itertools.count(1)
+    store, sketches, next_ids = Store([]), Sketches(lambda: sketcher), itertools.count(1)
     for what, number in steps:
         match what:
             case "add":
-                store.rows += [Row(next(born), 1, bits) for _ in range(number)]
+                store.rows += [Row(next(next_ids), 1, bits) for _ in range(number)]
             case "drop":
                 store.drop(*[row.id for row in store.rows[number % 3 :: number]])
             case "seal":
                 store.seal(number)
-            case "renew":
-                store.renew(number)
+            case "rewrite":
+                store.rewrite(number)
             case "read":
                 sketches.extend(store.feed())
             case _:
                 sketches = Sketches(lambda: sketcher)
     sketches.extend(store.feed())
 
-    assert every(sketches, 32) == [row.id for row in store.rows]
+    assert all_ids(sketches, 32) == [row.id for row in store.rows]
 
 
-def test_threads_that_grow_and_search_at_once_lose_and_double_nothing() -> None:
+def test_concurrent_extend_and_search_lose_and_duplicate_nothing() -> None:
     kept = rows(fixed(6000, 64), Sketcher(64))
     sketches = Sketches(lambda: Sketcher(64))
     size = itertools.count(1, 7)
     wrong: list[list[int]] = []
-    begin = threading.Barrier(6)
+    barrier = threading.Barrier(6)
 
-    def grow() -> None:
-        begin.wait()
+    def extend() -> None:
+        barrier.wait()
         while (limit := next(size)) < len(kept):
             sketches.extend(Store(kept[:limit], page_size=1000).feed())
-            near = every(sketches, 64)
+            near = all_ids(sketches, 64)
             if near != list(range(1, len(near) + 1)) or len(near) < limit:
                 wrong.append(near)
 
-    threads = [threading.Thread(target=grow) for _ in range(6)]
+    threads = [threading.Thread(target=extend) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -284,20 +286,20 @@ def test_threads_that_grow_and_search_at_once_lose_and_double_nothing() -> None:
     sketches.extend(Store(kept, page_size=1000).feed())
 
     assert wrong == []
-    assert every(sketches, 64) == list(range(1, 6001))
+    assert all_ids(sketches, 64) == list(range(1, 6001))
 
 
 @pytest.fixture
-def often() -> Iterator[None]:
-    """Threads that take turns as often as they can."""
+def frequent_switches() -> Iterator[None]:
+    """The interpreter switches threads as often as it can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
 
 
-@pytest.mark.usefixtures("often")
-def test_a_search_beside_deletions_sees_each_row_before_or_after_and_never_fails() -> None:
+@pytest.mark.usefixtures("frequent_switches")
+def test_search_concurrent_with_deletions_never_fails() -> None:
     count, deleted = CHUNK_ROWS - 1, 8000
     sketcher = Sketcher(DIMENSIONS)
     vector, probe = fixed(2, DIMENSIONS)

@@ -1,4 +1,4 @@
-"""Sketches are the same everywhere, and tell how near vectors are."""
+"""Sketches are the same on every machine, and approximate the cosine."""
 
 import hashlib
 
@@ -26,49 +26,49 @@ def test_sketches_are_the_same_on_every_machine(dimensions: int, digest: str) ->
     assert hashlib.sha256(b"".join(sketches)).hexdigest()[:16] == digest
 
 
-def test_a_sketch_is_the_signs_of_a_hadamard_transform() -> None:
+def test_sketch_is_the_signs_of_a_hadamard_transform() -> None:
     (vector,) = fixed(1, 64)
     (sketch,) = Sketcher(64).sketch([vector])
-    signs = Sketcher(64)._flips  # the one thing that the transform leaves open
+    signs = Sketcher(64)._flips  # the only free choice in the transform
 
-    turned = [
+    rotated = [
         sum((-1) ** (row & column).bit_count() * int(value) for column, value in enumerate(flipped))
         for flipped in signs * np.frombuffer(vector, np.int8)
         for row in range(64)
     ]
 
-    assert np.unpackbits(np.frombuffer(sketch, np.uint8)).tolist() == [value > 0 for value in turned]
+    assert np.unpackbits(np.frombuffer(sketch, np.uint8)).tolist() == [value > 0 for value in rotated]
 
 
 @pytest.mark.parametrize(
     ("dimensions", "words"), [(1, 1), (8, 1), (32, 1), (33, 2), (64, 2), (100, 4), (256, 8), (300, 16), (768, 32)]
 )
-def test_a_sketch_has_two_bits_for_every_dimension_up_to_the_next_power_of_two(dimensions: int, words: int) -> None:
+def test_sketch_has_two_bits_per_dimension_of_the_next_power_of_two(dimensions: int, words: int) -> None:
     sketcher = Sketcher(dimensions)
 
     assert sketcher.words == words
     assert {len(sketch) for sketch in sketcher.sketch(fixed(3, dimensions))} == {words * 8}
 
 
-def test_a_vector_is_sketched_alike_alone_and_among_others() -> None:
+def test_sketch_does_not_depend_on_the_batch() -> None:
     sketcher, vectors = Sketcher(DIMENSIONS), fixed(40, DIMENSIONS)
 
     assert [sketcher.sketch([vector])[0] for vector in vectors] == sketcher.sketch(vectors)
     assert sketcher.sketch([]) == []
 
 
-def test_opposite_vectors_differ_in_nearly_every_bit_and_a_scaled_one_in_none() -> None:
+def test_opposite_vectors_differ_in_nearly_every_bit_and_scaled_ones_in_none() -> None:
     (vector,) = fixed(1, DIMENSIONS)
     whole = np.frombuffer(vector, np.int8) // 2
     sketcher = Sketcher(DIMENSIONS)
 
-    same, half, turned = (
+    same, half, opposite = (
         np.frombuffer(sketcher.sketch([given.astype(np.int8).tobytes()])[0], np.uint64)
         for given in (whole, whole * 2, -whole)
     )
 
     assert np.bitwise_count(same ^ half).sum() == 0
-    assert np.bitwise_count(same ^ turned).sum() > DIMENSIONS * ROTATIONS * 0.95
+    assert np.bitwise_count(same ^ opposite).sum() > DIMENSIONS * ROTATIONS * 0.95
 
 
 def columns(sketches: list[bytes]) -> list[np.ndarray[tuple[int], np.dtype[np.uint64]]]:
@@ -76,7 +76,7 @@ def columns(sketches: list[bytes]) -> list[np.ndarray[tuple[int], np.dtype[np.ui
     return [np.ascontiguousarray(column) for column in table.T]
 
 
-def test_the_distance_is_the_number_of_bits_that_differ() -> None:
+def test_hamming_counts_differing_bits() -> None:
     sketcher, vectors = Sketcher(DIMENSIONS), fixed(50, DIMENSIONS)
     sketches = sketcher.sketch(vectors)
 
@@ -87,39 +87,39 @@ def test_the_distance_is_the_number_of_bits_that_differ() -> None:
 
 
 @pytest.mark.parametrize("dimensions", [8, 100, 256, 384])
-def test_the_nearness_is_the_product_with_the_signs_but_for_the_rounding_of_the_query(dimensions: int) -> None:
+def test_dot_correlates_with_the_product_of_values_and_signs(dimensions: int) -> None:
     sketcher, (query, *vectors) = Sketcher(dimensions), fixed(200, dimensions)
     sketches = sketcher.sketch(vectors)
-    turned = sketcher._rotated([query])[0]
+    rotated = sketcher._rotated([query])[0]
     signs = np.unpackbits(np.frombuffer(b"".join(sketches), np.uint8)).reshape(len(sketches), -1) * 2.0 - 1
 
-    products = signs @ turned
-    nearness = sketcher.query(query).dot(columns(sketches))
+    products = signs @ rotated
+    dots = sketcher.query(query).dot(columns(sketches))
 
-    assert np.corrcoef(products, nearness)[0, 1] > 0.99
+    assert np.corrcoef(products, dots)[0, 1] > 0.99
 
 
-def test_nothing_is_near_to_a_vector_of_zeros_more_than_to_another() -> None:
+def test_query_of_zeros_is_accepted() -> None:
     sketcher = Sketcher(DIMENSIONS)
 
-    probe = sketcher.query(bytes(DIMENSIONS))
+    query = sketcher.query(bytes(DIMENSIONS))
 
-    assert probe.dot(columns(sketcher.sketch(fixed(3, DIMENSIONS)))).shape == (3,)
+    assert query.dot(columns(sketcher.sketch(fixed(3, DIMENSIONS)))).shape == (3,)
 
 
-def test_nearness_puts_the_true_neighbours_further_forward_than_distance_does() -> None:
+def test_dot_has_higher_recall_than_hamming() -> None:
     vectors = clustered(20_000, 60, 1)
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, DIMENSIONS).astype(np.float32)
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     sketcher = Sketcher(DIMENSIONS)
     words = columns(sketcher.sketch(vectors))
 
-    found = {"distance": 0, "nearness": 0}
+    found = {"hamming": 0, "dot": 0}
     for query in clustered(40, 60, 1):
         nearest = np.argsort(-(unit @ np.frombuffer(query, np.int8).astype(np.float32)))[:10]
-        probe = sketcher.query(query)
-        for name, order in (("distance", probe.hamming(words)), ("nearness", -probe.dot(words))):
+        query = sketcher.query(query)
+        for name, order in (("hamming", query.hamming(words)), ("dot", -query.dot(words))):
             found[name] += len(set(nearest.tolist()) & set(np.argsort(order, kind="stable")[:256].tolist()))
 
-    assert found["nearness"] > found["distance"]
-    assert found["nearness"] >= 0.97 * 400
+    assert found["dot"] > found["hamming"]
+    assert found["dot"] >= 0.97 * 400

@@ -1,4 +1,4 @@
-"""Scores are sums of their parts, neighbours in time lend each other some of theirs, and nothing leaves [0, 1]."""
+"""Scores are sums of their parts, include shares of the neighbours' scores, and stay in [0, 1]."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ WEIGHT = st.floats(0.01, 1)
 
 
 def windows(size: int) -> list[Window]:
-    """All of `size` documents in the order of time."""
+    """A window around each of `size` documents in order."""
 
     def at(number: int) -> int | None:
         return number if 0 <= number < size else None
@@ -24,12 +24,12 @@ def windows(size: int) -> list[Window]:
     return [Window(at(doc - 2), at(doc - 1), doc, at(doc + 1), at(doc + 2)) for doc in range(size)]
 
 
-def alike(*cosines: float) -> list[Hit]:
+def hits_with(*cosines: float) -> list[Hit]:
     return [Hit(doc, "s", str(doc), None, None, cosine) for doc, cosine in enumerate(cosines)]
 
 
 @given(HITS, WEIGHT, WEIGHT, WEIGHT, WEIGHT)
-def test_scores_are_sums_of_their_parts_in_order_between_nought_and_one(
+def test_scores_are_sorted_sums_of_parts_between_0_and_1(
     hits: list[Hit], words: float, meaning: float, late: float, neighbours: float
 ) -> None:
     weights = Weights(words, meaning, late, neighbours)
@@ -41,15 +41,13 @@ def test_scores_are_sums_of_their_parts_in_order_between_nought_and_one(
 
 
 @given(HITS, WEIGHT, WEIGHT)
-def test_the_foremost_are_those_of_the_best_scores_by_words_and_meaning(
-    hits: list[Hit], words: float, meaning: float
-) -> None:
+def test_preliminary_order_equals_fusion_of_bm25_and_cosine(hits: list[Hit], words: float, meaning: float) -> None:
     weights = Weights(words, meaning, 0, 0)
 
     assert preliminary_order(hits, weights) == [one.hit for one in fuse(hits, weights)]
 
 
-def test_late_interaction_counts_and_is_taken_for_the_usual_where_nobody_looked() -> None:
+def test_missing_late_interaction_score_counts_as_the_median() -> None:
     hits = [Hit(doc, "s", str(doc), None, None, 0.5, late) for doc, late in enumerate((None, 0.2, 0.4, 0.8))]
 
     found = [(one.hit.doc, one.score) for one in fuse(hits, Weights(0, 0.5, 0.5, 0))]
@@ -57,8 +55,8 @@ def test_late_interaction_counts_and_is_taken_for_the_usual_where_nobody_looked(
     assert found == [(3, 1.0), (0, pytest.approx(0.75)), (2, pytest.approx(0.75)), (1, pytest.approx(0.625))]
 
 
-def test_neighbours_lend_their_scores_fading_with_the_distance() -> None:
-    found = fuse(alike(1.0, 0.0, 0.0, 0.0, 0.2), Weights(0, 1, 0), windows(5), 0.1)
+def test_neighbour_scores_decay_with_distance() -> None:
+    found = fuse(hits_with(1.0, 0.0, 0.0, 0.0, 0.2), Weights(0, 1, 0), windows(5), 0.1)
 
     assert [(one.hit.doc, one.score) for one in found] == [
         (0, 1.0),
@@ -70,8 +68,8 @@ def test_neighbours_lend_their_scores_fading_with_the_distance() -> None:
     assert {one.hit.doc: one.parts.neighbours for one in found}[1] == pytest.approx(0.1)
 
 
-def test_no_score_is_lent_without_a_weight_or_to_what_is_no_neighbour() -> None:
-    hits, weights = alike(1.0, 0.5), Weights(0, 1, 0)
+def test_neighbours_need_a_weight_and_a_window() -> None:
+    hits, weights = hits_with(1.0, 0.5), Weights(0, 1, 0)
 
     assert fuse(hits, weights, windows(2), 0) == fuse(hits, weights)
     assert fuse(hits, weights, [Window(None, 7, 0, 8, None)], 0.5) == fuse(hits, weights)

@@ -1,4 +1,4 @@
-"""Texts that say nearly the same are one group, in whatever order and batches they come."""
+"""Near-duplicates form one group, in any order and batches."""
 
 from itertools import pairwise
 
@@ -21,9 +21,7 @@ def grouped(vectors: list[tuple[int, int]], sizes: list[int]) -> NearDuplicates:
 
 
 @given(PLANE, st.lists(st.integers(1, 4), max_size=4))
-def test_a_group_is_whatever_a_chain_of_nearly_the_same_leads_to(
-    vectors: list[tuple[int, int]], sizes: list[int]
-) -> None:
+def test_groups_are_transitive(vectors: list[tuple[int, int]], sizes: list[int]) -> None:
     leaders = grouped(vectors, sizes).leaders
 
     expected = list(range(len(vectors)))
@@ -35,7 +33,7 @@ def test_a_group_is_whatever_a_chain_of_nearly_the_same_leads_to(
     assert [leaders[doc] for doc in range(len(vectors))] == expected
 
 
-def test_a_long_row_of_texts_each_like_the_next_is_one_group() -> None:
+def test_chain_of_near_duplicates_is_one_group() -> None:
     row = [(127, 0), (120, 40), (95, 84), (60, 112), (30, 124), (0, 127)]
     assert all(_cosine(one, other) >= DUPLICATE_COSINE for one, other in pairwise(row))
     duplicates = grouped(row, [2])
@@ -44,7 +42,7 @@ def test_a_long_row_of_texts_each_like_the_next_is_one_group() -> None:
     assert [duplicates.rank(doc) for doc in range(7)] == [0, 1, 2, 3, 4, 5, 0]
 
 
-def test_of_two_texts_one_of_which_is_long_more_is_asked() -> None:
+def test_long_text_needs_a_higher_cosine() -> None:
     one, other = (127, 0), (112, 60)
     assert DUPLICATE_COSINE <= _cosine(one, other) < LONG_DUPLICATE_COSINE
     vectors = {doc: bytes(vector) for doc, vector in enumerate([one, other])}

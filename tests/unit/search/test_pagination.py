@@ -1,6 +1,4 @@
-"""A cursor carries what was shown through the client and back; pages together hold every memory once, whatever is
-written between them.
-"""
+"""A cursor round-trips what was shown; all pages together hold every memory once, whatever is written between them."""
 
 import base64
 from collections.abc import Callable, Iterator
@@ -26,12 +24,12 @@ from tests.conftest import Call
 SINCE = "2026-01-02T03:04:05.678Z"
 KEYS = st.lists(st.tuples(st.text(), st.text()), max_size=30)
 WORDS = ("roses", "water", "garden", "winter", "prune", "vase", "thorns", "tea")
-WHO = CallContext("other", "save", "somebody")
+CALLER = CallContext("other", "save", "tester")
 Recall = Callable[..., Recalled]
 
 
 @given(st.integers(0, 2**63 - 1), KEYS, KEYS, st.text())
-def test_what_was_shown_comes_back_with_what_a_page_adds(
+def test_cursor_round_trips_and_accumulates_pages(
     last: int, first: list[tuple[str, str]], second: list[tuple[str, str]], question: str
 ) -> None:
     shown = SeenPage(last, SINCE)
@@ -47,7 +45,7 @@ def test_what_was_shown_comes_back_with_what_a_page_adds(
     assert not shown.contains("never", "\0 shown")
 
 
-def test_what_came_after_the_first_page_is_told_from_what_was_only_rewritten() -> None:
+def test_new_memories_are_distinguished_from_rewritten_ones() -> None:
     shown = SeenPage(7, SINCE)
 
     assert shown.existed(7, "2026-01-02T03:04:05.999Z")
@@ -55,7 +53,7 @@ def test_what_came_after_the_first_page_is_told_from_what_was_only_rewritten() -
     assert not shown.existed(8, "2026-01-02T03:04:05.679Z")
 
 
-def test_a_list_that_has_become_too_long_has_no_cursor() -> None:
+def test_list_past_the_maximum_has_no_cursor() -> None:
     shown = SeenPage(1, SINCE)
     keys = [("space", str(number)) for number in range(MAX_SEEN)]
 
@@ -66,7 +64,7 @@ def test_a_list_that_has_become_too_long_has_no_cursor() -> None:
     assert encode_cursor(decode_cursor(longest, "q"), "q", [("space", "one more")]) is None
 
 
-def test_a_cursor_of_another_question_is_refused() -> None:
+def test_cursor_of_another_query_is_rejected() -> None:
     cursor = encode_cursor(SeenPage(1, SINCE), "which", [("space", "key")])
 
     with pytest.raises(Fault, match=r"cursor: of another question") as refused:
@@ -75,14 +73,14 @@ def test_a_cursor_of_another_question_is_refused() -> None:
 
 
 @given(st.text() | st.binary().map(lambda data: base64.urlsafe_b64encode(data).decode()))
-def test_anything_else_is_refused(text: str) -> None:
+def test_arbitrary_text_is_rejected_as_a_cursor(text: str) -> None:
     with pytest.raises(Fault, match="cursor") as refused:
         decode_cursor(text, "which")
     assert refused.value.code == "invalid"
 
 
 @given(st.data())
-def test_a_damaged_cursor_is_refused_or_hides_some_memories_but_breaks_nothing(data: st.DataObject) -> None:
+def test_damaged_cursor_is_rejected_or_decodes_to_one_digest(data: st.DataObject) -> None:
     cursor = encode_cursor(SeenPage(1, SINCE), "which", [("space", "key")]) or ""
     at = data.draw(st.integers(0, len(cursor) - 1))
 
@@ -92,12 +90,12 @@ def test_a_damaged_cursor_is_refused_or_hides_some_memories_but_breaks_nothing(d
 
 @pytest.fixture
 def recall(call: Call) -> Recall:
-    def ask(**arguments: Any) -> Recalled:
+    def call_recall(**arguments: Any) -> Recalled:
         reply = call("recall", **arguments)
         assert reply.fault is None, reply.body
         return msgspec.json.decode(reply.body, type=Recalled)
 
-    return ask
+    return call_recall
 
 
 def text(number: int) -> str:
@@ -122,11 +120,11 @@ def emptied(kernel: Kernel) -> Iterator[None]:
     yield
 
 
-def pages(recall: Recall, **asked: Any) -> Iterator[list[str]]:
+def pages(recall: Recall, **arguments: Any) -> Iterator[list[str]]:
     """The keys of each page, until there are no more."""
     cursor: str | None = ""
     for _ in range(200):
-        page = recall(query="roses in the garden", cursor=cursor, **asked)
+        page = recall(query="roses in the garden", cursor=cursor, **arguments)
         yield [memory.key for memory in page.memories]
         cursor = page.cursor
         if cursor is None:
@@ -144,13 +142,13 @@ WRITES = st.lists(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 40), st.integers(1, 9), WRITES)
-def test_no_memory_comes_twice_and_none_that_stays_is_passed_over(
+def test_pages_repeat_nothing_and_skip_nothing_that_stays(
     kernel: Kernel, recall: Recall, size: int, limit: int, writes: list[list[tuple[str, int]]]
 ) -> None:
     with emptied(kernel):
-        born = {f"old {number}": number for number in range(size)}
-        put(kernel, born)
-        stays, seen = set(born), list[str]()
+        initial = {f"old {number}": number for number in range(size)}
+        put(kernel, initial)
+        stays, seen = set(initial), list[str]()
         for turn, page in enumerate(pages(recall, limit=limit)):
             seen += page
             for number, (what, one) in enumerate(writes[turn] if turn < len(writes) else []):
@@ -166,10 +164,10 @@ def test_no_memory_comes_twice_and_none_that_stays_is_passed_over(
                         put(kernel, {key: one})
 
         assert len(seen) == len(set(seen))
-        assert stays <= set(seen) <= set(born) | {key for key in seen if key.startswith("new")}
+        assert stays <= set(seen) <= set(initial) | {key for key in seen if key.startswith("new")}
 
 
-def test_what_is_made_after_the_first_page_is_in_none_of_the_others(kernel: Kernel, recall: Recall, clock: Any) -> None:
+def test_memories_created_after_the_first_page_are_not_listed(kernel: Kernel, recall: Recall, clock: Any) -> None:
     put(kernel, {f"old {number}": number for number in range(12)})
     seen: list[str] = []
 
@@ -181,7 +179,7 @@ def test_what_is_made_after_the_first_page_is_in_none_of_the_others(kernel: Kern
     assert sorted(seen) == sorted(f"old {number}" for number in range(12))
 
 
-def test_pages_follow_one_list_best_first(kernel: Kernel, recall: Recall) -> None:
+def test_pages_follow_one_ranking(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(150)})
 
     first, whole = (
@@ -194,7 +192,7 @@ def test_pages_follow_one_list_best_first(kernel: Kernel, recall: Recall) -> Non
     assert sorted(seen) == sorted(str(number) for number in range(150))
 
 
-def test_what_the_budget_leaves_out_comes_on_the_next_page(kernel: Kernel, recall: Recall) -> None:
+def test_memories_over_the_token_budget_are_on_the_next_page(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(30)})
 
     found = list(pages(recall, limit=10, max_tokens=400))
@@ -203,16 +201,16 @@ def test_what_the_budget_leaves_out_comes_on_the_next_page(kernel: Kernel, recal
     assert sorted(key for page in found for key in page) == sorted(str(number) for number in range(30))
 
 
-def test_pages_go_through_filters_and_places(kernel: Kernel, recall: Recall) -> None:
+def test_pages_respect_filters_and_scopes(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {f"kept {number}": number for number in range(25)})
-    kernel.store.write_sync(lambda tx: [index.put(tx, "other", str(one), text(0)) for one in range(900)], WHO)
+    kernel.store.write_sync(lambda tx: [index.put(tx, "other", str(one), text(0)) for one in range(900)], CALLER)
 
     for asked in ({"spaces": ["notes"]}, {"actor": "local", "after": "2020-01-01", "scope": ""}):
         seen = [key for page in pages(recall, limit=7, **asked) for key in page]
         assert sorted(seen) == sorted(f"kept {number}" for number in range(25))
 
 
-def test_a_list_ends_after_its_thousandth_memory(kernel: Kernel, recall: Recall) -> None:
+def test_list_ends_at_the_maximum(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(MAX_SEEN + 20)})
 
     seen = [key for page in pages(recall, limit=100, max_tokens=100_000) for key in page]
@@ -220,7 +218,7 @@ def test_a_list_ends_after_its_thousandth_memory(kernel: Kernel, recall: Recall)
     assert MAX_SEEN <= len(seen) == len(set(seen)) < MAX_SEEN + 20 + 1
 
 
-def test_a_cursor_goes_with_its_question_alone(config: Config, caller: Callable[..., Call]) -> None:
+def test_cursor_is_valid_for_its_query_only(config: Config, caller: Callable[..., Call]) -> None:
     kernel = app.open_kernel(config)
     call = caller(kernel.dispatch)
     put(kernel, {str(number): number for number in range(5)})

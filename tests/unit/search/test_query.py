@@ -1,4 +1,4 @@
-"""Anybody's words become a full-text query that finds what they say and cannot be anything but words."""
+"""Any text becomes an FTS5 expression that matches its terms, and none of it is read as syntax."""
 
 import math
 import re
@@ -31,7 +31,7 @@ from kernel.search.query import (
 )
 from kernel.search.query import quote as quoted
 from kernel.store.transaction import Tx
-from tests.unit.index_fixtures import SOMEBODY, Shelf, shelf_in
+from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
 CJK = st.characters(min_codepoint=0x3041, max_codepoint=0x9FFF, categories=["Lo"])
 MANY = settings(max_examples=200, deadline=None)
@@ -138,19 +138,19 @@ DOCUMENTS = [
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    """Documents whose keys are their numbers in DOCUMENTS, searched by words alone."""
-    with shelf_in(tmp_path_factory.mktemp("words"), None) as shelf:
-        shelf.put(DOCUMENTS)
-        yield shelf
+def lexical_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
+    """DOCUMENTS under their positions as keys, searched lexically."""
+    with open_indexed_store(tmp_path_factory.mktemp("words"), None) as store:
+        store.put(DOCUMENTS)
+        yield store
 
 
 @pytest.fixture(scope="module")
-def scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    """One document per script, under its place in SCRIPTS."""
-    with shelf_in(tmp_path_factory.mktemp("scripts"), None) as shelf:
-        shelf.put([text for text, _, _ in SCRIPTS])
-        yield shelf
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
+    """One document per script; its key is its position in SCRIPTS."""
+    with open_indexed_store(tmp_path_factory.mktemp("scripts"), None) as store:
+        store.put([text for text, _, _ in SCRIPTS])
+        yield store
 
 
 class Row(NamedTuple):
@@ -200,15 +200,13 @@ SCRIPTS = [
         ("𠀋𡈽", "𠀋𡈽 𡈽"),
     ],
 )
-def test_grams_are_the_overlapping_pairs_the_last_character_and_the_words_glued_to_a_run(
-    text: str, expected: str
-) -> None:
+def test_grams_are_bigrams_the_last_character_and_words_attached_to_a_run(text: str, expected: str) -> None:
     assert grams(text) == expected
 
 
 @MANY
 @given(st.text(CJK, min_size=1, max_size=30), st.text("aZ9 é_.-", max_size=5), st.data())
-def test_every_word_inside_a_run_is_found_by_its_pairs(run: str, around: str, data: st.DataObject) -> None:
+def test_every_substring_of_a_run_is_found_by_its_bigrams(run: str, around: str, data: st.DataObject) -> None:
     folded = unicodedata.normalize("NFKC", run)
     at = data.draw(st.integers(0, len(folded) - 1))
     word = folded[at : at + data.draw(st.integers(1, 4))]
@@ -230,36 +228,36 @@ def test_every_word_inside_a_run_is_found_by_its_pairs(run: str, around: str, da
         ("Python编程", [Term("编程", "编程")]),
     ],
 )
-def test_a_run_is_looked_up_by_its_pairs_and_a_single_character_as_a_prefix(text: str, expected: list[Term]) -> None:
+def test_query_grams_are_bigrams_or_a_prefix_for_one_character(text: str, expected: list[Term]) -> None:
     assert query_grams(text) == expected
 
 
-def test_words_glued_to_a_run_are_given_apart_from_it() -> None:
+def test_words_attached_to_a_run_are_separated() -> None:
     assert words_beside_cjk("plain words") == ""
     assert words_beside_cjk("使用Running编程 v2版").split() == ["Running", "v2"]
 
 
 @pytest.mark.parametrize("row", SCRIPTS, ids=lambda row: row.text[:8])
-def test_scripts_without_spaces_are_found_by_any_word_in_them(scripts: Shelf, row: Row) -> None:
+def test_scripts_without_spaces_are_found_by_their_words(scripts: IndexedStore, row: Row) -> None:
     key = str(SCRIPTS.index(row))
 
-    assert [query for query in row.found if key not in scripts.by_words(query)] == []
-    assert [query for query in row.missed if key in scripts.by_words(query)] == []
+    assert [query for query in row.found if key not in scripts.lexical_keys(query)] == []
+    assert [query for query in row.missed if key in scripts.lexical_keys(query)] == []
 
 
-def test_every_character_that_counts_as_cjk_is_a_token_of_its_own_for_the_index(words: Shelf) -> None:
+def test_tokenizer_keeps_every_cjk_character_as_a_token(lexical_store: IndexedStore) -> None:
     letters = [chr(point) for point in (*range(0x1100, 0xD800), *range(0xE000, 0x33000))]
     counted = {letter for letter in letters if grams(letter) == letter}
 
-    def odd(tx: Tx) -> list[str]:
+    def differing(tx: Tx) -> list[str]:
         split = {letter: tx.tokenize(letter) for letter in counted}
         return [letter for letter, tokens in split.items() if [token[2] for token in tokens] != [letter]]
 
     assert len(counted) > 100_000
-    assert words.reader.read(SOMEBODY, odd) == []
+    assert lexical_store.reader.read(CALLER, differing) == []
 
 
-def test_a_long_text_without_spaces_costs_no_more_than_its_length() -> None:
+def test_grams_of_a_long_text_take_linear_time() -> None:
     assert grams("é" * 1_000_000) == ""
     assert len(grams("日" * 300_000)) == 899_998
 
@@ -276,16 +274,16 @@ def test_a_long_text_without_spaces_costs_no_more_than_its_length() -> None:
         ("!?", []),
     ],
 )
-def test_words_are_looked_up_once_and_stop_words_only_where_nothing_else_is_left(
-    words: Shelf, text: str, expected: list[str]
+def test_query_words_are_distinct_and_drop_stop_words_if_others_are_left(
+    lexical_store: IndexedStore, text: str, expected: list[str]
 ) -> None:
     def looked_up(tx: Tx) -> list[str]:
         return [term.surface for term in query_words(text, tx.tokenize(text))]
 
-    assert words.reader.read(SOMEBODY, looked_up) == expected
+    assert lexical_store.reader.read(CALLER, looked_up) == expected
 
 
-def test_a_query_is_an_or_of_quoted_words_in_the_columns_of_the_text() -> None:
+def test_match_is_a_disjunction_of_quoted_terms_in_the_text_columns() -> None:
     terms = [Term("say", 'say "hi"'), Term("日", "日", prefix=True), Term("gone", "gone")]
 
     assert match(terms, {"say": 1}, 100, None) == '{text grams} : ("日"* OR "say ""hi""")'
@@ -294,13 +292,13 @@ def test_a_query_is_an_or_of_quoted_words_in_the_columns_of_the_text() -> None:
     )
 
 
-def test_words_that_are_nowhere_make_no_query() -> None:
+def test_terms_missing_from_the_index_make_no_expression() -> None:
     assert match([Term("gone", "gone")], {}, 100, None) == ""
     assert match_any([Term("gone", "gone")], {}, None) == ""
     assert match([], {}, 0, [1]) == ""
 
 
-def test_only_rows_with_a_rare_word_are_visited_while_every_useful_word_ranks() -> None:
+def test_match_selects_by_rare_terms_and_ranks_by_every_useful_term() -> None:
     terms = [Term(name, name) for name in ("common", "middling", "rare", "rarest")]
     known = {"common": 6000, "middling": 2000, "rare": RARE_ROWS - 1, "rarest": 1}
 
@@ -309,11 +307,11 @@ def test_only_rows_with_a_rare_word_are_visited_while_every_useful_word_ranks() 
     assert match_any(terms, known, None) == f'{{text grams}} : ({every} OR "common")'
 
 
-def test_the_first_word_is_visited_however_common_and_common_words_are_kept_where_there_are_no_others() -> None:
+def test_common_term_selects_rows_if_there_is_no_other() -> None:
     assert match([Term("a", "a")], {"a": 9000}, 10_000, None) == '{text grams} : ("a")'
 
 
-def test_places_with_few_documents_are_searched_for_every_word() -> None:
+def test_small_partitions_are_searched_for_every_term() -> None:
     terms = [Term("common", "common"), Term("rare", "rare")]
     known = {"common": 9000, "rare": 1, "quipuplace1": SMALL_PARTITION_DOCS, "quipuplace2": 1}
 
@@ -325,7 +323,7 @@ def named(*names: str) -> list[Term]:
     return [Term(name, name) for name in names]
 
 
-def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word() -> None:
+def test_candidates_have_a_rare_term_and_rank_by_every_useful_term() -> None:
     known = {"rarest": 1, "rare": RARE_ROWS - 1, "middling": 20_000, "common": 60_000}
 
     first, last = candidate_queries(named(*known), known, 100_000, PartitionFilter(), 100)
@@ -335,7 +333,7 @@ def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word()
     assert last == RowQuery(f'{{text grams}} : ({useful} OR "common")', 0, MAX_RANKED_ROWS, 1)
 
 
-def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_until_there_are_enough() -> None:
+def test_conjunctions_of_common_terms_shrink_until_enough_rows_match() -> None:
     known = {"one": 10_000, "two": 20_000, "three": 25_000}
 
     sought = candidate_queries(named(*known), known, 100_000, PartitionFilter(), 20)
@@ -355,7 +353,7 @@ def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_un
 
 
 @pytest.mark.parametrize(("total", "times"), [(SMALL_INDEX_ROWS, 2), (SMALL_INDEX_ROWS + 1, 1)])
-def test_of_modestly_many_rows_twice_as_many_are_visited(total: int, times: int) -> None:
+def test_row_limits_double_in_a_small_index(total: int, times: int) -> None:
     known = {"one": RARE_ROWS, "two": RARE_ROWS}
     every = '{text grams} : ("one" OR "two")'
     picked = {1: '{text grams} : ("one") AND ', 2: ""}[times]
@@ -366,7 +364,7 @@ def test_of_modestly_many_rows_twice_as_many_are_visited(total: int, times: int)
     ]
 
 
-def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> None:
+def test_partition_share_scales_document_frequencies() -> None:
     known = {"one": 1000, "two": 2000}
 
     sought = candidate_queries(named(*known), known, 10_000, PartitionFilter([7], 0.01), 20)
@@ -376,13 +374,13 @@ def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> N
     assert candidate_queries([], {}, 10_000, PartitionFilter(), 20) == []
 
 
-def test_more_rows_are_visited_where_more_are_asked_for() -> None:
+def test_row_limit_grows_with_the_result_limit() -> None:
     assert {
         found.limit for found in candidate_queries(named("one"), {"one": 9}, 10, PartitionFilter(), 2 * MAX_RANKED_ROWS)
     } == {2 * MAX_RANKED_ROWS}
 
 
-def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:
+def test_long_query_uses_its_rarest_terms() -> None:
     terms = [Term(f"w{number}", f"w{number}") for number in range(2 * MAX_QUERY_TERMS)]
     known = {term.stem: number + 1 for number, term in enumerate(terms)}
 
@@ -391,21 +389,21 @@ def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:
 
 
 def expected_keys(text: str) -> set[str]:
-    """The documents that hold a word of the text, by the plainest reading of both."""
-    asked = set(re.findall(r"[^\W_]+", text.lower()))
-    asked = asked - STOP_WORDS or asked
-    return {str(number) for number, document in enumerate(DOCUMENTS) if asked & set(document.split())}
+    """The documents that hold a word of the text, by a regular expression instead of the index."""
+    query_terms = set(re.findall(r"[^\W_]+", text.lower()))
+    query_terms = query_terms - STOP_WORDS or query_terms
+    return {str(number) for number, document in enumerate(DOCUMENTS) if query_terms & set(document.split())}
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: repr(probe)[:20])
-def test_no_text_is_syntax(words: Shelf, probe: str) -> None:
-    assert words.by_words(probe) == expected_keys(probe)
+def test_query_text_is_never_syntax(lexical_store: IndexedStore, probe: str) -> None:
+    assert lexical_store.lexical_keys(probe) == expected_keys(probe)
 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: repr(probe)[:20])
-def test_no_text_is_syntax_inside_a_place_either(words: Shelf, probe: str) -> None:
-    assert words.by_words(probe, within=[("shelf", "")]) == expected_keys(probe)
-    assert words.by_words(probe, within=[("shelf", "elsewhere")]) == set()
+def test_query_text_is_never_syntax_within_a_partition(lexical_store: IndexedStore, probe: str) -> None:
+    assert lexical_store.lexical_keys(probe, within=[("shelf", "")]) == expected_keys(probe)
+    assert lexical_store.lexical_keys(probe, within=[("shelf", "elsewhere")]) == set()
 
 
 @MANY
@@ -418,91 +416,95 @@ def test_no_text_is_syntax_inside_a_place_either(words: Shelf, probe: str) -> No
         max_size=8,
     )
 )
-def test_whatever_stands_between_words_they_find_the_same(words: Shelf, parts: list[tuple[str, str]]) -> None:
+def test_separators_between_words_do_not_matter(lexical_store: IndexedStore, parts: list[tuple[str, str]]) -> None:
     text = "".join(word + between for word, between in parts)
 
-    assert words.by_words(text) == words.by_words(" ".join(word for word, _ in parts)) == expected_keys(text)
+    assert (
+        lexical_store.lexical_keys(text)
+        == lexical_store.lexical_keys(" ".join(word for word, _ in parts))
+        == expected_keys(text)
+    )
 
 
 @MANY
 @given(st.text(max_size=60))
-def test_any_text_at_all_can_be_searched_for(words: Shelf, text: str) -> None:
-    assert words.by_words(text) <= {str(number) for number in range(len(DOCUMENTS))}
+def test_any_text_is_a_valid_query(lexical_store: IndexedStore, text: str) -> None:
+    assert lexical_store.lexical_keys(text) <= {str(number) for number in range(len(DOCUMENTS))}
 
 
 @given(st.text(max_size=20))
-def test_a_quoted_word_is_one_string_whatever_it_holds(word: str) -> None:
+def test_quoted_word_is_one_string(word: str) -> None:
     inside = quoted(word)[1:-1]
 
     assert inside.replace('""', "").count('"') == 0
     assert inside.replace('""', '"') == word
 
 
-FOREST = 4000
+CORPUS_SIZE = 4000
 WORDS = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath"]
 
 
-def grown(number: int) -> list[str]:
-    """The words of one document; that at place n of WORDS stands in every (n + 4)th."""
-    kept = [word for place, word in enumerate(WORDS) if number % (place + 4) == 0]
+def document(number: int) -> list[str]:
+    """The words of one document; the word at position n of WORDS is in every (n + 4)th document."""
+    kept = [word for at, word in enumerate(WORDS) if number % (at + 4) == 0]
     rare = ["yew"] * (number % 200 == 0) + ["zelkova"] * (number % 100 == 1)
     return [f"filler{number % 7}"] * (number % 5 + 1) + kept + rare
 
 
-def ranks(asked: list[str]) -> dict[str, float]:
-    """BM25 by its formula, of every document that holds a word."""
-    texts = [grown(number) for number in range(FOREST)]
+def expected_ranks(query_terms: list[str]) -> dict[str, float]:
+    """BM25 by its formula for every document that holds a term."""
+    texts = [document(number) for number in range(CORPUS_SIZE)]
     mean = sum(map(len, texts)) / len(texts)
-    worth = {
+    idf = {
         word: math.log1p((len(texts) - held + 0.5) / (held + 0.5))
-        for word in asked
+        for word in query_terms
         for held in [sum(word in text for text in texts)]
     }
     return {
         str(number): sum(
-            worth[word] * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(text) / mean))
-            for word in asked
+            idf[word] * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(text) / mean))
+            for word in query_terms
             if (count := text.count(word))
         )
         for number, text in enumerate(texts)
-        if not {*asked}.isdisjoint(text)
+        if not {*query_terms}.isdisjoint(text)
     }
 
 
-def ranked(hits: list[Hit]) -> dict[str, float]:
+def rank_by_key(hits: list[Hit]) -> dict[str, float]:
     return {hit.id: hit.text_rank or 0.0 for hit in hits}
 
 
 @pytest.fixture(scope="module")
-def forest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    with shelf_in(tmp_path_factory.mktemp("forest"), None) as shelf:
-        shelf.put([" ".join(grown(number)) for number in range(FOREST)])
-        yield shelf
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexedStore]:
+    with open_indexed_store(tmp_path_factory.mktemp("corpus"), None) as store:
+        store.put([" ".join(document(number)) for number in range(CORPUS_SIZE)])
+        yield store
 
 
-@pytest.mark.parametrize("asked", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"]])
-def test_every_document_with_a_word_is_found_and_ranked_by_bm25_where_they_are_few(
-    forest: Shelf, asked: list[str]
+@pytest.mark.parametrize("query_terms", [["yew"], ["zelkova"], ["yew", "zelkova"], ["heath"]])
+def test_documents_with_rare_terms_are_all_found_and_ranked_by_bm25(
+    corpus: IndexedStore, query_terms: list[str]
 ) -> None:
-    found = ranked(forest.search(" ".join(asked), semantic=False, limit=FOREST))
+    found = rank_by_key(corpus.search(" ".join(query_terms), semantic=False, limit=CORPUS_SIZE))
 
-    assert found == pytest.approx(ranks(asked), rel=1e-5)
+    assert found == pytest.approx(expected_ranks(query_terms), rel=1e-5)
     assert list(found.values()) == sorted(found.values(), reverse=True)
 
 
-def test_rows_without_a_rare_word_are_left_out_and_common_words_rank_the_others(forest: Shelf) -> None:
-    every, rare = ranks(["yew", "amber", "birch"]), ranks(["yew"])
+def test_rows_without_a_rare_term_are_left_out_and_common_terms_rank(corpus: IndexedStore) -> None:
+    every, rare = expected_ranks(["yew", "amber", "birch"]), expected_ranks(["yew"])
 
-    found = ranked(forest.search("yew amber birch", semantic=False, limit=FOREST))
+    found = rank_by_key(corpus.search("yew amber birch", semantic=False, limit=CORPUS_SIZE))
 
     assert found == pytest.approx({key: every[key] for key in rare}, rel=1e-5)
 
 
-def test_of_common_words_the_documents_that_hold_most_of_them_are_found(forest: Shelf) -> None:
-    asked = ["amber", "birch", "cedar"]
-    every = {key for key in ranks(asked) if {*asked} <= {*grown(int(key))}}
+def test_documents_with_all_common_terms_are_found_first(corpus: IndexedStore) -> None:
+    query_terms = ["amber", "birch", "cedar"]
+    every = {key for key in expected_ranks(query_terms) if {*query_terms} <= {*document(int(key))}}
 
-    found = ranked(forest.search(" ".join(asked), semantic=False, limit=10))
+    found = rank_by_key(corpus.search(" ".join(query_terms), semantic=False, limit=10))
 
     assert len(found) == 10
     assert {*found} <= every
