@@ -402,8 +402,8 @@ def test_query_text_is_never_syntax(lexical_store: IndexedStore, probe: str) -> 
 
 @pytest.mark.parametrize("probe", PROBES, ids=lambda probe: repr(probe)[:20])
 def test_query_text_is_never_syntax_within_a_partition(lexical_store: IndexedStore, probe: str) -> None:
-    assert lexical_store.lexical_keys(probe, within=[("shelf", "")]) == expected_keys(probe)
-    assert lexical_store.lexical_keys(probe, within=[("shelf", "elsewhere")]) == set()
+    assert lexical_store.lexical_keys(probe, within=[("docs", "")]) == expected_keys(probe)
+    assert lexical_store.lexical_keys(probe, within=[("docs", "elsewhere")]) == set()
 
 
 @MANY
