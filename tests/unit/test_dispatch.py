@@ -507,7 +507,7 @@ def test_a_read_for_the_edge_raises_its_fault(dispatch: Dispatch, runner: asynci
 def test_the_guard_gives_values_faults_and_never_an_exception(caplog: pytest.LogCaptureFixture) -> None:
     fault = Fault("conflict", "No.")
 
-    def throw(error: Exception) -> None:
+    def throw(error: Exception) -> Fault:
         raise error
 
     assert catch_faults(max, 1, 2) == 2
