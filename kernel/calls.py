@@ -2,17 +2,16 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from kernel.errors import Fault
-from kernel.ids import calling
-from kernel.schema import decoder
+from kernel.ids import current_call
+from kernel.schema import argument_error, decoder, error_message
 from kernel.security.permissions import (
     Caller,
     Forbidden,
     Grant,
+    RawJson,
     RequiredPermission,
     check_permission,
     required_permission,
@@ -21,13 +20,14 @@ from kernel.store import audit
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, InputRequired, Interaction, Reply, Tool
+from kernel.tools import Batch, Dialect, InputRequired, Interaction, Reply, Request, Result, Tool
 
 Answer = Reply | InputRequired
 Done = Callable[[Answer], None]
-# What an observer gives for a call that begins; it gets the outcome, `ok` or why not, and the seconds it took.
+# What an observer returns for a call that begins; it gets the outcome and the seconds the call took.
 OnOutcome = Callable[[str, float], None]
 Observer = Callable[["ToolEntry", Caller], OnOutcome]
+AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the result of the read
 
 _clock = time.perf_counter
 
@@ -35,98 +35,99 @@ _clock = time.perf_counter
 class ToolEntry(NamedTuple):
     """A tool with its dialect, the decoder of its arguments, and its batch form if it has one.
 
-    `required` is the permission its calls need. A `short` tool is answered on the event loop; a `stepwise` one waits in
-    a queue more than once.
+    `required` is the permission its calls need. A `short` tool is answered on the event loop; the calls of a `stepwise`
+    one are queued more than once.
     """
 
     dialect: Dialect
     tool: Tool
-    decode: Callable[[Any], Any]
+    decode: Callable[[RawJson], Request]
     required: RequiredPermission
-    batch: Callable[[Tx, Sequence[Any]], list[Any]] | None = None
+    batch: Batch | None = None
     short: bool = False
     stepwise: bool = False
 
     def visible_to(self, grant: Grant) -> bool:
-        """Whether the grant allows at least one action of the tool, so that it is worth a place in a list."""
+        """Whether the grant allows at least one action of the tool, so that lists show it."""
         return grant.allows_dialect(self.dialect.name) and self.required.least <= grant.permission
 
 
 class Call(NamedTuple):
-    """One call of a tool: its raw JSON arguments, who calls, and the interaction of an interactive tool."""
+    """One call of a tool: its raw JSON arguments, its caller, and the interaction of an interactive tool."""
 
     entry: ToolEntry
-    arguments: bytes | bytearray | memoryview | msgspec.Raw
+    arguments: RawJson
     caller: Caller
     interaction: Interaction | None = None
 
 
 class Pending(NamedTuple):
-    """A call under way; `cancel()` drops it if it has not begun, and interrupts a read."""
+    """A call under way; `cancel()` drops it if it has not started, and interrupts a read."""
 
     cancel: Callable[[], object]
 
 
 def outcome_of(answer: Answer) -> str:
-    """`ok`, `asked` where the client has to answer first, or the code of the fault."""
+    """`ok`, `asked` for input required from the client, or the code of the fault."""
     return "asked" if isinstance(answer, InputRequired) else answer.fault or "ok"
 
 
 def fail(entry: ToolEntry, fault: Fault) -> Reply:
-    """The dialect's reply to a call of this tool that failed."""
+    """The dialect's reply to a failed call of this tool."""
     fault.tool = entry.tool.name
     return entry.dialect.fail(fault)
 
 
+def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
+    """The Fault for arguments that could not be decoded."""
+    to_fault = entry.dialect.argument_fault
+    return to_fault(argument_error(entry.tool, error)) if to_fault else Fault("invalid", error_message(error))
+
+
 def tool_entry(dialect: Dialect, tool: Tool) -> ToolEntry:
+    """The entry of a tool."""
     stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
     short = tool.mode == "read" and tool.hints.short and not stepwise
     required = required_permission(tool.permission)
     return ToolEntry(dialect, tool, decoder(tool.request), required, _batch(dialect, tool), short, stepwise)
 
 
-def _batch(dialect: Dialect, tool: Tool) -> Callable[[Tx, Sequence[Any]], list[Any]] | None:
+def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
+    """The tool's batch hook, with rendered replies instead of results."""
     batch, reply = tool.hooks.batch, dialect.reply
     if batch is None:
         return None
 
-    def work(tx: Tx, requests: Sequence[Any]) -> list[Any]:
+    def work(tx: Tx, requests: Sequence[Request]) -> list[Reply | Fault]:
         return [result if isinstance(result, Fault) else reply(tool, result) for result in batch(tx, requests)]
 
     return work
 
 
 def reporting(observers: Sequence[Observer], call: Call) -> Callable[[str], None]:
+    """Starts the observers of a call; returns the function that reports its outcome to them, at most once."""
     reports = [observer(call.entry, call.caller) for observer in observers]
     begun = _clock()
 
     def report(outcome: str) -> None:
         seconds = _clock() - begun
-        for one in reports:
-            one(outcome, seconds)
+        while reports:
+            reports.pop(0)(outcome, seconds)
 
     return report
 
 
-def once(report: Callable[[str], None]) -> Callable[[str], None]:
-    pending = [report]
-
-    def first(outcome: str) -> None:
-        if pending:
-            pending.pop()(outcome)
-
-    return first
-
-
-def check_grant(entry: ToolEntry, arguments: Any, caller: Caller) -> None:
-    grant = caller.grant
+def check_grant(call: Call) -> None:
+    """Raises Forbidden where the caller's grant does not allow the call."""
+    entry, grant = call.entry, call.caller.grant
     if grant.dialects and entry.dialect.name not in grant.dialects:
         raise Forbidden(entry.tool.name, None)
     if grant.permission < entry.required.most:
-        check_permission(entry.tool.name, entry.required, entry.decode, arguments, grant.permission)
+        check_permission(entry.tool.name, entry.required, entry.decode, call.arguments, grant.permission)
 
 
-def handler_work(entry: ToolEntry, request: Any, interaction: Interaction | None) -> Callable[[Tx], Answer]:
+def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Callable[[Tx], Answer]:
+    """The work of a call: its handler, and the rendered reply within the limit of an answer."""
     handler, tool, reply = entry.tool.handler, entry.tool, entry.dialect.reply
     if tool.interactive:
 
@@ -140,33 +141,30 @@ def handler_work(entry: ToolEntry, request: Any, interaction: Interaction | None
     return lambda tx: tx.context.call_limits.fit(reply(tool, handler(tx, request)))
 
 
-def after_read_writes(tool: Tool, request: Any) -> list[Callable[[Tx, Any], None]]:
-    """The writes a read leaves behind, each `(tx, result)`."""
-    later: list[Callable[[Tx, Any], None]] = [lambda tx, _result: audit.record(tx)] if tool.audited else []
+def after_read_writes(tool: Tool, request: Request) -> list[AfterRead]:
+    """The writes that follow a read of this tool."""
+    writes: list[AfterRead] = [lambda tx, _result: audit.record(tx)] if tool.audited else []
     if (after_read := tool.hooks.after_read) is not None:
-        later.append(lambda tx, result: after_read(tx, request, result))
-    return later
-
-
-def with_result(write: Callable[[Tx, Any], None], result: Any, tx: Tx) -> None:
-    write(tx, result)
+        writes.append(lambda tx, result: after_read(tx, request, result))
+    return writes
 
 
 def progress_of(interaction: Interaction) -> Progress:
+    """Progress that is sent to the client."""
     return Progress(lambda done, total: interaction.progress(done, total, None))
 
 
 def with_call_id(id_: str, work: Work) -> Work:
-    """The same work, on any thread; an unexpected error in it is logged under the id of the call."""
+    """The same work, on any thread, whose unexpected errors are logged under this id."""
 
-    def named(tx: Tx) -> Any:
-        calling.set(id_)
+    def named(tx: Tx) -> Answer:
+        current_call.set(id_)
         try:
             answer = work(tx)
         except Fault:
-            calling.set("")
+            current_call.set("")
             raise
-        calling.set("")
+        current_call.set("")
         return answer
 
     return named

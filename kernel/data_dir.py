@@ -1,4 +1,4 @@
-"""Where the files of each tenant lie, and folders that nobody but their owner can read."""
+"""The folders of the data directory: one for each tenant, readable only by their owner."""
 
 import os
 from pathlib import Path
@@ -12,24 +12,24 @@ _TENANTS = "tenants"
 
 
 def tenant_name(name: str) -> str:
-    """`name` if a tenant may have it: it becomes the name of a folder on any system. Raises Fault("invalid")."""
+    """`name`, if it is valid as a folder on every system; raises Fault("invalid")."""
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A tenant has a name of 1 to 63 characters: a-z, 0-9, - and _, the first no - or _.")
     return name
 
 
 def home(data: Path, name: str) -> Path:
-    """The folder of a tenant; the main one has the data directory itself."""
+    """The folder of a tenant; that of the main tenant is the data directory itself."""
     return data if name == MAIN else data / _TENANTS / tenant_name(name)
 
 
 def other_tenants(data: Path) -> list[str]:
-    """The tenants besides the main one that have a folder."""
+    """The names of the tenants besides the main one that have a folder."""
     return sorted(folder.name for folder in (data / _TENANTS).glob("*/") if _NAME.fullmatch(folder.name))
 
 
 def make_private(folder: Path) -> None:
-    """Makes a folder and those above it where they lack, for their owner alone; raises Fault("storage")."""
+    """Creates a folder and its missing parents with mode 0700; raises Fault("storage")."""
     try:
         for part in (*reversed(folder.parents), folder):
             if not part.is_dir():
@@ -40,11 +40,11 @@ def make_private(folder: Path) -> None:
 
 
 def fsync_folder(folder: Path) -> None:
-    """Has the names in a folder on disk before anybody is told of them."""
+    """Syncs a folder, so that new and renamed files survive a power cut."""
     if os.name != "posix":
         return
-    number = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)

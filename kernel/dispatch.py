@@ -1,15 +1,16 @@
-"""From raw arguments to a dialect's reply: decode, transaction, handler, render; the only catch-all stands here."""
+"""From raw arguments to a dialect's reply: decode, transaction, handler, render; here is the only catch-all."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from kernel.calls import (
+    AfterRead,
     Answer,
     Call,
     Done,
@@ -17,25 +18,19 @@ from kernel.calls import (
     Pending,
     ToolEntry,
     after_read_writes,
+    argument_fault,
     check_grant,
     fail,
     handler_work,
-    once,
     outcome_of,
     progress_of,
     reporting,
     tool_entry,
     with_call_id,
-    with_result,
 )
 from kernel.errors import Args, Fault, Result
-from kernel.ids import call_id, calling
-from kernel.schema import argument_error, error_message
-from kernel.security.permissions import (
-    FULL_ACCESS,
-    Caller,
-    Forbidden,
-)
+from kernel.ids import call_id, current_call
+from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, RawJson
 from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.progress import with_progress
@@ -43,16 +38,18 @@ from kernel.store.queue import Deliver, Job, Merge, Work
 from kernel.store.sqlite.errors import as_fault
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Interaction, Precheck, Reply
+from kernel.tools import Dialect, Found, Interaction, Precheck, Prepare, Reply, Request
+
+R = TypeVar("R")
 
 _log = logging.getLogger("quipu")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_PRECHECK_ROUNDS = 1000  # a folder that changes at every look must not keep a read for ever
-_context = lru_cache(maxsize=1024)(CallContext)  # callers are few and come back with every call
+_PRECHECK_ROUNDS = 1000  # a folder that changes all the time must not keep a read waiting for ever
+_context = lru_cache(maxsize=1024)(CallContext)  # the same few callers and tools come with every call
 
 
 def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Fault:
-    """`work(*args)`, or the Fault that says why not; whatever is not a Fault or the engine's error is a bug, logged."""
+    """`work(*args)`, or the Fault it raised; any error that is neither a Fault nor SQLite's is logged as a bug."""
     try:
         return work(*args)
     except Fault as fault:
@@ -67,17 +64,17 @@ def catch_faults(work: Callable[[*Args], Result], *args: *Args) -> Result | Faul
 
 
 class _NeedsWrite(NamedTuple):
-    """What a precheck found to be written before the read, and the texts that will be embedded."""
+    """What a precheck found to write before the read, and the texts that will be embedded."""
 
-    found: Any
+    found: Found
     texts: Sequence[str]
 
 
 class Dispatch:
     """Every tool of the served dialects by name, over one store.
 
-    A call that its caller has no permission for raises Forbidden, and nothing ran. `observers` learn of each call and
-    its outcome; a call that is cancelled in a queue is not reported, since it never ran.
+    A call that its caller has no permission for raises Forbidden before anything runs. `observers` are notified of each
+    call and its outcome; a call that is cancelled in a queue is not reported, since it never ran.
     """
 
     def __init__(self, store: Store, dialects: Sequence[Dialect], observers: Sequence[Observer] = ()) -> None:
@@ -98,13 +95,13 @@ class Dispatch:
         return other
 
     def submit(self, call: Call, done: Done) -> Answer | Pending:
-        """Runs one call: the answer if it is there at once, else Pending, and `done` gets the answer on this loop.
+        """Runs one call: returns the answer if it is ready, else Pending, and `done` gets the answer on this loop.
 
         The answer is the dialect's, its faults included. Raises Forbidden.
         """
         if not self.observers:
             return self._submit(call, done)
-        report = once(reporting(self.observers, call))
+        report = reporting(self.observers, call)
 
         def observed(answer: Answer) -> None:
             report(outcome_of(answer))
@@ -116,7 +113,7 @@ class Dispatch:
             report("denied")
             raise
         finally:
-            calling.set("")
+            current_call.set("")
         if not isinstance(answer, Pending):
             report(outcome_of(answer))
         elif call.entry.stepwise:
@@ -124,7 +121,7 @@ class Dispatch:
         return answer
 
     async def call(
-        self, entry: ToolEntry, arguments: Any, caller: Caller, interaction: Interaction | None = None
+        self, entry: ToolEntry, arguments: RawJson, caller: Caller, interaction: Interaction | None = None
     ) -> Answer:
         """`submit`, awaited; a task that is cancelled cancels its call."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -142,7 +139,7 @@ class Dispatch:
             answer.cancel()
             raise
 
-    async def read(self, dialect: Dialect, work: Work, caller: Caller) -> Any:
+    async def read(self, dialect: Dialect, work: Callable[[Tx], R], caller: Caller) -> R:
         """`work(tx)` on a reader, for resources, prompts and completion; raises the Fault."""
         context = CallContext(dialect.name, "", caller.actor)
         answer = await self._queued(partial(self.store.begin_read, work, context))
@@ -157,7 +154,7 @@ class Dispatch:
         try:
             request = entry.decode(arguments)
         except _UNREADABLE as error:
-            return fail(entry, _argument_fault(entry, error))
+            return fail(entry, catch_faults(argument_fault, entry, error))
         context = _context(entry.dialect.name, entry.tool.name, caller.actor)
         if entry.stepwise:
             return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
@@ -173,7 +170,7 @@ class Dispatch:
         job = catch_faults(self._enqueue, entry, request, work, context, deliver)
         return fail(entry, job) if isinstance(job, Fault) else Pending(job.cancel)
 
-    def _enqueue(self, entry: ToolEntry, request: Any, work: Work, context: CallContext, deliver: Deliver) -> Job:
+    def _enqueue(self, entry: ToolEntry, request: Request, work: Work, context: CallContext, deliver: Deliver) -> Job:
         tool = entry.tool
         if tool.mode == "read" or type(request) in tool.read_arms:
             return self.store.begin_read(work, context, deliver)
@@ -190,8 +187,9 @@ class Dispatch:
         )
 
     async def _stepwise(
-        self, entry: ToolEntry, request: Any, context: CallContext, interaction: Interaction | None
+        self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None
     ) -> Answer:
+        """Runs a call with a prepare or precheck hook, whose steps are queued one after another."""
         tool = entry.tool
         prepare, precheck = tool.hooks.prepare, tool.hooks.precheck
         if prepare is not None:
@@ -202,21 +200,20 @@ class Dispatch:
         if precheck is not None:
             if tool.long and interaction is not None:
                 precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
-            answer = await self._read_after(precheck, request, work, context)
+            answer = await self._checked_read(precheck, request, work, context)
         else:
             answer = await self._queued(partial(self._enqueue, entry, request, work, context))
         return fail(entry, answer) if isinstance(answer, Fault) else answer
 
-    async def _prepared(
-        self, prepare: Callable[[Mapping[str, Any], Any], Work | None], request: Any, context: CallContext
-    ) -> Any:
+    async def _prepared(self, prepare: Prepare, request: Request, context: CallContext) -> Request:
+        """The request after its prepare hook, or the Fault of the hook."""
         work = catch_faults(prepare, self.store.context.settings, request)
         if work is None or isinstance(work, Fault):
             return work or request
         return await self._queued(partial(self.store.begin_read, work, context))
 
-    async def _read_after(self, precheck: Precheck, request: Any, work: Work, context: CallContext) -> Any:
-        """Reads, writing before it what the check finds; the rounds end even where it finds something every time."""
+    async def _checked_read(self, precheck: Precheck, request: Request, work: Work, context: CallContext) -> Any:
+        """The answer of a read, after writing what its precheck finds; the number of rounds is limited."""
 
         def check_and_read(tx: Tx) -> Any:
             found = precheck.check(tx, request)
@@ -240,7 +237,7 @@ class Dispatch:
         return Fault("busy", "What is being read changes all the time, try again.")
 
     async def _queued(self, put: Callable[[Deliver], Job]) -> Any:
-        """The answer of the job that `put` queues, a Fault included; cancelled with the task that waits."""
+        """The answer of the job that `put` queues, a Fault included; cancelled with the awaiting task."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def deliver(job: Job) -> None:
@@ -256,32 +253,32 @@ class Dispatch:
             job.cancel()
             raise
 
-    def _work(self, entry: ToolEntry, request: Any, context: CallContext, interaction: Interaction | None) -> Work:
-        """What runs in the transaction: the handler, its rendered reply, and what a read leaves to be written."""
+    def _work(self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None) -> Work:
+        """What runs in the transaction: the handler, its rendered reply, and the queueing of writes after a read."""
         work = handler_work(entry, request, interaction)
-        later = after_read_writes(entry.tool, request)
-        if later:
-            work = self._leaving(entry, request, context, later)
-        id_ = calling.get()
+        writes = after_read_writes(entry.tool, request)
+        if writes:
+            work = self._with_writes_after(entry, request, context, writes)
+        id_ = current_call.get()
         return with_call_id(id_, work) if id_ else work
 
-    def _leaving(
-        self, entry: ToolEntry, request: Any, context: CallContext, later: "Sequence[Callable[[Tx, Any], None]]"
-    ) -> Work:
+    def _with_writes_after(
+        self, entry: ToolEntry, request: Request, context: CallContext, writes: Sequence[AfterRead]
+    ) -> Callable[[Tx], Answer]:
         tool, reply = entry.tool, entry.dialect.reply
 
         def read(tx: Tx) -> Reply:
             result = tool.handler(tx, request)
             answer = tx.context.call_limits.fit(reply(tool, result))
-            for write in later:
-                self.store.write_later(partial(with_result, write, result), context)
+            for write in writes:
+                self.store.write_later(lambda tx, write=write: write(tx, result), context)
             return answer
 
         return read
 
     def _check_permission(self, call: Call) -> None:
         try:
-            check_grant(call.entry, call.arguments, call.caller)
+            check_grant(call)
         except Forbidden:
             entry = call.entry
             context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)
@@ -289,8 +286,8 @@ class Dispatch:
             raise
 
 
-def _finish_task(entry: ToolEntry, work: Any, done: Done) -> Pending:
-    task: asyncio.Task[Answer] = asyncio.ensure_future(work)
+def _finish_task(entry: ToolEntry, work: Coroutine[None, None, Answer], done: Done) -> Pending:
+    task = asyncio.ensure_future(work)
 
     def finished(task: asyncio.Task[Answer]) -> None:
         if not task.cancelled():
@@ -299,10 +296,3 @@ def _finish_task(entry: ToolEntry, work: Any, done: Done) -> Pending:
 
     task.add_done_callback(finished)
     return Pending(task.cancel)
-
-
-def _argument_fault(entry: ToolEntry, error: Exception) -> Fault:
-    misread = entry.dialect.argument_fault
-    if misread is None:
-        return Fault("invalid", error_message(error))
-    return catch_faults(misread, argument_error(entry.tool, error))

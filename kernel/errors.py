@@ -1,4 +1,4 @@
-"""The one error type every layer raises and every dialect renders."""
+"""The one error type that every layer raises and every dialect renders."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple
@@ -21,11 +21,10 @@ HTTP_STATUS: dict[Code, int] = {
 
 
 class Fault(Exception):
-    """A refusal with a stable code, a message fit for the caller, and the dialect's own word for it.
+    """An error with a stable code and a message for the caller.
 
-    `label` is that word (for example MEMORY_NOT_FOUND); empty where the dialect has none. `context` is what a dialect
-    tells besides, as plain data; empty where it tells nothing more. `tool` is the tool that was called, once that is
-    known, for dialects whose errors name it.
+    `label` is the dialect's own code (for example MEMORY_NOT_FOUND), empty where it has none. `context` is more detail
+    as plain data. `tool` is the tool that was called, once known, for dialects whose errors name it.
     """
 
     __slots__ = ("code", "context", "label", "message", "tool")
@@ -40,6 +39,6 @@ class Fault(Exception):
 
 
 class CatchFaults(Protocol):
-    """Runs `work(*args)`; gives its result, or the Fault it raised. See `kernel.dispatch.catch_faults`."""
+    """Returns the result of `work(*args)`, or the Fault it raised. See `kernel.dispatch.catch_faults`."""
 
     def __call__(self, work: Callable[[*Args], Result], /, *args: *Args) -> Result | Fault: ...

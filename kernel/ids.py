@@ -1,4 +1,4 @@
-"""The clock and the source of identifiers; nothing else in the repository reads either."""
+"""The clock and the source of identifiers; no other module reads the time or random bits for stored values."""
 
 import itertools
 import os
@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 60
 _counter = itertools.count()
-calling: ContextVar[str] = ContextVar("calling", default="")
+# The id of the call under way, if it has one already: each log line of a call names it.
+current_call: ContextVar[str] = ContextVar("current_call", default="")
 
 
 def utc_now() -> str:
@@ -18,7 +19,7 @@ def utc_now() -> str:
 
 
 def earlier(moment: str, hours: int) -> str:
-    """The moment so many hours before another, both as `utc_now` has them."""
+    """The time so many hours before another, both in the format of `utc_now`."""
     return _text(datetime.fromisoformat(moment) - timedelta(hours=hours))
 
 
@@ -34,10 +35,10 @@ def new_id(prefix: str) -> str:
 
 
 def call_id() -> str:
-    """A short id that names one call in the log: that of the call under way, once, where it has one already."""
-    known = calling.get()
+    """A short id for one call in the log: takes `current_call` if it is set, else makes a new one."""
+    known = current_call.get()
     if known:
-        calling.set("")
+        current_call.set("")
         return known
     return f"{os.getpid():x}-{next(_counter):x}"
 

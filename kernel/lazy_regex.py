@@ -1,11 +1,11 @@
-"""Regular expressions that are compiled when they are first used, so that a start does not wait for all of them."""
+"""Regular expressions that are compiled at their first use, so that startup does not compile all of them."""
 
 import re
 from typing import Any, cast
 
 
 class LazyPattern:
-    """Has what the compiled pattern has; every attribute is looked up there once."""
+    """Compiles on the first access to an attribute of the pattern, and caches that attribute."""
 
     def __init__(self, source: str, flags: int) -> None:
         self.pattern = source
@@ -20,5 +20,5 @@ class LazyPattern:
 
 
 def regex(source: str, flags: int = 0) -> re.Pattern[str]:
-    """What `re.compile` gives, for the patterns of a module; an error in one is raised at its first use."""
+    """`re.compile`, lazily: an error in the pattern is raised at its first use."""
     return cast(re.Pattern[str], LazyPattern(source, flags))

@@ -1,4 +1,4 @@
-"""JSON schemas of a tool's request and result, the decoder of its arguments, and what is wrong with them."""
+"""JSON schemas of requests and results, the decoder of arguments, and the errors in them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,8 @@ from typing import Any, cast
 import msgspec
 
 from kernel.lazy_regex import regex
-from kernel.tools import ArgumentError, Dialect, Schema, Tool, result_types
+from kernel.security.permissions import RawJson
+from kernel.tools import ArgumentError, Dialect, Request, Schema, Tool, result_types
 
 _REF = "#/$defs/{name}"
 _PREFIX = "#/$defs/"
@@ -15,42 +16,44 @@ _NULL = {"type": "null"}
 
 
 def input_schema(tool: Tool) -> Schema:
-    """The arguments as one object; the arms of a tagged union are merged, with only the tag required."""
+    """The schema of the arguments as one object; the arms of a tagged union are merged, with only the tag required."""
     return tool.input or _object(tool.request)
 
 
 def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
-    """The dialect with the values its settings list in the schemas of its tools, which already hold the defaults."""
+    """The dialect with configured values in the schemas of its tools, where they differ from the defaults."""
     given = {setting.name: settings[setting.name] for setting in dialect.settings}
-    usual = {setting.name: setting.default for setting in dialect.settings}
-    choices = {name: given[key] for name, key in dialect.choices.items() if given[key] != usual[key]}
-    return dialect._replace(tools=tuple(_limited(tool, choices) for tool in dialect.tools)) if choices else dialect
+    defaults = {setting.name: setting.default for setting in dialect.settings}
+    choices = {name: given[key] for name, key in dialect.choices.items() if given[key] != defaults[key]}
+    if not choices:
+        return dialect
+    return dialect._replace(tools=tuple(_with_choices(tool, choices) for tool in dialect.tools))
 
 
-def _limited(tool: Tool, choices: Mapping[str, Sequence[str]]) -> Tool:
+def _with_choices(tool: Tool, choices: Mapping[str, Sequence[str]]) -> Tool:
     schema = input_schema(tool)
     properties = schema.get("properties", {})
-    listed = {name: _listing(properties[name], values) for name, values in choices.items() if name in properties}
+    listed = {name: _with_enum(properties[name], values) for name, values in choices.items() if name in properties}
     return tool._replace(input={**schema, "properties": {**properties, **listed}}) if listed else tool
 
 
-def _listing(shape: Any, values: Sequence[str]) -> Any:
-    if isinstance(shape, list):
-        return [_listing(part, values) for part in cast("list[Any]", shape)]
-    if not isinstance(shape, dict):
-        return shape
-    parts = cast("Schema", shape)
-    return {key: [*values] if key == "enum" else _listing(part, values) for key, part in parts.items()}
+def _with_enum(schema: object, values: Sequence[str]) -> object:
+    if isinstance(schema, list):
+        return [_with_enum(part, values) for part in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = cast("Schema", schema)
+    return {key: [*values] if key == "enum" else _with_enum(part, values) for key, part in parts.items()}
 
 
 def output_schema(tool: Tool) -> Schema | None:
-    """The structured content as one object, or None where the result is not one."""
+    """The schema of structured content, or None where the result is not one object."""
     parts = result_types(tool)
     one = parts[0] if len(parts) == 1 else None
     return _object(one) if isinstance(one, type) and issubclass(one, msgspec.Struct) else None
 
 
-def _object(kind: Any) -> Schema:
+def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
     merged = _merge(arms, parts, root) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
@@ -63,7 +66,7 @@ def _arms(root: Schema) -> list[str]:
     return [arm["$ref"].removeprefix(_PREFIX) for arm in root.get("anyOf", [])]
 
 
-def _merge(arms: list[str], parts: dict[str, Any], root: Schema) -> Schema:
+def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema) -> Schema:
     tag = root["discriminator"]["propertyName"]
     actions: list[str] = []
     found: dict[str, list[Schema]] = {}
@@ -84,20 +87,20 @@ def _merge(arms: list[str], parts: dict[str, Any], root: Schema) -> Schema:
 
 
 def _either(shapes: list[Schema]) -> Schema:
-    """What fits any of the shapes, with their first description and the default that all of them have.
+    """A schema that accepts what any of these does, with their first description and the default that all share.
 
-    null is left out where there is another choice, since nothing in this object has to be given.
+    null is left out where there is another choice, since every property of the merged object is optional.
     """
     choices: list[Schema] = []
     for shape in shapes:
         choices += [choice for choice in _choices(shape) if choice not in choices]
     choices = [choice for choice in choices if choice != _NULL] or choices
-    told = [shape["description"] for shape in shapes if "description" in shape]
-    words: Schema = {"description": told[0]} if told else {}
-    usual = shapes[0].get("default")
-    if usual is not None and all(shape.get("default") == usual for shape in shapes):
-        words["default"] = usual
-    return {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **words}
+    descriptions = [shape["description"] for shape in shapes if "description" in shape]
+    notes: Schema = {"description": descriptions[0]} if descriptions else {}
+    default = shapes[0].get("default")
+    if default is not None and all(shape.get("default") == default for shape in shapes):
+        notes["default"] = default
+    return {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **notes}
 
 
 def _choices(shape: Schema) -> list[Schema]:
@@ -105,41 +108,43 @@ def _choices(shape: Schema) -> list[Schema]:
     return [*bare.get("anyOf", [bare])]
 
 
-def _reachable(schema: Any, parts: dict[str, Any]) -> set[str]:
+def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
+    """The names of the definitions that a schema refers to, directly or through another one."""
     found: set[str] = set()
-    waiting: list[Any] = [schema]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            shape = cast("Schema", here)
+    pending: list[object] = [schema]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            shape = cast("Schema", node)
             name = str(shape.get("$ref", "")).removeprefix(_PREFIX)
             if name in parts and name not in found:
                 found.add(name)
-                waiting.append(parts[name])
-            waiting.extend(shape.values())
-        elif isinstance(here, list):
-            waiting.extend(cast("list[Any]", here))
+                pending.append(parts[name])
+            pending.extend(shape.values())
+        elif isinstance(node, list):
+            pending.extend(cast("list[object]", node))
     return found
 
 
+# The end of msgspec's message, and its two messages about the presence of a field.
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
 
 
-def decoder(request: Any) -> Callable[[Any], Any]:
-    """Decodes JSON to `request`; made at its first use, since a start would wait for all of them."""
-    made: list[Callable[[Any], Any]] = []
+def decoder(request: type[Request]) -> Callable[[RawJson], Request]:
+    """A function that decodes JSON to `request`; the decoder is built at its first use, to keep startup short."""
+    built: list[Callable[[RawJson], Request]] = []
 
-    def decode(arguments: Any) -> Any:
-        if not made:
-            made.append(msgspec.json.Decoder(request).decode)
-        return made[0](arguments)
+    def decode(arguments: RawJson) -> Request:
+        if not built:
+            built.append(msgspec.json.Decoder(request).decode)
+        return built[0](arguments)
 
     return decode
 
 
 def error_message(error: Exception) -> str:
-    """What is wrong with the arguments, in words that name the field."""
+    """The message for arguments that cannot be decoded, with the name of the field."""
     if isinstance(error, msgspec.ValidationError):
         text = (
             str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
@@ -149,14 +154,14 @@ def error_message(error: Exception) -> str:
 
 
 def argument_error(tool: Tool, error: Exception) -> ArgumentError:
-    """Which field of the arguments does not fit, and in what way."""
+    """Which field of the arguments is wrong, and how."""
     if not isinstance(error, msgspec.ValidationError):
         return ArgumentError(tool, "unreadable", "", error_message(error))
     text = str(error)
     place = _PLACE.search(text)
-    path, said = (place[1], text[: place.start()]) if place else ("", text)
-    named = _FIELD.fullmatch(said)
+    path, message = (place[1], text[: place.start()]) if place else ("", text)
+    named = _FIELD.fullmatch(message)
     if named is None:
-        return ArgumentError(tool, "wrong", path, said)
+        return ArgumentError(tool, "wrong", path, message)
     field = f"{path}.{named[2]}" if path else named[2]
-    return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, said)
+    return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)

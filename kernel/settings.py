@@ -1,4 +1,4 @@
-"""The settings a dialect has of its own: declared once, read from the environment at start, asked for by name."""
+"""The settings of dialects: declared by the dialect, read from the environment at startup, looked up by name."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -13,9 +13,9 @@ Parse = Callable[[str], Any]
 
 
 class Setting(NamedTuple):
-    """One setting: `parse(text)` gives its value or raises ValueError saying what the value may be.
+    """One setting: `parse(text)` returns its value, or raises ValueError with a description of valid values.
 
-    What is `personal` tells of files and places of the main tenant; every other has the default.
+    A `personal` setting, such as a path, applies to the main tenant only; other tenants have the default.
     """
 
     name: str
@@ -26,25 +26,25 @@ class Setting(NamedTuple):
 
 
 def read_settings(settings: Iterable[Setting], environment: Mapping[str, str], tenant: str = MAIN) -> dict[str, Any]:
-    """The value of each setting; an empty variable is one that is not set. Raises Fault naming the variable."""
-    found: dict[str, Any] = {}
+    """The value of each setting; an empty variable counts as unset. Raises Fault("invalid") naming the variable."""
+    values: dict[str, Any] = {}
     for setting in settings:
-        mine = tenant == MAIN or not setting.personal
-        given = environment.get(setting.name, "").strip() if mine else ""
+        applies = tenant == MAIN or not setting.personal
+        text = environment.get(setting.name, "").strip() if applies else ""
         try:
-            found[setting.name] = setting.parse(given) if given else setting.default
+            values[setting.name] = setting.parse(text) if text else setting.default
         except ValueError as error:
             raise Fault("invalid", f"{setting.name} is {error}") from None
-    return found
+    return values
 
 
 def setting(tx: Tx, name: str) -> Any:
-    """The value of one setting of the dialect that runs."""
+    """The value of a setting, by the name of its variable."""
     return tx.context.settings[name]
 
 
 def data_folder(tx: Tx) -> Path:
-    """The data directory, absolute; raises Fault("storage") where the store was opened without one."""
+    """The absolute path of the data directory; raises Fault("storage") where the store has none."""
     folder = tx.context.data
     if folder is None:
         raise Fault("storage", "There is no data directory.")
@@ -94,7 +94,7 @@ def names(given: str) -> tuple[str, ...]:
 
 
 def choice(*choices: str) -> Parse:
-    """One of a few words, in any case."""
+    """One of these words; case is ignored."""
 
     def parse(given: str) -> str:
         if given.lower() not in choices:
@@ -105,5 +105,5 @@ def choice(*choices: str) -> Parse:
 
 
 def text(given: str) -> str:
-    """Anything."""
+    """Any text."""
     return given

@@ -11,14 +11,18 @@ from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
 Access = Literal["read", "write", "admin"]
-Schema = dict[str, Any]
+Schema = dict[str, Any]  # a JSON schema
+Request = Any  # a decoded request, of the type that the tool declares
+Result = Any  # what the handler of a tool returns, of the type that it declares
+Found = Any  # what the check of a precheck found, for its write
+Handler = Callable[..., Result]
 
 
 class Hints(NamedTuple):
-    """What a client may assume about a tool; `short` (under about 50 microseconds) means it runs on the event loop.
+    """What a client may assume about a tool; a `short` one (under about 50 microseconds) runs on the event loop.
 
-    Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: every
-    conversation pays for a list in tokens.
+    Without `typed` the tool lists of MCP leave out the output schema, for dialects that answer in text alone: a list
+    costs every conversation tokens.
     """
 
     title: str = ""
@@ -29,7 +33,7 @@ class Hints(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """One difference between a tool and its contract, with a reason that a user of the original would accept.
+    """One difference between a tool and its contract, with the reason.
 
     `what` begins with a kind: `tool`, `parameter NAME`, `required NAME`, `default NAME`, `values NAME` and `type NAME`
     are compared with the contract by a test; other kinds are text.
@@ -45,32 +49,36 @@ class Precheck(NamedTuple):
     """A write that a read may need first, such as indexing files that changed on disk.
 
     `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler run, anything
-    else goes to `write(tx, request, found)` in a transaction of its own, which returns whether to check again.
+    else is passed to `write(tx, request, found)` in a transaction of its own, which returns whether to check again.
     `texts(found)` are the texts that `write` embeds.
     """
 
-    check: Callable[[Tx, Any], Any]
-    write: Callable[[Tx, Any, Any], bool]
-    texts: Callable[[Any], Sequence[str]]
+    check: Callable[[Tx, Request], Found]
+    write: Callable[[Tx, Request, Found], bool]
+    texts: Callable[[Found], Sequence[str]]
+
+
+Batch = Callable[[Tx, Sequence[Request]], list[Result | Fault]]
+Prepare = Callable[[Mapping[str, Any], Request], Callable[[Tx], Request] | None]
 
 
 class Hooks(NamedTuple):
     """Optional steps around a handler.
 
     `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together.
-    `batch(tx, requests)` runs several calls of one group with set-based statements; it gives a result or a Fault for
+    `batch(tx, requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for
     each, and a Fault must have changed nothing.
-    `prepare(settings, request)` gives None, or slow work for a reader to do first, which returns the request to run.
+    `prepare(settings, request)` returns None, or slow work for a reader, which returns the request to run.
     `precheck` writes before a read.
-    `after_read(tx, request, result)` is a write that a read leaves behind, such as counting access: it is queued with
-    the answer, the caller does not wait for it, and it is dropped if the queue is full.
+    `after_read(tx, request, result)` is a write after a read, such as counting access: it is queued with the answer,
+    the caller does not wait for it, and it is dropped if the queue is full.
     """
 
-    texts: Callable[[Any], Sequence[str]] | None = None
-    batch: Callable[[Tx, Sequence[Any]], list[Any]] | None = None
-    prepare: Callable[[Mapping[str, Any], Any], Callable[[Tx], Any] | None] | None = None
+    texts: Callable[[Request], Sequence[str]] | None = None
+    batch: Batch | None = None
+    prepare: Prepare | None = None
     precheck: Precheck | None = None
-    after_read: Callable[[Tx, Any, Any], None] | None = None
+    after_read: Callable[[Tx, Request, Result], None] | None = None
 
 
 NO_HOOKS = Hooks()
@@ -81,14 +89,14 @@ class Tool(NamedTuple):
 
     `permission` is what a key needs to call it, or for each action of a bundled tool; `read_arms` are the arms of a
     bundled request that only read, so that such a call of a writing tool runs as a read. `long` work goes through
-    `progress.steps`, so that an MCP client can ask for progress. Writes are audited, a read is if `audited` says so.
+    `progress.steps`, so that an MCP client can request progress. Every write is audited, a read only if `audited`.
     """
 
     name: str
     description: str
-    request: Any
-    result: Any
-    handler: Callable[..., Any]
+    request: type[Request]
+    result: type[Result]
+    handler: Handler
     mode: Mode
     hints: Hints
     permission: Access | Mapping[str, Access] = "admin"
@@ -102,7 +110,7 @@ class Tool(NamedTuple):
 
 
 class ArgumentError(NamedTuple):
-    """Why arguments are not what a tool takes; `field` is its path (`scope.type`), empty where no field is to blame."""
+    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none."""
 
     tool: Tool
     problem: Literal["missing", "unknown", "wrong", "unreadable"]
@@ -111,7 +119,7 @@ class ArgumentError(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A dialect's answer: `body` as its users read it, `structured` the same as JSON, `content` ready MCP blocks."""
+    """A dialect's answer: `body` in its own format, `structured` the same as JSON, `content` as encoded MCP blocks."""
 
     body: bytes
     media: str
@@ -124,11 +132,11 @@ class InputRequired(NamedTuple):
     """A result that needs the client first: MCP input requests by key, and state that the kernel seals."""
 
     inputs: Mapping[str, Mapping[str, Any]]
-    state: Any = None
+    state: object = None
 
 
 class Interaction(NamedTuple):
-    """What a talking tool may use besides its arguments: the client's answers, its own earlier state, and emission."""
+    """What an interactive tool gets besides its arguments: the client's answers, its earlier state, and callbacks."""
 
     answers: Mapping[str, Any]
     state: Any
@@ -138,7 +146,7 @@ class Interaction(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """One readable thing with a URI of its own."""
+    """One MCP resource."""
 
     uri: str
     name: str
@@ -150,7 +158,7 @@ class Resource(NamedTuple):
 
 
 class ResourceContents(NamedTuple):
-    """What a resource holds: text, or bytes."""
+    """The contents of a resource: text, or bytes."""
 
     uri: str
     media: str
@@ -158,7 +166,7 @@ class ResourceContents(NamedTuple):
 
 
 class ResourceTemplate(NamedTuple):
-    """A family of resources, as an RFC 6570 URI template."""
+    """A resource template with an RFC 6570 URI pattern."""
 
     pattern: str
     name: str
@@ -171,8 +179,8 @@ class Resources(NamedTuple):
     """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`."""
 
     scheme: str
-    page: Callable[[Any, str | None], tuple[list[Resource], str | None]]
-    read: Callable[[Any, str], list[ResourceContents] | None]
+    page: Callable[[Tx, str | None], tuple[list[Resource], str | None]]
+    read: Callable[[Tx, str], list[ResourceContents] | None]
     templates: tuple[ResourceTemplate, ...] = ()
 
 
@@ -192,18 +200,18 @@ class PromptMessage(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A prompt the client may offer: `handler(tx, arguments) -> messages`; with `talk`, `(tx, arguments, turn)`."""
+    """An MCP prompt: `handler(tx, arguments) -> messages`; if `interactive`, `handler(tx, arguments, interaction)`."""
 
     name: str
     about: str
-    handler: Callable[..., Any]
+    handler: Handler
     arguments: tuple[PromptArgument, ...] = ()
     title: str = ""
     interactive: bool = False
 
 
 class IndexSource(NamedTuple):
-    """One memory as a dialect's own rows have it: what the index must hold for it."""
+    """What the index must hold for one memory, made from the dialect's own rows."""
 
     space: str
     key: str
@@ -213,45 +221,45 @@ class IndexSource(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What an import did: rows by kind, and one line for each thing the user should hear of."""
+    """The result of an import: rows by kind, and remarks for the user, one line each."""
 
     counts: Mapping[str, int]
     remarks: Sequence[str] = ()
 
 
 class Import(NamedTuple):
-    """`quipu import KIND PATH`: `run(tx, path, password)` brings in the data of the program a dialect comes from."""
+    """`quipu import KIND PATH`: `run(tx, path, password)` imports the data of the program that a dialect reproduces."""
 
     kind: str
     about: str
-    run: Callable[[Any, Path, str | None], Imported]
+    run: Callable[[Tx, Path, str | None], Imported]
 
 
 class Dialect(NamedTuple):
-    """A tool set as its users know it, with its own way of saying yes and no.
+    """A set of tools with the formats of its replies and errors.
 
-    `reply(tool, result)` and `fail(fault)` give the `Reply`; `complete(tx, ref, argument, value, others)` gives
-    completions; `sources(tx)` gives everything of the dialect that the index must hold; `misread(found)` puts arguments
-    that do not fit into the dialect's words, where the kernel's own do not do; `undone(tx, restored)` puts back what
-    lies outside the database, for (space, key, text) of what is there again, and raises a Fault if it cannot;
-    `choices` names parameters whose values a setting lists, so that the schemas say what is configured. `deviations`
-    holds those of several tools, by a text that names the tools. A dialect that `reads_all_dialects` is out of
-    reach for keys and tokens that are limited to some dialects.
+    `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
+    completions; `sources(tx)` returns everything of the dialect that the index must hold; `argument_fault(error)` words
+    errors in arguments, where the kernel's words do not fit the contract; `after_undo(tx, restored)` restores what lies
+    outside the database, for the (space, key, text) of restored memories, and raises a Fault if it cannot. `choices`
+    maps parameters to settings that list their values, so that the schemas show what is configured. `deviations`
+    holds those of several tools, by a text that names the tools. A dialect that `reads_all_dialects` cannot be called
+    with a key or token that is limited to some dialects.
     """
 
     name: str
     about: str
     tools: tuple[Tool, ...]
-    reply: Callable[[Tool, Any], Reply]
+    reply: Callable[[Tool, Result], Reply]
     fail: Callable[[Fault], Reply]
     resources: Resources | None = None
     prompts: tuple[Prompt, ...] = ()
-    complete: Callable[[Any, str, str, str, Mapping[str, str]], list[str]] | None = None
-    sources: Callable[[Any], list[IndexSource]] | None = None
+    complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
+    sources: Callable[[Tx], list[IndexSource]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None
-    after_undo: Callable[[Any, Sequence[tuple[str, str, str]]], None] | None = None
+    after_undo: Callable[[Tx, Sequence[tuple[str, str, str]]], None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     reads_all_dialects: bool = False
@@ -270,23 +278,23 @@ class ToolOptions(TypedDict, total=False):
     audited: bool
 
 
-def read(handler: Callable[..., Any], hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+def read(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
     """A tool that only reads: it runs on a connection opened read-only."""
     return _tool("read", handler, hints, options)
 
 
-def write(handler: Callable[..., Any], hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
-    """A tool that writes: it shares a transaction and one fsync with its neighbours in the queue."""
+def write(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+    """A tool that writes: its calls share a transaction and an fsync with their neighbours in the queue."""
     return _tool("write", handler, hints, options)
 
 
-def exclusive(handler: Callable[..., Any], hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
+def exclusive(handler: Handler, hints: Hints = Hints(), **options: Unpack[ToolOptions]) -> Tool:
     """A tool that writes in a transaction of its own, for work that is long or touches more than the database."""
     return _tool("exclusive", handler, hints, options)
 
 
-def _tool(mode: Mode, handler: Callable[..., Any], hints: Hints, options: ToolOptions) -> Tool:
-    """Name, description and types are the handler's own."""
+def _tool(mode: Mode, handler: Handler, hints: Hints, options: ToolOptions) -> Tool:
+    """The tool of a handler, with its name, docstring and annotations."""
     types = get_type_hints(handler)
     request = types[handler.__code__.co_varnames[1]]
     description = " ".join((handler.__doc__ or "").split())

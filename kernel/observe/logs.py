@@ -5,7 +5,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from kernel.ids import call_id, calling, utc_now
+from kernel.ids import call_id, current_call, utc_now
 
 if TYPE_CHECKING:
     from kernel.calls import OnOutcome, ToolEntry
@@ -56,7 +56,7 @@ def set_up(*, as_json: bool = False, calls: bool = False) -> None:
 def observe(bound: "ToolEntry", caller: "Caller") -> "OnOutcome":
     """A `Watch` that logs each call: its id, its tool, who called, how it came out, how long it took."""
     call = call_id()
-    calling.set(call)
+    current_call.set(call)
     told: dict[str, Any] = {
         "call": call,
         "dialect": bound.dialect.name,
@@ -66,7 +66,7 @@ def observe(bound: "ToolEntry", caller: "Caller") -> "OnOutcome":
     }
 
     def tell(outcome: str, seconds: float) -> None:
-        calling.set("")
+        current_call.set("")
         _CALLS.info("call", extra={"told": {**told, "outcome": outcome, "milliseconds": round(seconds * 1000, 3)}})
 
     return tell

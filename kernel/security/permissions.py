@@ -1,20 +1,26 @@
-"""Who calls and what that allows: three rights, each with what the ones before it allow, and which one a call needs."""
+"""Callers, what their keys allow, and the permission a call needs."""
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from kernel.data_dir import MAIN
 
 ANONYMOUS = "anonymous"
+RawJson = bytes | bytearray | memoryview | msgspec.Raw
+_CACHED_GRANTS = 4096
+_CACHED_CALLERS = 1024
 
 
 class Permission(IntEnum):
-    """What a key allows; `admin` is for what concerns everybody at once, and for what tells of the machine."""
+    """What a key allows, each with what the ones before it allow.
+
+    `admin` is for calls that affect all users of a tenant, and for those that reveal details of the machine.
+    """
 
     read = 1
     write = 2
@@ -22,9 +28,10 @@ class Permission(IntEnum):
 
 
 class Grant(msgspec.Struct, frozen=True, eq=False):
-    """How far a caller comes, one object for each: see `reach`.
+    """What a caller may do: its permission, and the dialects it may call, all of them for none.
 
-    Without `dialects` it is to all of them; `keyed` says that another caller may come less far.
+    Equal grants are one object, made by `grant`, so that lists of tools can be cached by it. `by_key` says that it
+    comes from a key or token, so that other callers may have other grants.
     """
 
     permission: Permission
@@ -32,17 +39,16 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
     by_key: bool
 
     def allows_dialect(self, dialect: str) -> bool:
-        """Whether a dialect is there for this caller."""
+        """Whether the tools of a dialect can be called."""
         return not self.dialects or dialect in self.dialects
 
 
-grant = lru_cache(maxsize=4096)(Grant)
-_ALL: frozenset[str] = frozenset()
-FULL_ACCESS = grant(Permission.admin, _ALL, False)
+grant = lru_cache(maxsize=_CACHED_GRANTS)(Grant)
+FULL_ACCESS = grant(Permission.admin, frozenset[str](), False)
 
 
 class Caller(msgspec.Struct, frozen=True, eq=False):
-    """Who calls, as the transport vouches for it: `actor` is what provenance keeps, `key` the id of the key, if any."""
+    """The authenticated caller: `actor` is stored as provenance, `key` is the id of the key, empty without one."""
 
     actor: str
     grant: Grant
@@ -51,7 +57,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def audit_identity(self) -> str:
-        """What nobody else is called, in any tenant."""
+        """The actor, unique across tenants."""
         return self.actor if self.tenant == MAIN else f"{self.tenant}/{self.actor}"
 
 
@@ -64,12 +70,12 @@ def _with_client_name(caller: Caller, client: str) -> Caller:
     return msgspec.structs.replace(caller, actor=f"{caller.key}/{client}" if caller.key else client)
 
 
-# A caller with what its client says of itself, for which no key vouches, after what the key does.
-with_client_name = lru_cache(maxsize=1024)(_with_client_name)
+# A client chooses its own name, so in the actor it stands after the key that was authenticated.
+with_client_name = lru_cache(maxsize=_CACHED_CALLERS)(_with_client_name)
 
 
 class Forbidden(Exception):
-    """A call out of its caller's reach; `needed` is the right that would do, None where no right does."""
+    """A call that the caller's grant does not allow; `needed` is the permission that would, None where none would."""
 
     def __init__(self, call: str, needed: Permission | None) -> None:
         why = "is out of reach" if needed is None else f"needs the scope {needed.name}"
@@ -78,14 +84,14 @@ class Forbidden(Exception):
 
 
 class RequiredPermission(NamedTuple):
-    """The rights the calls of one tool need: by action where they differ, `most` being the highest of them."""
+    """The permissions that calls of one tool need: by action where they differ, `most` being the highest."""
 
     most: Permission = Permission.admin
     actions: Mapping[str, Permission] = MappingProxyType({})
 
     @property
     def least(self) -> Permission:
-        """The right that opens at least one action."""
+        """The permission that allows at least one action."""
         return min(self.actions.values(), default=self.most)
 
 
@@ -98,7 +104,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def required_permission(listed: str | Mapping[str, str] | None) -> RequiredPermission:
-    """The entry of a table of rights as data: one right, or one by action; what is not listed is for admins."""
+    """The permission on a tool's row as names: one, or one by action; without any it is `admin`."""
     if listed is None:
         return RequiredPermission()
     if isinstance(listed, str):
@@ -108,37 +114,41 @@ def required_permission(listed: str | Mapping[str, str] | None) -> RequiredPermi
 
 
 def check_permission(
-    name: str, needs: RequiredPermission, decode: Callable[[Any], Any], arguments: Any, right: Permission
+    name: str,
+    required: RequiredPermission,
+    decode: Callable[[RawJson], msgspec.Struct],
+    arguments: RawJson,
+    permission: Permission,
 ) -> None:
-    """Raises Denied where this call of a tool needs more than `right`.
+    """Raises Forbidden where this call of a tool needs more than `permission`.
 
-    What decides is the action as the tool itself will read it, since JSON may name a key twice; only arguments the tool
-    cannot read are judged by the action they claim.
+    The action is the one that the tool itself will decode, since JSON may name a key twice. Only for arguments that the
+    tool cannot decode, the action that they name counts.
     """
-    actions = needs.actions
+    actions = required.actions
     if not actions:
-        if right < needs.most:
-            raise Forbidden(name, needs.most)
+        if permission < required.most:
+            raise Forbidden(name, required.most)
         return
     try:
         action = action_of(decode(arguments))
     except _UNREADABLE:
-        action = _claimed(arguments)
+        action = _named_action(arguments)
         if action not in actions:
-            return  # the tool will say what is wrong
+            return  # the call fails with an error in its arguments
     needed = actions.get(action, Permission.admin)
-    if right < needed:
+    if permission < needed:
         raise Forbidden(f"{name} {action}", needed)
 
 
-def _claimed(arguments: Any) -> str:
+def _named_action(arguments: RawJson) -> str:
     try:
         return _action(arguments).action
     except _UNREADABLE:
         return ""
 
 
-def action_of(request: Any) -> str:
+def action_of(request: msgspec.Struct) -> str:
     """The action of a decoded request: the tag of its arm, or its field of that name."""
     tag = request.__struct_config__.tag
     return tag if isinstance(tag, str) else str(getattr(request, "action", ""))

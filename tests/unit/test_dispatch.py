@@ -361,7 +361,7 @@ def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
     def own(found: ArgumentError) -> Fault:
         return Fault("invalid", f"{found.tool.name} wants {found.field}")
 
-    call = caller(Dispatch(store, (THINGS._replace(misread=own),)))
+    call = caller(Dispatch(store, (THINGS._replace(argument_fault=own),)))
     assert call("put", name=1) == sorry("invalid", "put wants name")
     assert call("who_short", size=1) == sorry("invalid", "who_short wants size")
 
@@ -372,7 +372,7 @@ def test_a_bug_in_a_dialect_s_own_words_is_an_internal_error(
     def own(found: ArgumentError) -> Fault:
         raise KeyError(found.field)
 
-    call = caller(Dispatch(store, (THINGS._replace(misread=own),)))
+    call = caller(Dispatch(store, (THINGS._replace(argument_fault=own),)))
     assert call("put", name=1) == sorry("internal", "Internal error.")
     assert "KeyError" in caplog.text
 
@@ -507,7 +507,7 @@ def test_a_read_for_the_edge_raises_its_fault(dispatch: Dispatch, runner: asynci
 def test_the_guard_gives_values_faults_and_never_an_exception(caplog: pytest.LogCaptureFixture) -> None:
     fault = Fault("conflict", "No.")
 
-    def throw(error: Exception) -> None:
+    def throw(error: Exception) -> Fault:
         raise error
 
     assert catch_faults(max, 1, 2) == 2

@@ -183,7 +183,7 @@ def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make:
                 raise Unauthenticated("invalid_token", "no")
             return known
 
-        def changed(self) -> bool:
+        def reload_if_changed(self) -> bool:
             return False
 
     found = Auth(tmp_path, tokens=Tokens())
