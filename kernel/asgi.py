@@ -49,14 +49,14 @@ class Application:
         self._rest = AuthGate(lambda: self._pages, limits, self.doors)
         hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.fast_routes}
         if kernel.traces is not None:
-            hot = {path: kernel.traces.hearing(direct) for path, direct in hot.items()}
+            hot = {path: kernel.traces.wrap_route(direct) for path, direct in hot.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, direct) for path, direct in hot.items()}
         self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if self.kernel.traces is not None and scope["type"] == "http":
-            self.kernel.traces.heard(scope)
+            self.kernel.traces.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
         hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
         await hot(scope, receive, send)

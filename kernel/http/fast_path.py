@@ -248,9 +248,14 @@ def _refusing(answer: HttpResponse) -> Any:
 
 
 def protocol(
-    hot: Mapping[bytes, FastRoute], limits: Limits = Limits(), meter: RateLimiter | None = None
+    fast_routes: Mapping[bytes, FastRoute], limits: Limits = Limits(), rate_limiter: RateLimiter | None = None
 ) -> type[FastPathProtocol]:
-    """The protocol for `uvicorn.Config(http=...)` of one server, that knows these addresses, limits and buckets."""
-    meter = meter or RateLimiter(limits.rate, limits.burst)
-    shared = {"hot": hot, "limits": limits, "common": _CommonHeaders(), "wheel": DeadlineWheel(), "meter": meter}
-    return type("HotProtocol", (FastPathProtocol,), shared)
+    """The protocol for `uvicorn.Config(http=...)` of one server, with its routes, limits, deadlines and rate limiter."""
+    shared = {
+        "fast_routes": fast_routes,
+        "limits": limits,
+        "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
+        "wheel": DeadlineWheel(),
+        "common": _CommonHeaders(),
+    }
+    return type("ServerProtocol", (FastPathProtocol,), shared)

@@ -38,10 +38,10 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
         return msgspec.json.encode(document([d._replace(tools=some) for d, some in tools if some], VERSION))
 
     async def tools(request: Request) -> Response:
-        return Response(listing(request.scope["caller"].reach), media_type=_JSON)
+        return Response(listing(request.scope["caller"].grant), media_type=_JSON)
 
     async def openapi(request: Request) -> Response:
-        return Response(description(request.scope["caller"].reach), media_type=_JSON)
+        return Response(description(request.scope["caller"].grant), media_type=_JSON)
 
     async def readyz(_request: Request) -> Response:
         return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)
@@ -58,7 +58,7 @@ def metrics_route(doors: AccessControl, text: Callable[[], bytes], media: str) -
     """GET /metrics for those who may hear of the machine."""
 
     async def metrics(request: Request) -> Response:
-        if request.scope["caller"].reach.right >= Permission.admin:
+        if request.scope["caller"].grant.permission >= Permission.admin:
             return Response(text(), media_type=media)
         answer = access_refusal(
             doors, Forbidden("/metrics", Permission.admin), "/metrics", dict(request.scope["headers"])
