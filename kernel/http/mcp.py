@@ -113,14 +113,16 @@ class Endpoint:
             for event in _events(answer):
                 await send(event)
 
-    def direct(self, raw: Sequence[Header], body: bytes, done: Done) -> HttpResponse | Pending | None:
-        """The response to a whole POST, or a call whose response `done` gets; None where it needs ASGI."""
+    def direct(self, raw: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | None:
+        """A `FastRoute`; None for what may be answered by a stream, and where the tenant has to be opened first."""
         headers = dict(raw)
         try:
             self._gate(raw, headers)
             caller = self._caller(headers)
         except (ProtocolError, Unauthenticated) as error:
             return self._refusal(error, b"null", headers)
+        if body is None:
+            return None
         dispatch = self._open_dispatch(caller.tenant)
         if dispatch is None or len(body) > self._most:
             return None

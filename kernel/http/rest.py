@@ -104,7 +104,7 @@ class ToolRoutes:
             return _answer(await dispatch.call(bound, body, caller, _SILENT), headers)
 
     def _direct(
-        self, bound: ToolEntry, raw: Sequence[Header], body: bytes, done: Done
+        self, bound: ToolEntry, raw: Sequence[Header], body: bytes | None, done: Done
     ) -> HttpResponse | Pending | None:
         headers: dict[bytes, bytes] = dict(raw)
         refusal = refuse(raw, headers, self._limits) or (
@@ -117,8 +117,12 @@ class ToolRoutes:
         except (Unauthenticated, Forbidden) as why:
             return access_refusal(self._doors, why, f"{_PREFIX}{bound.tool.name}", headers)
 
-    def _begin(self, bound: ToolEntry, headers: Headers, body: bytes, done: Done) -> HttpResponse | Pending | None:
+    def _begin(
+        self, bound: ToolEntry, headers: Headers, body: bytes | None, done: Done
+    ) -> HttpResponse | Pending | None:
         caller = self._doors.caller(headers)
+        if body is None:
+            return None
         dispatch = self._doors.open_dispatch(caller)
         if dispatch is None or len(body) > self._limits.body:
             return None

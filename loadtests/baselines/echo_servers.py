@@ -161,7 +161,7 @@ def main() -> None:
 
         logs.set_up(as_json=True, calls=arguments.log_calls)
         app, close = quipu(metrics=arguments.metrics, log_calls=arguments.log_calls, traces=arguments.traces)
-        run(app, arguments.port, http=protocol(app.hot))
+        run(app, arguments.port, http=protocol(app.fast_routes))
         close()
     elif arguments.peer == "sdk":
         run(sdk(), arguments.port, lifespan="on")
