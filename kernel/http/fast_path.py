@@ -8,7 +8,7 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -83,13 +83,11 @@ class FastPathProtocol(LimitedProtocol):
     common = _CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._target: FastRoute | None = None
-        self._body: bytes | bytearray = b""
-        self._call: _PendingCall | None = None
-        self._address, self._local = "", True
-        self._retry_after = 0.0
+    _target: FastRoute | None = None
+    _body: bytes | bytearray = b""
+    _call: _PendingCall | None = None
+    _address, _local = "", True
+    _retry_after = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Notes the client's address for the rate limiter."""
@@ -181,11 +179,10 @@ class FastPathProtocol(LimitedProtocol):
         return HttpResponse(429, _RATE_LIMITED, ((b"retry-after", b"%d" % max(1, math.ceil(self._retry_after))),))
 
     def _is_plain(self) -> bool:
-        parser: Any = self.parser
-        cycle: Any = self.cycle
+        parser = self.parser
         return (
             parser.get_method() == b"POST"
-            and (cycle is None or cycle.response_complete)
+            and not self._response_pending()
             and parser.should_keep_alive()
             and parser.get_http_version() == "1.1"
             and not parser.should_upgrade()

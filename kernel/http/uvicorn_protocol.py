@@ -5,10 +5,10 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from kernel.http.deadlines import DeadlineWheel
 from kernel.limits import BYTES_PER_SECOND, Limits, weight
@@ -53,20 +53,19 @@ class LimitedProtocol(HttpToolsProtocol):
     limits = Limits()
     wheel = DeadlineWheel()
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.slot = 0
-        self.reading = BETWEEN_REQUESTS
-        self.upgrading = False  # the parser leaves the body of this request to another protocol
-        self.timed = BETWEEN_REQUESTS  # the part that has a deadline, which starts when it does not arrive whole
-        self._timed_since = 0.0
-        self._timed_bytes = 0
-        self._idle_since = 0.0
-        self._write_stall: tuple[float, int] | None = None  # since when, and bytes in the buffer then
-        self._closing_since = 0.0
-        self._throttled_until = 0.0
-        self._rejected = False
-        self._linger_until = 0.0
+    # The state of one connection; these are the initial values.
+    slot = 0
+    reading = BETWEEN_REQUESTS
+    upgrading = False  # the parser leaves the body of this request to another protocol
+    timed = BETWEEN_REQUESTS  # the part that has a deadline, which starts when it does not arrive whole
+    _timed_since = 0.0
+    _timed_bytes = 0
+    _idle_since = 0.0
+    _write_stall: tuple[float, int] | None = None  # since when, and bytes in the buffer then
+    _closing_since = 0.0
+    _throttled_until = 0.0
+    _rejected = False
+    _linger_until = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accepts the connection, or rejects it with 503 where there are too many."""
@@ -97,8 +96,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Starts the application; the body may follow."""
         self.reading = BODY
-        parser: Any = self.parser
-        self.upgrading = bool(parser.should_upgrade())
+        self.upgrading = bool(self.parser.should_upgrade())
         super().on_headers_complete()
         self.cycle.transport = cast("asyncio.Transport", self._cycle_transport)
 
@@ -176,7 +174,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if now < end:
             return end
         if self._write_stall is not None or self.transport.is_closing():
-            sock: Any = self.transport.get_extra_info("socket")
+            sock = cast("socket.socket", self.transport.get_extra_info("socket"))
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self.transport.abort()
             return None
@@ -195,7 +193,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        cycle: Any = self.cycle
+        cycle = self._current_cycle()
         if self.reading != BODY or cycle is None or not cycle.response_complete:
             self.transport.write(_rejection(status, self.server_state.default_headers))
         self._linger() if status in _REJECTED_WHILE_SENDING else self.transport.close()
@@ -220,12 +218,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _discard_input(self) -> None:
         self._rejected = True
-        self.parser = DiscardParser(self.limits.body, self.transport.close)  # type: ignore[assignment]
+        discard = DiscardParser(self.limits.body, self.transport.close)
+        self.parser = cast("httptools.HttpRequestParser", discard)
 
     def _read_upgrade_body(self, rest: bytes) -> None:
         """Parses the body of a request with `Upgrade`, which is ignored: the response is HTTP/1.1, then it closes."""
         self.upgrading = False
-        cycle: Any = self.cycle
+        cycle = self._current_cycle()
         if cycle is None or self._rejected:
             return
         cycle.keep_alive = False
@@ -270,8 +269,11 @@ class LimitedProtocol(HttpToolsProtocol):
             return self._timed_since + self.limits.header_seconds
         return self._timed_since + self.limits.body_seconds + self._timed_bytes / BYTES_PER_SECOND
 
+    def _current_cycle(self) -> RequestResponseCycle | None:
+        return self.cycle  # uvicorn's annotation leaves out the None before the first request
+
     def _response_pending(self) -> bool:
-        cycle: Any = self.cycle
+        cycle = self._current_cycle()
         return cycle is not None and not cycle.response_complete
 
     def _response_due(self) -> bool:

@@ -93,7 +93,8 @@ def quipu(**settings: Any) -> tuple[Any, Callable[[], None]]:
     def fail(fault: Fault) -> Reply:
         return Reply(fault.message.encode(), "text/plain", fault.code)
 
-    dialect = Dialect("echo", "An echo.", (read(echo, Hints("Echo", idempotent=True, short=True, typed=False)),), reply, fail)
+    tool = read(echo, Hints("Echo", idempotent=True, short=True, typed=False))
+    dialect = Dialect("echo", "An echo.", (tool,), reply, fail)
     folder = tempfile.TemporaryDirectory()
     kernel = open_kernel(Config(Path(folder.name), model=None, **settings), (dialect,))
 
