@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-extras faults check lint cover mutation bench load peers clients quality conformance lock \
-	wheel binary bundle sbom container container-test ship
+.PHONY: help run test test-rest test-all test-extras test-lowest faults check lint cover mutation bench load peers clients \
+	quality conformance lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -29,6 +29,10 @@ test-all: test test-rest ## everything
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
+
+test-lowest: .venv-lowest/.ok ## a short run with the lowest version of each dependency that pyproject.toml allows
+	@.venv-lowest/bin/python -m pytest tests/unit/cli tests/unit/store tests/unit/embed \
+		tests/http/test_rest.py tests/http/test_mcp_http.py $(ARGS)
 
 # How long `make faults` goes on with what a test does shorter; each can be set from outside.
 FUZZ_REQUESTS ?= 200000
@@ -67,7 +71,7 @@ cover: .venv/.ok ## run the tests and report what they did not reach
 	@$(VENV)/coverage report
 
 bench: .venv/.ok ## run the benchmarks under loadtests/
-	@for file in loadtests/bench_*.py; do $(VENV)/python -m "$$(echo "$${file%.py}" | tr / .)" $(ARGS) || exit 1; done
+	@for file in loadtests/benchmarks/*.py; do $(VENV)/python -m "$$(echo "$${file%.py}" | tr / .)" $(ARGS) || exit 1; done
 
 quality: .venv/.ok ## judge the search on your collections (ARGS=FOLDER, see loadtests/quality)
 	@$(VENV)/python -m loadtests.quality $(ARGS)
@@ -124,6 +128,12 @@ define environment
 endef
 
 .venv/.ok: requirements.lock
+	$(environment)
+	@touch $@
+
+# The lowest numpy has no wheels for Python 3.13.
+.venv-lowest/.ok: PYTHON := $(or $(shell command -v python3.11),$(PYTHON))
+.venv-lowest/.ok: requirements-lowest.lock
 	$(environment)
 	@touch $@
 

@@ -6,22 +6,24 @@ from typing import Any, NamedTuple
 
 from handlers import brain, common, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder, private
+from kernel.data_dir import fsync_folder, make_private
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.observe import logs
 from kernel.observe.metrics import MetricsRegistry
-from kernel.schema import configured
+from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
 from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
-from kernel.search.index import COMMON, SearchCache
+from kernel.search.cache import SearchCache
+from kernel.search.vectors import COMMON_TEXT
 from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.sqlite.wal_header import check_wal
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
@@ -52,8 +54,8 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
-    meters: MetricsRegistry | None = None
-    traces: Any = None
+    metrics: MetricsRegistry | None = None
+    tracing: Any = None
 
 
 def base_context(model: Path | None) -> StoreContext:
@@ -70,7 +72,7 @@ def base_context(model: Path | None) -> StoreContext:
 
 def _search_cache(embedder: Embedder | None) -> SearchCache:
     def sketcher() -> Sketcher:
-        return Sketcher(embedder.dimensions, embedder.embed([COMMON])[0].vector) if embedder else Sketcher(8)
+        return Sketcher(embedder.dimensions, embedder.embed([COMMON_TEXT])[0].vector) if embedder else Sketcher(8)
 
     return SearchCache(Sketches(sketcher))
 
@@ -84,7 +86,10 @@ def _own(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) ->
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
     return shared._replace(
-        settings=values, data=config.home.absolute(), call_limits=config.limits.engine, injection_mode=config.suspects
+        settings=values,
+        data=config.home.absolute(),
+        call_limits=config.limits.engine,
+        injection_mode=config.injection_mode,
     )
 
 
@@ -102,7 +107,7 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
     store, seal_key, schema = _started(config, shared)
-    shown = tuple(configured(dialect, shared.settings) for dialect in served)
+    shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     meters = MetricsRegistry() if config.metrics else None
     traces = _traces() if config.traces else None
     observers = [*(one.observe for one in (meters, traces) if one), *((logs.observe,) if config.log_calls else ())]
@@ -129,16 +134,14 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
-    seal_key, schema = prepare(config, shared)
+    seal_key, schema = prepare_data(config, shared)
     store = Store(
-        config.file,
-        shared,
+        SqliteDatabase(config.file, shared, durable=config.durable),
         catch_faults,
         readers=config.readers,
         write_limit=config.write_queue,
         read_limit=config.read_queue,
-        read_patience=config.read_wait / 1000,
-        durable=config.durable,
+        read_max_wait=config.read_wait / 1000,
         group_limit=config.group,
         undo_hours=config.undo_hours,
     )
@@ -146,10 +149,10 @@ def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
     return store, seal_key, schema
 
 
-def prepare(config: Config, shared: StoreContext) -> tuple[bytes, int]:
+def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     """Makes the data directory and the file, private to the user, and migrates; the seal key and the schema."""
     try:
-        private(config.home)
+        make_private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
         check_wal(config.file)
     except OSError as error:
@@ -165,16 +168,14 @@ def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     db = Connection(config.file, shared, readonly=False)
     try:
         migrate(db)
-        found = db.read(CallContext(), _settings)
-        if found is None:
+        while (found := db.read(CallContext(), stored_settings)) is None:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
-            found = db.read(CallContext(), _settings)
         return found
     finally:
         db.close()
 
 
-def _settings(tx: Tx) -> tuple[bytes, int] | None:
+def stored_settings(tx: Tx) -> tuple[bytes, int] | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
     return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None

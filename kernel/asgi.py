@@ -37,22 +37,22 @@ class Application:
         self.kernel = kernel
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
-        self.tenants = Tenants(kernel.dispatch, partial(tenant, kernel), kernel.config.tenants)
+        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
         dialects = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
         self.access = access_control(kernel.config, self.tenants, frozenset(dialects))
         self._mcp = {path: self._endpoint(path, some, limits) for path, some in dialects.items()}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
-        if kernel.traces is not None:
-            fast = {path: kernel.traces.wrap_route(route) for path, route in fast.items()}
+        if kernel.tracing is not None:
+            fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
         self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if self.kernel.traces is not None and scope["type"] == "http":
-            self.kernel.traces.on_request(scope)
+        if self.kernel.tracing is not None and scope["type"] == "http":
+            self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
         app = self._mcp.get(path) or (self._tools if path.startswith("/tools/") else self._pages)
         await app(scope, receive, send)
@@ -61,8 +61,8 @@ class Application:
         """Closes every store, once the loop has ended."""
         self.tenants.close()
         self.kernel.store.close()
-        if self.kernel.traces is not None:
-            self.kernel.traces.close()
+        if self.kernel.tracing is not None:
+            self.kernel.tracing.close()
 
     @cached_property
     def _starlette(self) -> ASGIApp:
@@ -71,16 +71,16 @@ class Application:
 
         from kernel.http.routes import metrics_route, routes
 
-        gets = routes(self.kernel.dispatch, partial(ready, self.kernel))
-        if self.kernel.meters is not None:
-            gets.append(metrics_route(self.access, partial(self._measure, self.kernel.meters), metrics.MEDIA))
+        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel))
+        if self.kernel.metrics is not None:
+            gets.append(metrics_route(self.access, partial(self._measure, self.kernel.metrics), metrics.MEDIA))
         return Starlette(routes=gets)
 
     def _measure(self, meters: metrics.MetricsRegistry) -> bytes:
         open_tenants = self.tenants.open_dispatches()
         loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
-        return metrics.exposition(meters, loads, info, self.connections(), len(loads))
+        return metrics.render(meters, loads, info, self.connections(), len(loads))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
@@ -105,7 +105,7 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def ready(kernel: Kernel) -> Ready:
+def readiness(kernel: Kernel) -> Ready:
     """The state of an open store for /readyz."""
     embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
@@ -132,7 +132,7 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
     return oauth.JwtVerifier(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
 
 
-def tenant(kernel: Kernel, name: str) -> OpenTenant:
+def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
     """Another tenant, open; a thread completes its index during the first calls."""
     own = mark_warming(app.open_tenant(kernel, name))
     stopping = threading.Event()
@@ -149,7 +149,7 @@ def tenant(kernel: Kernel, name: str) -> OpenTenant:
 
 def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", grant: Grant = FULL_ACCESS) -> Service:
     """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `grant` allows."""
-    on_request = None if kernel.traces is None else kernel.traces.on_message
+    on_request = None if kernel.tracing is None else kernel.tracing.on_message
     return Service(
         kernel.dispatch.tools,
         dialects,
@@ -178,5 +178,5 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
     while not stopping.is_set():
         if embedder is not None:
             catch_faults(tidy, store, stopping.is_set)
-        process.give_back()
+        process.trim_memory()
         stopping.wait(_TIDY_SECONDS)

@@ -18,7 +18,7 @@ from kernel.security.permissions import (
     required_permission,
 )
 from kernel.store import audit
-from kernel.store.progress import Progress, telling
+from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, InputRequired, Interaction, Reply, Tool
@@ -78,7 +78,7 @@ def fail(entry: ToolEntry, fault: Fault) -> Reply:
     return entry.dialect.fail(fault)
 
 
-def entry_of(dialect: Dialect, tool: Tool) -> ToolEntry:
+def tool_entry(dialect: Dialect, tool: Tool) -> ToolEntry:
     stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
     short = tool.mode == "read" and tool.hints.short and not stepwise
     required = required_permission(tool.permission)
@@ -136,13 +136,13 @@ def handler_work(entry: ToolEntry, request: Any, interaction: Interaction | None
 
         return interact
     if tool.long and interaction is not None:
-        handler = telling(progress_of(interaction), handler)
+        handler = with_progress(progress_of(interaction), handler)
     return lambda tx: tx.context.call_limits.fit(reply(tool, handler(tx, request)))
 
 
 def after_read_writes(tool: Tool, request: Any) -> list[Callable[[Tx, Any], None]]:
     """The writes a read leaves behind, each `(tx, result)`."""
-    later: list[Callable[[Tx, Any], None]] = [lambda tx, _result: audit.note(tx)] if tool.audited else []
+    later: list[Callable[[Tx, Any], None]] = [lambda tx, _result: audit.record(tx)] if tool.audited else []
     if (after_read := tool.hooks.after_read) is not None:
         later.append(lambda tx, result: after_read(tx, request, result))
     return later
@@ -156,7 +156,7 @@ def progress_of(interaction: Interaction) -> Progress:
     return Progress(lambda done, total: interaction.progress(done, total, None))
 
 
-def under_id(id_: str, work: Work) -> Work:
+def with_call_id(id_: str, work: Work) -> Work:
     """The same work, on any thread; an unexpected error in it is logged under the id of the call."""
 
     def named(tx: Tx) -> Any:

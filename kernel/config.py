@@ -22,7 +22,7 @@ MODEL = Path(__file__).resolve().parent / "model" / "static-minilm-256-int8"
 
 Word = TypeVar("Word", bound=str)
 Log = Literal["text", "json"]
-Suspects = Literal["off", "flag", "quarantine"]
+InjectionMode = Literal["off", "flag", "quarantine"]
 
 
 class OAuth(NamedTuple):
@@ -63,7 +63,7 @@ class Config(NamedTuple):
     durable: bool = True
     idle_exit: int = 0
     undo_hours: int = 168
-    suspects: Suspects = "quarantine"
+    injection_mode: InjectionMode = "quarantine"
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     limits: Limits = Limits()
@@ -106,7 +106,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         durable=_choice(values, "QUIPU_DURABILITY", "full", "normal") == "full",
         idle_exit=_number(values, "QUIPU_IDLE_EXIT", 0, 0, 31_536_000),
         undo_hours=_number(values, "QUIPU_UNDO_HOURS", 168, 0, 87_600),
-        suspects=_choice(values, "QUIPU_SUSPECTS", "quarantine", "flag", "off"),
+        injection_mode=_choice(values, "QUIPU_SUSPECTS", "quarantine", "flag", "off"),
         allowed_hosts=_names(values, "QUIPU_ALLOWED_HOSTS"),
         allowed_origins=_names(values, "QUIPU_ALLOWED_ORIGINS"),
         limits=_limits(values),
@@ -163,7 +163,7 @@ def _oauth(values: Mapping[str, str]) -> OAuth | None:
     if not given["AUDIENCE"] and not values.get("QUIPU_PUBLIC_URL"):
         raise Fault("invalid", "OAuth needs QUIPU_PUBLIC_URL or QUIPU_OAUTH_AUDIENCE, which its tokens are for")
     if given["TENANT"]:
-        data_dir.tenant(given["TENANT"])
+        data_dir.tenant_name(given["TENANT"])
     return OAuth(
         given["ISSUER"], Path(given["JWKS"]), given["AUDIENCE"], given["TENANT"], given["TENANT_CLAIM"] or "tenant"
     )

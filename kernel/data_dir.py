@@ -11,7 +11,7 @@ _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
 _TENANTS = "tenants"
 
 
-def tenant(name: str) -> str:
+def tenant_name(name: str) -> str:
     """`name` if a tenant may have it: it becomes the name of a folder on any system. Raises Fault("invalid")."""
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A tenant has a name of 1 to 63 characters: a-z, 0-9, - and _, the first no - or _.")
@@ -20,15 +20,15 @@ def tenant(name: str) -> str:
 
 def home(data: Path, name: str) -> Path:
     """The folder of a tenant; the main one has the data directory itself."""
-    return data if name == MAIN else data / _TENANTS / tenant(name)
+    return data if name == MAIN else data / _TENANTS / tenant_name(name)
 
 
-def others(data: Path) -> list[str]:
+def other_tenants(data: Path) -> list[str]:
     """The tenants besides the main one that have a folder."""
     return sorted(folder.name for folder in (data / _TENANTS).glob("*/") if _NAME.fullmatch(folder.name))
 
 
-def private(folder: Path) -> None:
+def make_private(folder: Path) -> None:
     """Makes a folder and those above it where they lack, for their owner alone; raises Fault("storage")."""
     try:
         for part in (*reversed(folder.parents), folder):

@@ -18,14 +18,14 @@ from kernel.calls import (
     ToolEntry,
     after_read_writes,
     check_grant,
-    entry_of,
     fail,
     handler_work,
     once,
     outcome_of,
     progress_of,
     reporting,
-    under_id,
+    tool_entry,
+    with_call_id,
     with_result,
 )
 from kernel.errors import Args, Fault, Result
@@ -38,7 +38,7 @@ from kernel.security.permissions import (
 )
 from kernel.store import audit
 from kernel.store.context import CallContext
-from kernel.store.progress import telling
+from kernel.store.progress import with_progress
 from kernel.store.queue import Deliver, Job, Merge, Work
 from kernel.store.sqlite.errors import as_fault
 from kernel.store.store import Store
@@ -89,7 +89,7 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = entry_of(dialect, tool)
+                self.tools[tool.name] = tool_entry(dialect, tool)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""
@@ -201,7 +201,7 @@ class Dispatch:
         work = self._work(entry, request, context, interaction)
         if precheck is not None:
             if tool.long and interaction is not None:
-                precheck = precheck._replace(write=telling(progress_of(interaction), precheck.write))
+                precheck = precheck._replace(write=with_progress(progress_of(interaction), precheck.write))
             answer = await self._read_after(precheck, request, work, context)
         else:
             answer = await self._queued(partial(self._enqueue, entry, request, work, context))
@@ -263,7 +263,7 @@ class Dispatch:
         if later:
             work = self._leaving(entry, request, context, later)
         id_ = calling.get()
-        return under_id(id_, work) if id_ else work
+        return with_call_id(id_, work) if id_ else work
 
     def _leaving(
         self, entry: ToolEntry, request: Any, context: CallContext, later: "Sequence[Callable[[Tx, Any], None]]"
@@ -285,7 +285,7 @@ class Dispatch:
         except Forbidden:
             entry = call.entry
             context = _context(entry.dialect.name, entry.tool.name, call.caller.actor)
-            self.store.write_later(partial(audit.note, outcome="denied"), context)
+            self.store.write_later(partial(audit.record, outcome="denied"), context)
             raise
 
 
@@ -302,7 +302,7 @@ def _finish_task(entry: ToolEntry, work: Any, done: Done) -> Pending:
 
 
 def _argument_fault(entry: ToolEntry, error: Exception) -> Fault:
-    misread = entry.dialect.misread
+    misread = entry.dialect.argument_fault
     if misread is None:
         return Fault("invalid", error_message(error))
     return catch_faults(misread, argument_error(entry.tool, error))

@@ -4,7 +4,7 @@ import re
 from typing import Any, cast
 
 
-class Late:
+class LazyPattern:
     """Has what the compiled pattern has; every attribute is looked up there once."""
 
     def __init__(self, source: str, flags: int) -> None:
@@ -21,4 +21,4 @@ class Late:
 
 def regex(source: str, flags: int = 0) -> re.Pattern[str]:
     """What `re.compile` gives, for the patterns of a module; an error in one is raised at its first use."""
-    return cast(re.Pattern[str], Late(source, flags))
+    return cast(re.Pattern[str], LazyPattern(source, flags))

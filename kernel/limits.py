@@ -68,37 +68,39 @@ class Limits(NamedTuple):
         return CallLimits(self.store_milliseconds, self.store_value, self.answer)
 
 
-class Bound(NamedTuple):
+class LimitRange(NamedTuple):
     """What a number of `Limits` may be set to, what it limits, and what happens past it."""
 
     low: int
     high: int
     about: str
-    past: str
+    on_excess: str
 
 
-BOUNDS: Mapping[str, Bound] = {
-    "body": Bound(1024, 1 << 30, "bytes of a body", "413, before it is parsed"),
-    "body_seconds": Bound(1, 3600, "seconds a body may take, and one more for each 64 KiB", "408"),
-    "header_bytes": Bound(1024, 1 << 20, "bytes of names and values of the headers", "431"),
-    "header_count": Bound(10, 10_000, "headers", "431"),
-    "header_seconds": Bound(1, 3600, "seconds from the first byte of a request to the end of its headers", "408"),
-    "silent_seconds": Bound(1, 3600, "seconds a new connection may say nothing", "closed"),
-    "idle_seconds": Bound(1, 86_400, "seconds a connection stays open after an answer", "closed"),
-    "stall_seconds": Bound(1, 3600, "seconds an answer may wait to be taken, and one more for each 64 KiB", "closed"),
-    "connections": Bound(1, 1_000_000, "connections at once, less where the system allows less", "503"),
-    "depth": Bound(8, 512, "levels that JSON may nest", "400"),
-    "values": Bound(1000, 10_000_000, "values in one JSON text", "400"),
-    "rate": Bound(0, 1_000_000, "requests a second of one key, or of one address without a key; 0 for any", "429"),
-    "burst": Bound(1, 1_000_000, "requests at once after a quiet time", "429"),
-    "store_milliseconds": Bound(
+BOUNDS: Mapping[str, LimitRange] = {
+    "body": LimitRange(1024, 1 << 30, "bytes of a body", "413, before it is parsed"),
+    "body_seconds": LimitRange(1, 3600, "seconds a body may take, and one more for each 64 KiB", "408"),
+    "header_bytes": LimitRange(1024, 1 << 20, "bytes of names and values of the headers", "431"),
+    "header_count": LimitRange(10, 10_000, "headers", "431"),
+    "header_seconds": LimitRange(1, 3600, "seconds from the first byte of a request to the end of its headers", "408"),
+    "silent_seconds": LimitRange(1, 3600, "seconds a new connection may say nothing", "closed"),
+    "idle_seconds": LimitRange(1, 86_400, "seconds a connection stays open after an answer", "closed"),
+    "stall_seconds": LimitRange(
+        1, 3600, "seconds an answer may wait to be taken, and one more for each 64 KiB", "closed"
+    ),
+    "connections": LimitRange(1, 1_000_000, "connections at once, less where the system allows less", "503"),
+    "depth": LimitRange(8, 512, "levels that JSON may nest", "400"),
+    "values": LimitRange(1000, 10_000_000, "values in one JSON text", "400"),
+    "rate": LimitRange(0, 1_000_000, "requests a second of one key, or of one address without a key; 0 for any", "429"),
+    "burst": LimitRange(1, 1_000_000, "requests at once after a quiet time", "429"),
+    "store_milliseconds": LimitRange(
         10,
         3_600_000,
         "milliseconds of processor time of a call in the store, 60 times that for an import or a purge",
         "400",
     ),
-    "store_value": Bound(1 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
-    "answer": Bound(1 << 16, 1 << 30, "bytes of one answer of a tool", "400"),
+    "store_value": LimitRange(1 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
+    "answer": LimitRange(1 << 16, 1 << 30, "bytes of one answer of a tool", "400"),
 }
 
 

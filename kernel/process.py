@@ -13,7 +13,7 @@ from kernel.errors import Fault
 _FIRST = 3
 
 
-def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
+def inherited_sockets(environment: Mapping[str, str], process: int) -> list[socket.socket]:
     """The sockets meant for this `process`, none where there are none; raises Fault for what nobody can listen on."""
     count = environment.get("LISTEN_FDS", "0")
     if environment.get("LISTEN_PID") != str(process):
@@ -23,7 +23,7 @@ def given(environment: Mapping[str, str], process: int) -> list[socket.socket]:
     return [_listening(number) for number in range(_FIRST, _FIRST + int(count))]
 
 
-def reached(sockets: Sequence[socket.socket]) -> str:
+def most_reachable_host(sockets: Sequence[socket.socket]) -> str:
     """The address from which most can reach these sockets, empty for none; a socket with a path is this machine's."""
     routed = {socket.AF_INET, socket.AF_INET6}
     found = [str(one.getsockname()[0]) if one.family in routed else "localhost" for one in sockets]
@@ -50,7 +50,7 @@ _OWN = 128  # files, threads' pipes, listeners
 _ENOUGH = 1 << 20
 
 
-def room(wanted: int) -> int:
+def connection_limit(wanted: int) -> int:
     """At most `wanted` connections: as many as there are descriptors for, after asking for all we may have."""
     if sys.platform == "win32":
         return wanted
@@ -64,7 +64,7 @@ def room(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft - _OWN))
 
 
-class Idle:
+class IdleTimer:
     """Over once no request was under way for `seconds`; connections that only stay open do not count."""
 
     def __init__(self, seconds: float, state: ServerState, clock: Callable[[], float]) -> None:
@@ -74,7 +74,7 @@ class Idle:
         self._answered = -1
         self._since = clock()
 
-    def over(self) -> bool:
+    def expired(self) -> bool:
         """Whether the time has passed; asked several times a second."""
         now = self._clock()
         if self._state.total_requests != self._answered:
@@ -92,7 +92,7 @@ def _waits(connection: object) -> bool:
     return cycle is not None and not cycle.response_complete
 
 
-def give_back() -> bool:
+def trim_memory() -> bool:
     """Whether anything was given back; False too where the C library keeps nothing, or cannot be asked."""
     return _trim()(0) == 1
 

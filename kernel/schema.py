@@ -19,7 +19,7 @@ def input_schema(tool: Tool) -> Schema:
     return tool.input or _object(tool.request)
 
 
-def configured(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
+def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
     """The dialect with the values its settings list in the schemas of its tools, which already hold the defaults."""
     given = {setting.name: settings[setting.name] for setting in dialect.settings}
     usual = {setting.name: setting.default for setting in dialect.settings}

@@ -17,7 +17,7 @@ from kernel.config import VERSION, Config, on_loopback
 from kernel.errors import Fault
 from kernel.http.fast_path import FastRoute, protocol
 from kernel.limits import Limits
-from kernel.process import Idle, room
+from kernel.process import IdleTimer, connection_limit
 from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class StartupGate:
 
     def __init__(self, limits: Limits) -> None:
         self.fast_routes: dict[bytes, FastRoute] = {}
-        self.limits = limits._replace(connections=room(limits.connections))
+        self.limits = limits._replace(connections=connection_limit(limits.connections))
         self.rate_limiter = RateLimiter(limits.rate, limits.burst)
         self._opened = asyncio.Event()
         self._application: Application | None = None
@@ -51,7 +51,7 @@ class StartupGate:
         self._application = application
         if application is not None:
             self.fast_routes.update(application.fast_routes)
-            self.rate_limiter.doorman = application.access.auth
+            self.rate_limiter.authenticator = application.access.auth
         self._opened.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +72,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: Config) -> None:
         self._gate = StartupGate(config.limits)
         super().__init__(_uvicorn_config(config, self._gate))
-        self._idle = Idle(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
+        self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._quipu_config = config
         self._stopping = threading.Event()
         self._opening: threading.Thread | None = None
@@ -92,7 +92,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end: after a signal, or after the time without requests."""
-        return await super().on_tick(counter) or (self._idle is not None and self._idle.over())
+        return await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Answers accepted requests; waits for a kernel that is being opened, since that needs the loop.
@@ -145,8 +145,8 @@ def _collect_garbage() -> None:
 
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT, then answers accepted requests for at most five seconds."""
-    sockets = process.given(config.environment, os.getpid())
-    config = config._replace(host=process.reached(sockets) or config.host)
+    sockets = process.inherited_sockets(config.environment, os.getpid())
+    config = config._replace(host=process.most_reachable_host(sockets) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)

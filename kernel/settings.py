@@ -93,7 +93,7 @@ def names(given: str) -> tuple[str, ...]:
     return found
 
 
-def word(*choices: str) -> Parse:
+def choice(*choices: str) -> Parse:
     """One of a few words, in any case."""
 
     def parse(given: str) -> str:

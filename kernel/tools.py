@@ -149,7 +149,7 @@ class Resource(NamedTuple):
     modified: str | None = None
 
 
-class Content(NamedTuple):
+class ResourceContents(NamedTuple):
     """What a resource holds: text, or bytes."""
 
     uri: str
@@ -157,7 +157,7 @@ class Content(NamedTuple):
     data: str | bytes
 
 
-class Template(NamedTuple):
+class ResourceTemplate(NamedTuple):
     """A family of resources, as an RFC 6570 URI template."""
 
     pattern: str
@@ -172,11 +172,11 @@ class Resources(NamedTuple):
 
     scheme: str
     page: Callable[[Any, str | None], tuple[list[Resource], str | None]]
-    read: Callable[[Any, str], list[Content] | None]
-    templates: tuple[Template, ...] = ()
+    read: Callable[[Any, str], list[ResourceContents] | None]
+    templates: tuple[ResourceTemplate, ...] = ()
 
 
-class Argument(NamedTuple):
+class PromptArgument(NamedTuple):
     """One argument of a prompt."""
 
     name: str
@@ -184,7 +184,7 @@ class Argument(NamedTuple):
     required: bool = False
 
 
-class Message(NamedTuple):
+class PromptMessage(NamedTuple):
     """One message of a prompt; `content` is an MCP content block."""
 
     role: Literal["user", "assistant"]
@@ -197,7 +197,7 @@ class Prompt(NamedTuple):
     name: str
     about: str
     handler: Callable[..., Any]
-    arguments: tuple[Argument, ...] = ()
+    arguments: tuple[PromptArgument, ...] = ()
     title: str = ""
     interactive: bool = False
 
@@ -250,8 +250,8 @@ class Dialect(NamedTuple):
     sources: Callable[[Any], list[IndexSource]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
-    misread: Callable[[ArgumentError], Fault] | None = None
-    undone: Callable[[Any, Sequence[tuple[str, str, str]]], None] | None = None
+    argument_fault: Callable[[ArgumentError], Fault] | None = None
+    after_undo: Callable[[Any, Sequence[tuple[str, str, str]]], None] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     reads_all_dialects: bool = False

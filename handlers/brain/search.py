@@ -83,7 +83,7 @@ def _found(tx: Tx, db: str, query: str, types: Sequence[Kind], limit: int) -> Fo
     start = begun()
     places = [(space(tx, db), kind) for kind in types]
     # One search for all types: what it costs is mostly the same for one of them.
-    hits = index.search(tx, query, within=places, limit=limit, semantic=False, each=True)
+    hits = index.search(tx, query, within=places, limit=limit, semantic=False, per_partition=True)
     ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
     found = Found()
     if "memory" in types:

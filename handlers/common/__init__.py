@@ -31,7 +31,7 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     sought = question(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     hits, items = found(tx, asked(tx, request, shown))
-    return page(Listing(items, _signals(hits), sought, shown or SeenPage(index.last(tx), tx.now)), request)
+    return page(Listing(items, _signals(hits), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request)
 
 
 def _signals(hits: list[Hit]) -> list[str]:

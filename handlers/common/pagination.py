@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from handlers.common.schemas import Explained, Found, Provenance, Recall, Recalled, Signals
 from handlers.common.scoring import Item
-from kernel.search.pagination import SeenPage, encode_cursor, size
+from kernel.search.pagination import SeenPage, cursor_length, encode_cursor
 from kernel.text import one_line
 
 BYTES_PER_TOKEN = 4
@@ -35,7 +35,7 @@ def page(listing: Listing, request: Recall) -> Recalled:
     answer = Recalled([], listing.signals, 0, 0)
     room = request.max_tokens * BYTES_PER_TOKEN - len(msgspec.json.encode(answer)) - _NUMBERS
     for number, item in enumerate(items, start=1):
-        cursor = size(len(listing.shown.marks) + number) if number < len(listing.items) else 0
+        cursor = cursor_length(len(listing.shown.digests) + number) if number < len(listing.items) else 0
         found = _fitted(item, request, room - cursor, first=number == 1) or (
             _cut(item, request, room) if number == 1 else None
         )

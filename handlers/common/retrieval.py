@@ -43,7 +43,7 @@ def asked(tx: Tx, request: Recall, shown: SeenPage | None) -> Asked:
     """The request with its places, times and rules; raises Fault("invalid") naming what is no time."""
     within = None
     if request.spaces or request.dialects or request.scope is not None:
-        within = index.places_of(tx, request.spaces or None, request.dialects or None, request.scope)
+        within = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
     times = Times(_time("after", request.after), _time("before", request.before))
     weights = _weights(request.weights)
     now = shown.since if shown else tx.now
@@ -69,7 +69,7 @@ def question(request: Recall) -> str:
 def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
     """What was found, and of it what the page may hold, best first: one more than its limit where there is more."""
     wanted = asked.request.limit + 1
-    before = len(asked.shown.marks) if asked.shown else 0
+    before = len(asked.shown.digests) if asked.shown else 0
     among = index.prefilter(tx, asked.request.actor, *asked.times, asked.within) if _narrow(asked) else None
     width = max(_FILTERED_CANDIDATES if _narrow(asked) and among is None else _CANDIDATES, before + wanted)
     while True:
@@ -78,7 +78,7 @@ def found(tx: Tx, asked: Asked) -> tuple[list[Hit], list[Item]]:
             asked.request.query,
             within=asked.within,
             limit=width,
-            among=among,
+            docs=among,
             lexical=asked.weights.words > 0,
             semantic=asked.weights.meaning > 0,
         )
@@ -97,7 +97,7 @@ def by_id(tx: Tx, request: Recall) -> list[Item]:
         if not slash:
             raise Fault("invalid", f"ids: {one_line(given, 80)} is not an id of a recall")
         keys.append((space, key))
-    docs = index.find(tx, keys)
+    docs = index.doc_ids(tx, keys)
     documents = index.documents(tx, docs)
     kept = (documents[doc] for doc in docs if doc in documents)
     return [Item(1.0, None, document) for document in kept if not _apart(tx, request, document)]
@@ -164,7 +164,7 @@ def _passes(tx: Tx, document: Document, asked: Asked) -> bool:
 
 
 def _follows(document: Document, shown: SeenPage) -> bool:
-    return shown.begun(document.doc, document.created_at) and not shown.holds(document.space, document.key)
+    return shown.existed(document.doc, document.created_at) and not shown.contains(document.space, document.key)
 
 
 def _time(name: str, given: str) -> str:

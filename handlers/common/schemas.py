@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from kernel.search import index
-from kernel.search.pagination import LONGEST
+from kernel.search.pagination import MAX_CURSOR_LENGTH
 
 _USUAL = index.Weights()
 HALF_LIFE_DAYS = 30.0
@@ -66,7 +66,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000
     cursor: Annotated[
-        str, Meta(description="The cursor of the answer before, for what comes after it", max_length=LONGEST)
+        str, Meta(description="The cursor of the answer before, for what comes after it", max_length=MAX_CURSOR_LENGTH)
     ] = ""
 
 

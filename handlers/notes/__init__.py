@@ -54,5 +54,5 @@ DIALECT = Dialect(
     fail=fail,
     sources=sync.sources,
     settings=SETTINGS,
-    undone=undone,
+    after_undo=undone,
 )

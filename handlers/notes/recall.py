@@ -58,7 +58,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
         limit=max(limit, _CANDIDATES),
         lexical=way != "vsearch",
         semantic=way != "search",
-        comparable=True,
+        global_idf=True,
     )
     words = _words(tx, request.query, hits)
     scored = [(scoring.score(way, words.get(hit.doc, 0.0), scoring.by_meaning(hit.similarity)), hit) for hit in hits]

@@ -6,7 +6,7 @@ from urllib.parse import quote, unquote
 from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
 from handlers.paths.schemas import PAGE, Entry
 from kernel.store.transaction import Tx
-from kernel.tools import Content, Resource, Resources, Template
+from kernel.tools import Resource, ResourceContents, Resources, ResourceTemplate
 
 SCHEME = "memory://paths/"
 
@@ -18,10 +18,10 @@ def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | Non
     return page, entries[PAGE - 1].path if len(entries) > PAGE else None
 
 
-def resource_read(tx: Tx, uri: str) -> list[Content] | None:
+def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
     """The content of one memory, or None where there is none."""
     found = get_memory(tx, unicodedata.normalize("NFC", unquote(uri.removeprefix(SCHEME))))
-    return None if found is None else [Content(uri, "text/plain", found.content)]
+    return None if found is None else [ResourceContents(uri, "text/plain", found.content)]
 
 
 def _resource(entry: Entry) -> Resource:
@@ -30,5 +30,8 @@ def _resource(entry: Entry) -> Resource:
 
 
 RESOURCES = Resources(
-    SCHEME, resource_page, resource_read, (Template(SCHEME + "{+path}", "memory", about="The memory at a path"),)
+    SCHEME,
+    resource_page,
+    resource_read,
+    (ResourceTemplate(SCHEME + "{+path}", "memory", about="The memory at a path"),),
 )

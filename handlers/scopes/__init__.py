@@ -142,7 +142,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     reply=reply,
     fail=fail,
-    misread=errors.misread,
+    argument_fault=errors.misread,
     sources=entries.sources,
     imports=(import_agent_memory.IMPORT, export_import.IMPORT),
 )

@@ -206,7 +206,7 @@ def _by_text(tx: Tx, ask: Ask) -> Pool:
     narrow = None if _plain(ask) else [item.id for item in _select(tx, ask, _driven(tx, ask))[0]]
     if narrow == []:
         return Pool([], 0)
-    first = index.search(tx, ask.text, within=within, limit=width, semantic=ask.threshold is not None, every=True)
+    first = index.search(tx, ask.text, within=within, limit=width, semantic=ask.threshold is not None, all_matches=True)
     hits = {hit.id: hit for hit in first}
     while True:
         near = _near(hits.values(), ask.threshold)

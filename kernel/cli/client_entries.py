@@ -15,7 +15,7 @@ from kernel.config import MODEL, Config, default_data
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.maintenance.consistency import stamp
+from kernel.maintenance.consistency import backup_time
 
 NAME = "quipu"
 _INSTALLED = "quipu_memory"
@@ -212,7 +212,7 @@ def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
     file.parent.mkdir(parents=True, exist_ok=True)
     backup: Path | None = None
     if before:
-        backup = file.with_name(f"{file.name}.{stamp()}.bak")
+        backup = file.with_name(f"{file.name}.{backup_time()}.bak")
         shutil.copy2(file, backup)
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:

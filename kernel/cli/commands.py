@@ -23,7 +23,7 @@ from kernel.search import quarantine
 from kernel.security import api_keys
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.progress import Progress, telling
+from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from kernel.text import one_line
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "key":
         return _KEYS[arguments.key](arguments, config)
     shared = app.context_of(config)
-    app.prepare(config, shared)
+    app.prepare_data(config, shared)
     if arguments.command in _CALLS:
         return _CALLS[arguments.command](arguments, config, shared)
     if arguments.command == "import":
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         print("repaired" if found and arguments.repair else "differences found" if found else "ok")
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
-        target = arguments.target or config.home / f"quipu-{consistency.stamp()}.db"
+        target = arguments.target or config.home / f"quipu-{consistency.backup_time()}.db"
         with closing(Bar("backup", sys.stderr)) as bar:
             _sure(consistency.backup, config.file, shared, target, bar)
         print(target)
@@ -95,7 +95,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         return chosen.run(tx, arguments.path, password)
 
     with closing(Bar("import", sys.stderr)) as bar:
-        done: Imported = _sure(_import, config, shared, origin, telling(Progress(bar), work))
+        done: Imported = _sure(_import, config, shared, origin, with_progress(Progress(bar), work))
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
@@ -129,10 +129,10 @@ def _import(config: Config, shared: StoreContext, origin: CallContext, work: Cal
     try:
         db.load_vectors()
         with db.writing(origin) as tx:
-            before = db.changed
+            before = db.total_changes
             done = work(tx)
-            if db.changed > before:
-                audit.note(tx)
+            if db.total_changes > before:
+                audit.record(tx)
             return done
     finally:
         db.close()
@@ -143,7 +143,7 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     db = Connection(config.file, shared, readonly=True)
     try:
         entries: list[audit.Entry] = _sure(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
-        wrong: int | None = _sure(db.read, CallContext(), audit.broken)
+        wrong: int | None = _sure(db.read, CallContext(), audit.first_broken)
     finally:
         db.close()
     for entry in entries:
@@ -166,7 +166,7 @@ def suspects(arguments: argparse.Namespace, config: Config, shared: StoreContext
     try:
         with db.writing(CallContext("kernel", "quarantine")) as tx:
             chosen = arguments.release
-            found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.held(tx)
+            found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
     finally:
         db.close()
     for one in found:
@@ -197,7 +197,7 @@ def make_key(arguments: argparse.Namespace, config: Config) -> int:
         "",
         arguments.scope,
         now,
-        tenant=data_dir.tenant(arguments.tenant),
+        tenant=data_dir.tenant_name(arguments.tenant),
         name=_line(arguments.name),
         dialects=tuple(sorted(set(arguments.dialect))),
         expires=end,

@@ -23,9 +23,9 @@ from kernel.ids import utc_now
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.migrations import lacking
+from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import OLDEST_SQLITE, UNSOUND, sqlite_version
+from kernel.store.sqlite.errors import DAMAGED, OLDEST_SQLITE, sqlite_version
 from kernel.store.transaction import Tx
 
 _LEAST_BYTES = 64 << 20
@@ -106,7 +106,7 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: ours, of a version we know, sound, and with a vector for each document."""
-    names = [config.tenant, *(data_dir.others(config.data) if config.tenant == MAIN else [])]
+    names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
     shared = catch_faults(app.context_of, config)
     for name in names:
         about = "database" if name == MAIN else f"database of {name}"
@@ -131,13 +131,13 @@ def _examined(file: Path, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
     try:
         db = Connection(file, shared, readonly=True)
-    except UNSOUND as error:
+    except DAMAGED as error:
         raise Fault("storage", f"The file is damaged: {error}") from None
     try:
         damage = db.integrity_errors(quick=True)
         if damage:
             raise Fault("storage", f"The file is damaged: {damage[0]}")
-        return 0 if lacking(db) else db.read(CallContext(), _bare)
+        return 0 if pending_migrations(db) else db.read(CallContext(), _bare)
     finally:
         db.close()
 

@@ -1,110 +1,107 @@
-"""Late interaction: how well a text answers a query token by token, over static token vectors."""
+"""Late interaction (MaxSim): how well a text matches a query token by token, over static token vectors."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float32]
+    Ids = NDArray[np.unsignedinteger] | NDArray[np.signedinteger]
+    VectorLookup = Callable[[Ids], Array]
+    """The vectors of token ids, one per row."""
 
-MOST_QUERY_TOKENS = 16
-LENGTH_WEIGHT = 0.04
-BEGINNING = 16  # tokens
-_PAIR_SHARE = 1 / 3
-_AT_ONCE = 8192  # token positions compared together, which keeps what is being compared in the processor's cache
-_TINY = 1e-12
+MAX_QUERY_TOKENS = 16  # the heaviest of a long query; bounds its cost; not measured
+LENGTH_PENALTY = 0.04  # times ln(tokens): long texts have better maxima by chance; no record of the choice
+OPENING_TOKENS = 16  # with 12 or 24, nDCG@10 differs by at most .007, either way
+_BIGRAM_SHARE = 1 / 3  # of the score comes from pairs of adjacent tokens; no record of the choice
+_BATCH_TOKENS = 8192  # token positions compared together, so that the similarities stay in the processor's cache
+_EPSILON = 1e-12  # avoids division by zero
 
 
 def interaction(
-    query: "NDArray[Any]",
-    texts: "Sequence[NDArray[Any]]",
-    rows: "Callable[[NDArray[Any]], Array]",
-    beginning: float = 0.0,
+    query: "Ids", texts: "Sequence[Ids]", token_vectors: "VectorLookup", opening_share: float = 0.0
 ) -> list[float]:
-    """A score for each text, at most 1; texts and query are token ids, `rows(ids)` gives their vectors.
+    """A score of at most 1 for each text; texts and query are token ids.
 
-    Of every token of the query the best cosine among those of the text counts (ColBERT's sum of maxima), weighted by
-    the length of its vector, which is small for common tokens; a third is the same for two tokens that follow each
-    other. The more tokens a text has, the better its best ones are by chance: that much is taken off.
-    `beginning` is the share of the score that the first BEGINNING tokens of a text have, scored by themselves.
+    MaxSim as in ColBERT: for each query token the best cosine among the text's tokens, weighted by the length of the
+    query token's vector, which is small for common tokens. A third of the score is the same over pairs of adjacent
+    tokens, and LENGTH_PENALTY times the log of the text's tokens is subtracted. `opening_share` is the share of the
+    score that the first OPENING_TOKENS tokens have, scored as a text of their own.
     """
     import numpy as np
 
     scores = [0.0] * len(texts)
-    asked = rows(query)
-    weights = _lengths(asked)
-    if len(query) > MOST_QUERY_TOKENS:
-        kept = np.sort(np.argsort(-weights, kind="stable")[:MOST_QUERY_TOKENS])
-        asked, weights = asked[kept], weights[kept]
-    if not len(asked) or not weights.sum() > _TINY:
+    vectors = token_vectors(query)
+    weights = _lengths(vectors)
+    if len(query) > MAX_QUERY_TOKENS:
+        kept = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
+        vectors, weights = vectors[kept], weights[kept]
+    if not len(vectors) or not weights.sum() > _EPSILON:
         return scores
-    asked /= np.maximum(weights, _TINY)[:, None]
-    for chunk in _chunks(texts):
-        found = _compared(asked, weights, [texts[number] for number in chunk], rows, beginning)
-        for number, score in zip(chunk, found.tolist(), strict=True):
-            scores[number] = score
+    vectors /= np.maximum(weights, _EPSILON)[:, None]
+    for batch in _batches(texts):
+        found = _score_batch(vectors, weights, [texts[at] for at in batch], token_vectors, opening_share)
+        for at, score in zip(batch, found.tolist(), strict=True):
+            scores[at] = score
     return scores
 
 
-def _chunks(texts: "Sequence[NDArray[Any]]") -> list[list[int]]:
-    """The numbers of the texts that have tokens, so many together as are compared at once."""
-    chunks: list[list[int]] = []
+def _batches(texts: "Sequence[Ids]") -> list[list[int]]:
+    """The positions of the texts that have tokens, in batches of about _BATCH_TOKENS tokens."""
+    batches: list[list[int]] = []
     room = 0
-    for number, text in enumerate(texts):
+    for at, text in enumerate(texts):
         if not len(text):
             continue
-        if not chunks or len(text) > room:
-            chunks.append([])
-            room = _AT_ONCE
-        chunks[-1].append(number)
+        if not batches or len(text) > room:
+            batches.append([])
+            room = _BATCH_TOKENS
+        batches[-1].append(at)
         room -= len(text)
-    return chunks
+    return batches
 
 
-def _compared(
-    asked: "Array",
-    weights: "Array",
-    texts: "Sequence[NDArray[Any]]",
-    rows: "Callable[[NDArray[Any]], Array]",
-    beginning: float,
+def _score_batch(
+    query: "Array", weights: "Array", texts: "Sequence[Ids]", token_vectors: "VectorLookup", opening_share: float
 ) -> "Array":
     import numpy as np
 
     sizes = np.array([len(text) for text in texts])
     tokens = np.concatenate(texts)
-    seen = np.zeros(int(tokens.max()) + 1, np.int32)
-    seen[tokens] = 1
-    distinct = np.flatnonzero(seen)
-    seen[distinct] = np.arange(len(distinct))
-    held = rows(distinct)
-    near = held @ asked.T
-    near /= np.maximum(_lengths(held), _TINY)[:, None]
-    near = near.take(seen.take(tokens), 0)  # whole rows, a row for each position: ten times as fast as columns
-    scores = _scores(near, sizes, weights)
-    if beginning:
-        places = np.arange(len(near)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        begun = _scores(near[places < BEGINNING], np.minimum(sizes, BEGINNING), weights)
-        scores += np.float32(beginning) * (begun - scores)
+    # Every distinct token is compared once: texts of one query share many of them.
+    positions = np.zeros(int(tokens.max()) + 1, np.int32)
+    positions[tokens] = 1
+    distinct = np.flatnonzero(positions)
+    positions[distinct] = np.arange(len(distinct))
+    vectors = token_vectors(distinct)
+    cosines = vectors @ query.T
+    cosines /= np.maximum(_lengths(vectors), _EPSILON)[:, None]
+    cosines = cosines.take(positions.take(tokens), 0)  # rows, one per token position: ten times as fast as columns
+    scores = _scores(cosines, sizes, weights)
+    if opening_share:
+        offsets = np.arange(len(cosines)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        opening = _scores(cosines[offsets < OPENING_TOKENS], np.minimum(sizes, OPENING_TOKENS), weights)
+        scores += np.float32(opening_share) * (opening - scores)
     return scores
 
 
-def _scores(near: "Array", sizes: "NDArray[np.int64]", weights: "Array") -> "Array":
-    """The score of each text: `near` has a row for each of their tokens, a column for each of the query's."""
+def _scores(cosines: "Array", sizes: "NDArray[np.int64]", weights: "Array") -> "Array":
+    """The score of each text; `cosines` has a row for each token of all texts, a column for each query token."""
     import numpy as np
 
     ends = np.cumsum(sizes)
     starts = ends - sizes
-    scores = np.maximum.reduceat(near, starts) @ weights / weights.sum()
+    scores = np.maximum.reduceat(cosines, starts) @ weights / weights.sum()
     if len(weights) > 1:
-        pairs = np.zeros((len(near), len(weights) - 1), np.float32)
-        np.add(near[:-1, :-1], near[1:, 1:], out=pairs[:-1])
-        pairs[ends - 1] = 0  # the last token of a text has none after it
+        pairs = np.zeros((len(cosines), len(weights) - 1), np.float32)
+        np.add(cosines[:-1, :-1], cosines[1:, 1:], out=pairs[:-1])
+        pairs[ends - 1] = 0  # no pair spans two texts
         both = weights[:-1] + weights[1:]
         found = np.maximum.reduceat(pairs, starts) @ both / (2 * both.sum())
-        scores += _PAIR_SHARE * (found - scores)
-    return scores - np.float32(LENGTH_WEIGHT) * np.log(sizes).astype(np.float32)
+        scores += _BIGRAM_SHARE * (found - scores)
+    return scores - np.float32(LENGTH_PENALTY) * np.log(sizes).astype(np.float32)
 
 
 def _lengths(vectors: "Array") -> "Array":

@@ -1,4 +1,4 @@
-"""Turn text into static embeddings: token ids, a mean of their vectors, one int8 vector per text."""
+"""Static embeddings of texts: token ids, the mean of their vectors, one int8 vector per text."""
 
 import hashlib
 import math
@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from kernel.embed.late_interaction import interaction
-from kernel.embed.wordpiece import pack, read
+from kernel.embed.wordpiece import load_encoder, pack
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+    Ids = NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.int64]
+    Array = NDArray[np.float32]
+
 FILES = ("config.json", "tokenizer.json", "model.safetensors")
 _DTYPES = {"I8": "i1", "F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U32": "<u4", "U64": "<u8"}
-_SLICE = 512  # token vectors summed at once: bounds the memory and the rounding errors of a huge text
-_TINY = 1e-30  # below this a float32 cannot be scaled up without overflow
+_SLICE_TOKENS = 512  # summed at once: bounds memory and rounding errors of a huge text; 512 is the shipped maximum
+_MIN_PEAK = 1e-30  # below this a float32 cannot be scaled up without overflow
+_MAX_HEADER_BYTES = 1 << 20  # of a safetensors file; the shipped one has 80
 
 
 class Embedding(NamedTuple):
@@ -48,7 +52,7 @@ class Embedder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._loaded: tuple[Tokens, Vectors] | None = None
+        self._loaded: tuple[ModelTokenizer, TokenVectors] | None = None
         self._naming = threading.Lock()
         self._digest = ""
 
@@ -66,27 +70,27 @@ class Embedder:
 
     @property
     def ready(self) -> bool:
-        """Whether `embed` can answer without reading files."""
+        """Whether the model is loaded, so that `embed` reads no files."""
         return self._loaded is not None
 
     def load(self) -> None:
-        """Map the vectors and read the vocabulary, once, and find the identity meanwhile, on another processor."""
+        """Maps the vectors and reads the vocabulary, once, while another thread computes the identity."""
         if not self.ready:
             threading.Thread(target=self._identify, name="quipu-identity", daemon=True).start()
         self._load()
 
     def embed(self, texts: Sequence[str]) -> list[Embedding]:
         """One embedding per text, in order; loads the model if that has not happened yet."""
-        tokens, vectors = self._loaded or self._load()
-        return vectors.embed([tokens.encode(text) for text in texts])
+        tokenizer, vectors = self._loaded or self._load()
+        return vectors.embed([tokenizer.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], beginning: float = 0.0) -> list[float]:
+    def interaction(self, query: bytes, texts: Sequence[bytes], opening_share: float = 0.0) -> list[float]:
         """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
 
-        `beginning` is the share of it that the first tokens of a text have.
+        `opening_share` is the share of the score that the first tokens of a text have.
         """
         _, vectors = self._loaded or self._load()
-        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows, beginning)
+        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows, opening_share)
 
     def count(self, tokens: bytes) -> int:
         """The number of `tokens` of an `Embedding`."""
@@ -94,21 +98,22 @@ class Embedder:
         return len(vectors.ids(tokens))
 
     def _identify(self) -> str:
-        with suppress(OSError):  # whoever needs it hears why there is none
+        with suppress(OSError):  # raised again where the identity is used
             return self.identity
         return ""
 
-    def _load(self) -> "tuple[Tokens, Vectors]":
+    def _load(self) -> "tuple[ModelTokenizer, TokenVectors]":
         with self._lock:
             if self._loaded is None:
-                vectors = Vectors(self.folder)
-                self._loaded = (Tokens(self.folder, vectors.vocabulary), vectors)
+                vectors = TokenVectors(self.folder)
+                self._loaded = (ModelTokenizer(self.folder, vectors.vocabulary), vectors)
             return self._loaded
 
 
 def _digest_of(folder: Path) -> str:
     digest = hashlib.sha256()
-    for name in FILES:  # each at once: after every part of a file this thread would wait for the others
+    # Whole files: hashlib releases the interpreter's lock, for which this thread would queue after each part of a file.
+    for name in FILES:
         digest.update(hashlib.sha256((folder / name).read_bytes()).digest())
     return digest.hexdigest()[:12]
 
@@ -123,7 +128,7 @@ def _layout(folder: Path) -> dict[str, _Tensor]:
     """The tensors of `model.safetensors`, their offsets counted from the start of the file."""
     with (folder / "model.safetensors").open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        tensors = msgspec.json.decode(file.read(min(size, 1 << 20)), type=dict[str, _Tensor])
+        tensors = msgspec.json.decode(file.read(min(size, _MAX_HEADER_BYTES)), type=dict[str, _Tensor])
     for tensor in tensors.values():
         start, end = tensor.data_offsets
         tensor.data_offsets = (start + size + 8, end + size + 8)
@@ -132,7 +137,7 @@ def _layout(folder: Path) -> dict[str, _Tensor]:
     return tensors
 
 
-class Vectors:
+class TokenVectors:
     """The mapped matrix of token vectors, with the optional row and weight of each token."""
 
     def __init__(self, folder: Path) -> None:
@@ -151,32 +156,32 @@ class Vectors:
             return np.frombuffer(data, _DTYPES[about.dtype], count, about.data_offsets[0]).reshape(about.shape)
 
         matrix = tensor("embeddings")
-        assert matrix is not None  # _layout has seen it
+        assert matrix is not None  # _layout has checked it
         self._matrix = matrix
         self._rows = tensor("mapping")
         self._weights = tensor("weights")
-        self._ones = np.ones(_SLICE, np.float32)
+        self._ones = np.ones(_SLICE_TOKENS, np.float32)
         self._exact = matrix.dtype == np.int8 and self._weights is None
         self.vocabulary = len(matrix if self._rows is None else self._rows)
         self._id = np.dtype(f"<u{_width(self.vocabulary)}")
 
-    def ids(self, tokens: bytes) -> "NDArray[Any]":
-        """The ids of `tokens` as numbers."""
+    def ids(self, tokens: bytes) -> "Ids":
+        """The token ids packed in `tokens`."""
         import numpy as np
 
         return np.frombuffer(tokens, self._id)
 
-    def rows(self, ids: "NDArray[Any]") -> "NDArray[np.float32]":
-        """The vectors of tokens, each times its weight."""
+    def rows(self, ids: "Ids") -> "Array":
+        """The vectors of tokens, one per row, times their weights."""
         found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
         return found if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
 
-    def sum(self, tokens: bytes) -> "NDArray[np.float32]":
-        """The weighted sum of the vectors of `tokens` (ids packed as in `Embedding`): the mean but for its length."""
+    def sum(self, tokens: bytes) -> "Array":
+        """The weighted sum of the vectors of packed `tokens`, which points where their mean does."""
         ids = self.ids(tokens)
-        total = self._slice(ids[:_SLICE])
-        for at in range(_SLICE, len(ids), _SLICE):
-            total += self._slice(ids[at : at + _SLICE])
+        total = self._sum_slice(ids[:_SLICE_TOKENS])
+        for at in range(_SLICE_TOKENS, len(ids), _SLICE_TOKENS):
+            total += self._sum_slice(ids[at : at + _SLICE_TOKENS])
         return total
 
     def embed(self, batch: Sequence[bytes]) -> list[Embedding]:
@@ -184,18 +189,18 @@ class Vectors:
         import numpy as np
 
         if self._exact:
-            return self._whole(batch) if len(batch) > 1 else [self._embed(tokens) for tokens in batch]
-        with np.errstate(all="ignore"):  # what overflows or is not a number becomes a zero vector
+            return self._embed_int8(batch) if len(batch) > 1 else [self._embed(tokens) for tokens in batch]
+        with np.errstate(all="ignore"):  # sums that overflow or are not a number become zero vectors
             return [self._embed(tokens) for tokens in batch]
 
-    def _slice(self, ids: "NDArray[Any]") -> "NDArray[np.float32]":
+    def _sum_slice(self, ids: "Ids") -> "Array":
         rows = ids if self._rows is None else self._rows.take(ids)
         # A dot product with ones is the fastest column sum here, and exact for int8 while sums stay below 2 ** 24.
         weights = self._ones[: len(ids)] if self._weights is None else self._weights.take(ids).astype("f4")
         return weights.dot(self._matrix.take(rows, 0).astype("f4", copy=False))
 
-    def _whole(self, batch: Sequence[bytes]) -> list[Embedding]:
-        """`_embed` for many texts of an int8 model, one numpy call for each step of all of them."""
+    def _embed_int8(self, batch: Sequence[bytes]) -> list[Embedding]:
+        """`_embed` for many texts of an int8 model, each step one numpy call for all of them."""
         import numpy as np
 
         totals = np.zeros((len(batch), self._matrix.shape[1]), np.float32)
@@ -216,7 +221,7 @@ class Vectors:
 
         total = self.sum(tokens)
         peak = abs(float(total[np.abs(total).argmax()]))
-        if not _TINY < peak < math.inf:
+        if not _MIN_PEAK < peak < math.inf:
             return Embedding(bytes(len(total)), 0.0, tokens)
         whole = np.rint(total * (127 / peak))
         # Scaling by the length of the rounded vector, not of the sum, makes every stored vector exactly a unit long.
@@ -231,8 +236,8 @@ class _Config(msgspec.Struct):
     max_length: int | None = 512
 
 
-class Tokens:
-    """The folder's tokeniser: the ids model2vec would pool, packed as in `Embedding`."""
+class ModelTokenizer:
+    """The folder's tokenizer: the ids that model2vec would pool, packed as in `Embedding`."""
 
     def __init__(self, folder: Path, vocabulary: int) -> None:
         self._path = folder / "tokenizer.json"
@@ -241,34 +246,36 @@ class Tokens:
         self._width = _width(vocabulary)
         self._limit = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config).max_length
         raw = self._path.read_bytes()
-        self._chunks = read(raw, self._width, self._ask)
-        known = len(self._chunks.words) if self._chunks is not None else self._open().get_vocab_size()
+        self._encoder = load_encoder(raw, self._width, self._encode_by_library)
+        known = len(self._encoder.vocabulary) if self._encoder is not None else self._open().get_vocab_size()
         if known > vocabulary:
             raise ValueError(f"{folder.name}: {known} tokens, but vectors for {vocabulary}")
-        unknown = self._chunks.unknown if self._chunks is not None else _unknown(raw, self._open())
+        unknown = self._encoder.unknown if self._encoder is not None else _unknown(raw, self._open())
         self._unknown = None if unknown is None else unknown.to_bytes(self._width, "little")
 
     def encode(self, text: str) -> bytes:
         """The ids of `text`, cut to the model's maximal length, unknown ones left out after the cut."""
         if self._limit is not None and len(text) > self._limit:
-            text = text[: self._limit * self._typical]
-        ids = self._ask(text) if self._chunks is None else self._chunks.split(text)
+            text = text[: self._limit * self._median_length]
+        ids = self._encode_by_library(text) if self._encoder is None else self._encoder.encode(text)
         if self._limit is not None:
             ids = ids[: self._limit * self._width]
-        # The search may match across two ids; then nothing is dropped and only time is lost.
+        # A match may span two ids; then nothing is dropped.
         if self._unknown is not None and self._unknown in ids:
             pieces = (ids[at : at + self._width] for at in range(0, len(ids), self._width))
             ids = b"".join(piece for piece in pieces if piece != self._unknown)
         return ids
 
     @cached_property
-    def _typical(self) -> int:
-        """The median length of a token in characters, by which model2vec cuts long texts before it reads them."""
-        known = {*self._chunks.words, *self._chunks.added} if self._chunks is not None else self._open().get_vocab()
-        sizes = sorted(map(len, known))
-        return (sizes[(len(sizes) - 1) // 2] + sizes[len(sizes) // 2]) // 2
+    def _median_length(self) -> int:
+        """The median length of a token in characters, by which model2vec cuts long texts before it tokenizes them."""
+        known = (
+            {*self._encoder.vocabulary, *self._encoder.added} if self._encoder is not None else self._open().get_vocab()
+        )
+        lengths = sorted(map(len, known))
+        return (lengths[(len(lengths) - 1) // 2] + lengths[len(lengths) // 2]) // 2
 
-    def _ask(self, text: str) -> bytes:
+    def _encode_by_library(self, text: str) -> bytes:
         """The ids of `text` by the tokenizers library, which refuses lone surrogates."""
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         return pack((self._library or self._open()).encode(text, add_special_tokens=False).ids, self._width)

@@ -1,4 +1,4 @@
-"""BERT's word pieces in plain Python: small, quick to load, equal to the tokenizers library id for id."""
+"""BERT's WordPiece in plain Python: small, quick to load, equal to the tokenizers library id for id."""
 
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -7,12 +7,16 @@ from operator import itemgetter
 
 import msgspec
 
-_MEMO = 16_384  # remembered chunks, 2 to 3 MB when full
-_START = 4
-_BEGINNING = itemgetter(slice(_START))
-_MEMO_LENGTH = 40  # longer chunks are hashes, paths and unspaced scripts, which hardly ever come again
+Fallback = Callable[[str], bytes]
+"""The packed ids of a text by the tokenizers library."""
+
+_CACHED_CHUNKS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
+_MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspaced scripts, which hardly ever recur
+_PREFIX_LENGTH = 4  # characters by which the longest possible piece is looked up; not measured
+_PREFIX = itemgetter(slice(_PREFIX_LENGTH))
+# Controls that str.split takes for whitespace and BERT deletes.
 _DELETED: dict[int, None] = dict.fromkeys((0x0B, 0x0C, 0x1C, 0x1D, 0x1E, 0x1F, 0x85))
-_HAN = (
+_CJK_IDEOGRAPHS = (
     ("\u3400", "\u4dbf"),
     ("\u4e00", "\u9fff"),
     ("\uf900", "\ufaff"),
@@ -49,7 +53,7 @@ class _Wordpiece(msgspec.Struct, tag="WordPiece"):
 
 
 class _File(msgspec.Struct):
-    """A `tokenizer.json` whose rules `Chunks` knows; no other file decodes into it."""
+    """A `tokenizer.json` whose rules `WordPieceEncoder` implements; no other file decodes into it."""
 
     added_tokens: list[_Added]
     normalizer: BertRules
@@ -57,10 +61,10 @@ class _File(msgspec.Struct):
     model: _Wordpiece
 
 
-def read(raw: bytes, width: int, ask: Callable[[str], bytes]) -> "Chunks | None":
-    """The chunks of a `tokenizer.json`, or None if it follows other rules than BERT's.
+def load_encoder(raw: bytes, width: int, fallback: Fallback) -> "WordPieceEncoder | None":
+    """The encoder of a `tokenizer.json`, or None if it follows other rules than BERT's.
 
-    Ids are packed in `width` bytes; `ask` gives the packed ids of a text by the library itself.
+    Ids are packed in `width` bytes; `fallback` encodes texts this module has no proven rules for.
     """
     try:
         file = msgspec.json.decode(raw, type=_File)
@@ -69,7 +73,7 @@ def read(raw: bytes, width: int, ask: Callable[[str], bytes]) -> "Chunks | None"
     known = file.normalizer.clean_text and file.model.unk_token in file.model.vocab
     if not known or any(added.normalized for added in file.added_tokens):
         return None
-    return Chunks(file, width, ask)
+    return WordPieceEncoder(file, width, fallback)
 
 
 def pack(ids: Iterable[int], width: int) -> bytes:
@@ -77,50 +81,49 @@ def pack(ids: Iterable[int], width: int) -> bytes:
     return b"".join([one.to_bytes(width, "little") for one in ids])
 
 
-class Chunks(dict[str, bytes]):
-    """The ids of whitespace-free pieces of text by BERT's rules, computed at first sight and remembered.
+class WordPieceEncoder(dict[str, bytes]):
+    """A cache of the packed ids of chunks, text without whitespace; a missing chunk is encoded by BERT's rules.
 
-    No rule of BERT's normaliser, splitter or word pieces looks past whitespace, so a text is the sum of its chunks.
-    Known chunks cost a tenth of the library's time, and the vocabulary a third of its memory and load time.
+    No rule of BERT's normalizer, splitter or WordPiece looks past whitespace, so a text is the sum of its chunks.
+    Cached chunks cost a tenth of the library's time, and the vocabulary a third of its memory and load time.
     """
 
-    def __init__(self, file: _File, width: int, ask: Callable[[str], bytes]) -> None:
+    def __init__(self, file: _File, width: int, fallback: Fallback) -> None:
         super().__init__()
-        self.words = file.model.vocab
+        self.vocabulary = file.model.vocab
         self.added = tuple(added.content for added in file.added_tokens)
-        self.unknown = self.words[file.model.unk_token]
+        self.unknown = self.vocabulary[file.model.unk_token]
         self._prefix = file.model.continuing_subword_prefix
-        self._most = file.model.max_input_chars_per_word
-        self._characters = Characters(file.normalizer)
+        self._max_word_length = file.model.max_input_chars_per_word
+        self._characters = CharacterMap(file.normalizer)
         self._width = width
-        self._ask = ask
-        # Words come back in other chunks, with a comma behind them or a bracket before.
-        self._packed = lru_cache(_MEMO)(self._pack)
+        self._fallback = fallback
+        # Words recur in other chunks, followed by a comma or after a bracket.
+        self._packed = lru_cache(_CACHED_CHUNKS)(self._pack)
 
     @cached_property
-    def _longest(self) -> dict[str, int]:
-        """The length of the longest piece by its first letters, so that few prefixes of a word need a look."""
-        pieces = sorted(self.words, key=len)
-        return dict(zip(map(_BEGINNING, pieces), map(len, pieces), strict=True))
+    def _longest_piece(self) -> dict[str, int]:
+        """The length of the longest piece with each prefix: bounds the look-ups of a word."""
+        pieces = sorted(self.vocabulary, key=len)
+        return dict(zip(map(_PREFIX, pieces), map(len, pieces), strict=True))
 
-    def split(self, text: str) -> bytes:
-        """The packed ids of any text, unknown ones included."""
-        # str.split would split at these controls, BERT deletes them. Printable text has none.
+    def encode(self, text: str) -> bytes:
+        """The packed ids of any text, unknown tokens included."""
         clean = text if text.isprintable() else text.translate(_DELETED)
         for content in self.added:
             if content in clean:
-                return self._ask(text)
+                return self._fallback(text)
         return b"".join(map(self.__getitem__, clean.split()))
 
     def __missing__(self, chunk: str) -> bytes:
         try:
             words = chunk.translate(self._characters).split()
-        except UnprovenError:
-            ids = self._ask(chunk)
+        except UnverifiedCharacterError:
+            ids = self._fallback(chunk)
         else:
             ids = b"".join(map(self._packed, words))
-        if len(chunk) <= _MEMO_LENGTH:
-            if len(self) >= _MEMO:
+        if len(chunk) <= _MAX_CACHED_LENGTH:
+            if len(self) >= _CACHED_CHUNKS:
                 self.clear()
             self[chunk] = ids
         return ids
@@ -129,39 +132,39 @@ class Chunks(dict[str, bytes]):
         return pack(self._pieces(word), self._width)
 
     def _pieces(self, word: str) -> list[int]:
-        """The longest known piece from the left, again and again; one unknown id when nothing fits."""
-        if len(word) > self._most:
+        """Greedy longest match from the left; one unknown id if some part matches no piece."""
+        if len(word) > self._max_word_length:
             return [self.unknown]
-        if (whole := self.words.get(word)) is not None:
+        if (whole := self.vocabulary.get(word)) is not None:
             return [whole]
         ids: list[int] = []
-        rest, given = word, 0
-        while len(rest) > given:
-            longest = self._longest.get(rest[:_START], _START - 1)
-            for end in range(min(len(rest), longest), given, -1):
-                if (found := self.words.get(rest[:end])) is not None:
+        rest, prefix_length = word, 0
+        while len(rest) > prefix_length:
+            longest = self._longest_piece.get(rest[:_PREFIX_LENGTH], _PREFIX_LENGTH - 1)
+            for end in range(min(len(rest), longest), prefix_length, -1):
+                if (found := self.vocabulary.get(rest[:end])) is not None:
                     break
             else:
                 return [self.unknown]
             ids.append(found)
-            rest, given = self._prefix + rest[end:], len(self._prefix)
+            rest, prefix_length = self._prefix + rest[end:], len(self._prefix)
         return ids
 
 
-class UnprovenError(Exception):
-    """A character whose treatment by the tokenizers library is not known to equal ours."""
+class UnverifiedCharacterError(Exception):
+    """A character that the tokenizers library may treat differently from this module."""
 
 
-class Characters(dict[int, str]):
-    """What BERT's normaliser and splitter make of one character, a space on either side of what stands alone.
+class CharacterMap(dict[int, str]):
+    """What BERT's normalizer and splitter make of a character, with spaces around what is a token of its own.
 
-    The library's Unicode tables are older than Python's, so only characters are taken on that have kept their
-    category since Unicode 3.2, or are plain letters, digits or symbols; a test compares every one with the library.
+    The library's Unicode tables are older than Python's, so only characters are mapped that have kept their category
+    since Unicode 3.2, or are plain letters, digits or symbols; a test compares every one with the library.
     """
 
     def __init__(self, rules: BertRules) -> None:
         super().__init__()
-        self._spaced_han = rules.handle_chinese_chars
+        self._spaced_cjk = rules.handle_chinese_chars
         self._lower = rules.lowercase
         self._strip = rules.lowercase if rules.strip_accents is None else rules.strip_accents
 
@@ -173,9 +176,9 @@ class Characters(dict[int, str]):
             or (old == "Cn" != kind and kind[0] in "LNS")
             or char in "\u00a7\u00b6"
         )
-        # Other combining characters may trade places with their neighbours, which no table of single ones can say.
+        # Normalisation may reorder other combining characters, which a map of single characters cannot do.
         if not stable or (unicodedata.combining(char) and kind != "Mn"):
-            raise UnprovenError(char)
+            raise UnverifiedCharacterError(char)
         self[code] = made = self._make(char, kind)
         return made
 
@@ -190,7 +193,11 @@ class Characters(dict[int, str]):
         if self._lower:
             text = "".join(map(str.lower, text))
         text = "".join(f" {c} " if _is_punctuation(c) else c for c in text)
-        return f" {text} " if self._spaced_han and any(first <= char <= last for first, last in _HAN) else text
+        return f" {text} " if self._spaced_cjk and _is_cjk(char) else text
+
+
+def _is_cjk(char: str) -> bool:
+    return any(first <= char <= last for first, last in _CJK_IDEOGRAPHS)
 
 
 def _is_punctuation(char: str) -> bool:

@@ -1,22 +1,26 @@
-"""Gives room back: sketches of what is gone, parts of the full text, history that nobody wants, free pages."""
+"""Frees space: sketches of deleted vectors, segments of the full-text index, old history, free pages."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from kernel.search import ann_storage, index
 from kernel.search.semantic import load_sketches
 from kernel.store import introspection
 from kernel.store.context import StoreContext
-from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.connection import open_writer
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 
-_SHARE = 4
-_SOME = 5000
+R = TypeVar("R")
+_DOCS_PER_DELETION = 4  # blocks are renewed once deletions exceed a quarter of the documents
+_BATCH_ROWS = 5000  # deleted in one transaction, so that other writes wait for milliseconds
 
-Write = Callable[[Callable[[Tx], Any]], Any]
-Report = Callable[[str], None]
+
+class Write(Protocol):
+    """Runs `work(tx)` in a write transaction of its own."""
+
+    def __call__(self, work: Callable[[Tx], R], /) -> R: ...
 
 
 class Freed(NamedTuple):
@@ -26,83 +30,78 @@ class Freed(NamedTuple):
     after: int
 
 
-class _Ended(NamedTuple):
+class _History(NamedTuple):
     id: int
     space: str
     key: str
 
 
-def compact(file: Path, world: StoreContext, told: Report, *, forget: str | None = None) -> Freed:
-    """Makes the file as small as one that was filled with what is left; `told` is told of every part that is done.
+def compact(file: Path, context: StoreContext, report: Callable[[str], None], *, forget: str | None = None) -> Freed:
+    """Makes the file as small as a new one with the same memories; `report` gets a line for every part that is done.
 
-    Everything before the last part is done in small transactions, so that others write meanwhile; that one is the
-    engine's own, and they wait for it. Whatever stops it leaves a sound file. With `forget` the history of memories
-    that were deleted before that time (ISO 8601 UTC) goes too.
+    Everything but the last part, SQLite's VACUUM, runs in small transactions, so that other processes write meanwhile.
+    It can be interrupted at any point. With `forget` the history of memories deleted before that time (ISO 8601 UTC)
+    is deleted too.
     """
-    db = Connection(file, world, readonly=False)
-    db.load_vectors()
+    with open_writer(file, context) as db:
 
-    def write(work: Callable[[Tx], Any]) -> Any:
-        with db.writing() as tx:
-            return work(tx)
+        def write(work: Callable[[Tx], R], /) -> R:
+            with db.writing() as tx:
+                return work(tx)
 
-    try:
         before = file.stat().st_size
-        told(f"{_renew(write, lambda: False)} blocks of sketches made anew")
+        report(f"{_renew_blocks(write, lambda: False)} blocks of sketches made anew")
         if forget is not None:
-            told(f"{_forget(write, forget)} deleted memories forgotten")
+            report(f"{_delete_histories(write, forget)} deleted memories forgotten")
         write(lambda tx: tx.run("kernel.compact.optimize_full_text"))
-        told("full text merged")
+        report("full text merged")
         db.checkpoint(truncate=True)
         write(introspection.vacuum_after_commit)
         db.checkpoint(truncate=True)
         return Freed(before, file.stat().st_size)
-    finally:
-        db.close()
 
 
 def tidy(store: Store, stop: Callable[[], bool]) -> None:
-    """Makes blocks of the sketches that are in none, and all of them anew where much is gone, beside the calls."""
+    """Adds sketches to blocks, and renews all blocks once many of their vectors are deleted, while calls are served."""
     while not stop() and store.write_sync(
-        lambda tx: ann_storage.keep(tx, index.model_id(tx)) if index.has_model(tx) else 0
+        lambda tx: ann_storage.seal_blocks(tx, index.model_id(tx)) if index.has_model(tx) else 0
     ):
         pass
-    if not stop() and store.read_sync(_worn):
-        store.read_sync(
-            load_sketches
-        )  # what is forgotten below is known in this process, so that it need not read all again
-        _renew(store.write_sync, stop)
+    if not stop() and store.read_sync(_needs_renewal):
+        store.read_sync(load_sketches)  # with the deletions applied, since their log is deleted below
+        _renew_blocks(store.write_sync, stop)
 
 
-def _worn(tx: Tx) -> bool:
-    return ann_storage.logged(tx) > max(ann_storage.SIZE, (tx.one("kernel.consistency.count_docs", int) or 0) // _SHARE)
+def _needs_renewal(tx: Tx) -> bool:
+    docs = tx.one("kernel.consistency.count_docs", int) or 0
+    return ann_storage.count_deletions(tx) > max(ann_storage.BLOCK_ROWS, docs // _DOCS_PER_DELETION)
 
 
-def _renew(write: Write, stop: Callable[[], bool]) -> int:
-    """Makes every block anew, then forgets the deletions that none of them holds; how many there are."""
-    upto: int = write(ann_storage.log)
+def _renew_blocks(write: Write, stop: Callable[[], bool]) -> int:
+    """Rewrites every block and deletes the log of deletions, which no block needs any more; the number of blocks."""
+    upto: int = write(ann_storage.last_deletion_id)
     made = after = 0
-    while not stop() and (after := write(lambda tx, after=after: _block(tx, after))):
+    while not stop() and (after := write(lambda tx, after=after: _renew_block(tx, after))):
         made += 1
-    while not stop() and write(lambda tx: ann_storage.forget(tx, upto, _SOME)):
+    while not stop() and write(lambda tx: ann_storage.trim_deletions(tx, upto, _BATCH_ROWS)):
         pass
     return made
 
 
-def _block(tx: Tx, after: int) -> int:
+def _renew_block(tx: Tx, after: int) -> int:
     number = index.model_id(tx)
-    return ann_storage.renew(tx, number, after) if number else 0
+    return ann_storage.rewrite_block(tx, number, after) if number else 0
 
 
-def _forget(write: Write, before: str) -> int:
+def _delete_histories(write: Write, before: str) -> int:
     done = after = 0
-    while ended := write(lambda tx, after=after: _forget_some(tx, before, after)):
-        done += len(ended)
-        after = ended[-1].id
+    while finished := write(lambda tx, after=after: _delete_some_histories(tx, before, after)):
+        done += len(finished)
+        after = finished[-1].id
     return done
 
 
-def _forget_some(tx: Tx, before: str, after: int) -> list[_Ended]:
-    ended = tx.all("kernel.compact.finished_histories", _Ended, before=before, after=after, limit=_SOME)
-    tx.run("kernel.compact.delete_histories", keys=[row[1:] for row in ended])
-    return ended
+def _delete_some_histories(tx: Tx, before: str, after: int) -> list[_History]:
+    finished = tx.all("kernel.compact.finished_histories", _History, before=before, after=after, limit=_BATCH_ROWS)
+    tx.run("kernel.compact.delete_histories", keys=[row[1:] for row in finished])
+    return finished

@@ -1,4 +1,4 @@
-"""Keeps rows, full text and vectors in agreement: check, repair, re-embed, and copy the file."""
+"""Consistency of rows, full text and vectors: check, repair, re-embedding, and backups."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,19 +11,19 @@ from kernel.ids import utc_now
 from kernel.search import ann_storage, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
-from kernel.store.progress import Tell
-from kernel.store.sqlite.connection import Connection
+from kernel.store.progress import OnProgress
+from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, IndexSource
 
-_BATCH = 256
-_PAUSE = 0.05
+_BATCH_ROWS = 256  # embedded in one transaction, so that other writes wait for milliseconds
+_RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 _SKETCHES = "sketches"
 
 
 class Finding(NamedTuple):
-    """One disagreement: which part, how many rows, and what it is."""
+    """One inconsistency: the part of the file, how many rows, and what is wrong with them."""
 
     part: str
     rows: int
@@ -35,27 +35,27 @@ class _Pending(NamedTuple):
     text: str
 
 
-class _Held(NamedTuple):
+class _Document(NamedTuple):
     key: str
     text: str
     grams: str
 
 
-def check(file: Path, world: StoreContext, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
-    """What disagrees in the file, before any repair; with `repair` the derived parts are rebuilt from the rows.
+def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
+    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from the rows.
 
-    Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can mend.
+    Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can repair.
     """
-    db = Connection(file, world, readonly=False)
-    db.load_vectors()
-    try:
+    with open_writer(file, context) as db:
         broken = [text for text in db.integrity_errors() if "fts5" not in text]
         if broken:
             raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
         found = _full_text(db)
         with db.writing() as tx:
-            found += _vectors(tx) + _audit(tx) + agree(tx, dialects, repair=repair)
-            found.append(Finding("quarantine", quarantine.agree(tx, repair=repair), "memories not marked as they look"))
+            found += _vectors(tx) + _audit(tx) + check_index(tx, dialects, repair=repair)
+            found.append(
+                Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
+            )
             if repair:
                 tx.run("kernel.consistency.rebuild_full_text")
                 tx.flush_deferred()
@@ -65,34 +65,28 @@ def check(file: Path, world: StoreContext, dialects: Sequence[Dialect], *, repai
         if repair:
             _embed_missing(db)
         return [finding for finding in found if finding.rows]
-    finally:
-        db.close()
 
 
-def reindex(file: Path, world: StoreContext, progress: Tell | None = None) -> int:
-    """Rebuilds full text and every vector from the rows, in small transactions; the number of vectors."""
-    db = Connection(file, world, readonly=False)
-    db.load_vectors()
-    try:
+def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None) -> int:
+    """Rebuilds full text and every vector from the rows, in small transactions; returns the number of vectors."""
+    with open_writer(file, context) as db:
         with db.writing() as tx:
             tx.run("kernel.consistency.rebuild_full_text")
             tx.run("kernel.consistency.log_all_vectors_deleted")
             tx.run("kernel.consistency.delete_all_vectors")
             ann_storage.clear(tx)
         return _embed_missing(db, progress)
-    finally:
-        db.close()
 
 
-def backup(file: Path, world: StoreContext, target: Path, progress: Tell | None = None) -> None:
-    """A consistent copy of the file while others use it; raises Fault("conflict") if `target` exists."""
+def backup(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
+    """Copies the file while it is in use; raises Fault("conflict") if `target` exists."""
     try:
         target.touch(mode=0o600, exist_ok=False)
     except FileExistsError:
         raise Fault("conflict", f"{target.name} exists already, choose another name") from None
     except OSError as error:
         raise Fault("storage", f"Cannot write {target.name}: {error.strerror}") from None
-    db = Connection(file, world, readonly=True)
+    db = Connection(file, context, readonly=True)
     try:
         db.backup(target, progress)
     finally:
@@ -100,9 +94,10 @@ def backup(file: Path, world: StoreContext, target: Path, progress: Tell | None 
 
 
 def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
-    """Embeds what has no vector of the configured model, beside the calls being served; the number of vectors.
+    """Embeds documents without a vector of the configured model while calls are served; returns how many.
 
-    Lexical search answers meanwhile, and vectors of another model are never compared with: they go batch by batch.
+    Until then search finds them by words only. Vectors of another model are never compared with a query, and are
+    replaced batch by batch.
     """
     embedder = store.context.embedder
     if embedder is None:
@@ -114,7 +109,7 @@ def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
         except Fault as fault:
             if fault.code != "busy":
                 raise
-            time.sleep(_PAUSE)
+            time.sleep(_RETRY_SECONDS)
             continue
         if not embedded:
             break
@@ -130,7 +125,7 @@ def _embed_batch(store: Store, embedder: Embedder) -> int:
 
 
 def _pending(tx: Tx) -> list[_Pending]:
-    return tx.all("kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH)
+    return tx.all("kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH_ROWS)
 
 
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
@@ -141,7 +136,7 @@ def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedd
     return len(rows)
 
 
-def _embed_missing(db: Connection, progress: Tell | None = None) -> int:
+def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
     done = 0
     while True:
         with db.writing() as tx:
@@ -163,7 +158,7 @@ def _full_text(db: Connection) -> list[Finding]:
 
 def _vectors(tx: Tx) -> list[Finding]:
     found = [Finding("vectors", len(tx.all("kernel.consistency.orphans", int)), "without a document")]
-    found.append(Finding(_SKETCHES, ann_storage.wrong(tx, index.model_id(tx)), "not as with their vectors"))
+    found.append(Finding(_SKETCHES, ann_storage.count_mismatches(tx, index.model_id(tx)), "not as with their vectors"))
     if index.has_model(tx):
         lacking = tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0
         found.append(Finding("documents", lacking, "without a vector of the configured model"))
@@ -171,11 +166,11 @@ def _vectors(tx: Tx) -> list[Finding]:
 
 
 def _audit(tx: Tx) -> list[Finding]:
-    return [Finding("audit", int(audit.broken(tx) is not None), "rows that do not follow from the one before")]
+    return [Finding("audit", int(audit.first_broken(tx) is not None), "rows that do not follow from the one before")]
 
 
-def agree(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
-    """Where the index differs from the memories of these dialects, before it is made to agree with `repair`."""
+def check_index(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
+    """Where the index differs from the memories of these dialects, before `repair` makes them agree."""
     found: list[Finding] = []
     for dialect in dialects:
         if dialect.sources is not None:
@@ -191,21 +186,22 @@ def agree(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]
 
 
 def _compare(tx: Tx, dialect: Dialect) -> tuple[list[IndexSource], list[tuple[str, str]]]:
+    """The memories that the index lacks or holds differently, and the (space, key) of documents without a memory."""
     sources = dialect.sources(tx) if dialect.sources else []
     held = {
         (space, row.key): (row.text, row.grams)
         for space in {dialect.name} | {source.space for source in sources}
-        for row in tx.all("kernel.consistency.documents_in", _Held, space=space)
+        for row in tx.all("kernel.consistency.documents_in", _Document, space=space)
     }
     wanted = {(source.space, source.key) for source in sources}
-    missing = [source for source in sources if held.get((source.space, source.key)) != _wanted(source)]
+    missing = [source for source in sources if held.get((source.space, source.key)) != _indexed(source)]
     return missing, sorted(set(held) - wanted)
 
 
-def _wanted(source: IndexSource) -> tuple[str, str]:
+def _indexed(source: IndexSource) -> tuple[str, str]:
     return source.text, index.extra_fts_text(source.text, source.words)
 
 
-def stamp() -> str:
-    """The time as it appears in the name of a backup."""
+def backup_time() -> str:
+    """The time now as it appears in the name of a backup."""
     return utc_now().replace(":", "").replace(".", "")

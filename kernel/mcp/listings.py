@@ -18,7 +18,7 @@ from kernel.mcp.protocol import (
     Era,
 )
 from kernel.schema import input_schema, output_schema
-from kernel.tools import Dialect, Prompt, Resource, Template, Tool
+from kernel.tools import Dialect, Prompt, Resource, ResourceTemplate, Tool
 
 NAME = "quipu"
 # Accepted without effect: there are no sessions, so a level or a subscription has nothing to apply to later.
@@ -118,7 +118,7 @@ def prompt_entry(prompt: Prompt) -> Object:
     return {"name": prompt.name, **_described(prompt.title, prompt.about), "arguments": arguments}
 
 
-def template_entry(template: Template) -> Object:
+def template_entry(template: ResourceTemplate) -> Object:
     """A template in `resources/templates/list`."""
     shown = _described(template.title, template.about)
     return {"uriTemplate": template.pattern, "name": template.name, **shown, "mimeType": template.media}

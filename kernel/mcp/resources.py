@@ -11,7 +11,7 @@ from kernel.mcp import elicitation, listings
 from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
 from kernel.mcp.protocol import INVALID_PARAMS
 from kernel.store.transaction import Tx
-from kernel.tools import Content, Dialect, InputRequired, Interaction, Prompt
+from kernel.tools import Dialect, InputRequired, Interaction, Prompt, ResourceContents
 
 T = TypeVar("T")
 Method = Callable[[Inbound], Coroutine[object, None, Object | InputRequired]]
@@ -133,11 +133,11 @@ def prompt_purpose(inbound: Inbound) -> str:
     )
 
 
-def _contents(found: list[Content] | None) -> Object | None:
+def _contents(found: list[ResourceContents] | None) -> Object | None:
     return None if found is None else {"contents": [_content(content) for content in found]}
 
 
-def _content(content: Content) -> Object:
+def _content(content: ResourceContents) -> Object:
     held: Object = {"uri": content.uri, "mimeType": content.media}
     if isinstance(content.data, bytes):
         return {**held, "blob": base64.b64encode(content.data).decode()}

@@ -85,9 +85,7 @@ class MetricsRegistry:
         return noting
 
 
-def exposition(
-    meters: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int
-) -> bytes:
+def render(meters: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:
     """All there is to tell: of the calls, of the stores by tenant, of the server and its process."""
     parts = [
         _family("quipu_info", "gauge", "What is running.", [Sample("", info, 1)]),

@@ -1,1 +1,1 @@
-"""The search index: full text, vectors, fusion, reranking, quarantine."""
+"""Retrieval: BM25 over FTS5, vectors with a coarse binary stage, reranking and fusion. See README.md."""

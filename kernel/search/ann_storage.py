@@ -1,123 +1,128 @@
-"""Sketches in blocks: thousands of them in one row of the store, so that a start need not read every vector."""
+"""Stored sketches: sealed blocks of thousands, so that a start reads few rows, and the log of deletions."""
 
 from collections.abc import Sequence
 
 from kernel.search.ann import Block, Deletion, Row, VectorFeed
 from kernel.store.transaction import Tx
 
-SIZE = 8192
-_AT_ONCE = 4
-_NEVER = 2**63 - 1
+BLOCK_ROWS = 8192  # vectors in a block: a start reads 122 rows instead of a million; not compared with other sizes
+_BLOCKS_PER_READ = 4  # bounds memory: 2.5 MB at 512 bits; not measured
+_NO_LIMIT = 2**63 - 1
 
 
-def source(tx: Tx, model: int, after: int = 0) -> VectorFeed:
-    """What `tx` sees of the vectors of a model: of all, or of those after one, of which nobody has read."""
+def vector_feed(tx: Tx, model: int, after: int = 0) -> VectorFeed:
+    """What `tx` sees of a model's vectors. With `after`, only those after this id, which no block or log covers."""
 
     def blocks(last: int) -> Sequence[Block]:
-        return (
-            [] if after else tx.all("kernel.ann_storage.sealed_blocks", Block, after=last, model=model, limit=_AT_ONCE)
-        )
+        if after:
+            return []
+        return tx.all("kernel.ann_storage.sealed_blocks", Block, after=last, model=model, limit=_BLOCKS_PER_READ)
 
     def rows(last: int) -> Sequence[Row]:
         return _rows(tx, model, max(last, after))
 
-    def gone(seen: int) -> Sequence[Deletion]:
-        return [] if after else tx.all("kernel.ann_storage.deletions_after", Deletion, after=seen)
+    def deletions(last: int) -> Sequence[Deletion]:
+        return [] if after else tx.all("kernel.ann_storage.deletions_after", Deletion, after=last)
 
-    return VectorFeed(blocks, rows, gone, SIZE)
-
-
-def keep(tx: Tx, model: int, most: int = 1) -> int:
-    """Makes up to `most` blocks of the vectors that are in none, where they are many; how many were made."""
-    for made in range(most):
-        after = tx.one("kernel.ann_storage.last_sealed_id", int, size=SIZE)
-        if after is None or not _make(tx, model, after):
-            return made
-    return most
+    return VectorFeed(blocks, rows, deletions, BLOCK_ROWS)
 
 
-def renew(tx: Tx, model: int, after: int) -> int:
-    """Makes the block after a vector anew, of what is left; its last vector, or 0 where none is left."""
-    made = _make(tx, model, after)
-    tx.run("kernel.ann_storage.replace", after=after, last=made or _NEVER)
-    return made
+def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:
+    """Writes up to `limit` blocks of vectors that are in none, if a block is full; returns how many were written."""
+    for sealed in range(limit):
+        after = tx.one("kernel.ann_storage.last_sealed_id", int, size=BLOCK_ROWS)
+        if after is None or not _write_block(tx, model, after):
+            return sealed
+    return limit
 
 
-def log(tx: Tx) -> int:
-    """The number of the last deletion."""
+def rewrite_block(tx: Tx, model: int, after: int) -> int:
+    """Writes the block after a vector id again without deleted rows; returns its last id, 0 where no row is left."""
+    last = _write_block(tx, model, after)
+    tx.run("kernel.ann_storage.delete_blocks_between", after=after, before=last or _NO_LIMIT)
+    return last
+
+
+def last_deletion_id(tx: Tx) -> int:
+    """The number of the last deletion; 0 before the first."""
     return tx.one("kernel.ann_storage.last_deletion_id", int) or 0
 
 
-def logged(tx: Tx) -> int:
-    """How many deletions are kept."""
+def count_deletions(tx: Tx) -> int:
+    """The number of deletions in the log."""
     return tx.one("kernel.ann_storage.count_deletions", int) or 0
 
 
-def forget(tx: Tx, upto: int, most: int = _NEVER) -> int:
-    """Forgets up to `most` deletions, up to one of which no block knows better; how many were forgotten."""
+def trim_deletions(tx: Tx, upto: int, limit: int = _NO_LIMIT) -> int:
+    """Deletes up to `limit` log entries numbered `upto` or less, once no block holds their vectors; returns how many.
+
+    A process that has not read them loads all sketches again.
+    """
     tx.run("kernel.ann_storage.set_deletion_floor", upto=upto)
-    return tx.run("kernel.ann_storage.trim_deletions", upto=upto, limit=most)
+    return tx.run("kernel.ann_storage.trim_deletions", upto=upto, limit=limit)
 
 
-def wrong(tx: Tx, model: int) -> int:
-    """How many sketches are in a block but not with their vector, or the other way round."""
-    gone = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
+def count_mismatches(tx: Tx, model: int) -> int:
+    """How many sketches in blocks differ from those of the vectors, are missing there, or are of no vector."""
+    deleted = {row.vector for row in tx.all("kernel.ann_storage.deletions_after", Deletion, after=0)}
     found = after = 0
     while blocks := tx.all("kernel.ann_storage.sealed_blocks", Block, after=after, model=model, limit=1):
-        held = _held(blocks[0], after)
-        live = _live(tx, model, after, blocks[0].last)
-        found += sum(held.get(number) != row for number, row in live.items())
-        found += sum(number not in live and number not in gone for number in held)
+        sealed = _sealed_rows(blocks[0], after)
+        stored = _stored_rows(tx, model, after, blocks[0].last)
+        found += sum(sealed.get(vector) != row for vector, row in stored.items())
+        found += sum(vector not in stored and vector not in deleted for vector in sealed)
         after = blocks[0].last
     return found
 
 
 def clear(tx: Tx) -> None:
-    """Forgets every block and every deletion."""
-    tx.run("kernel.ann_storage.clear")
-    forget(tx, log(tx))
+    """Deletes every block and the whole deletion log."""
+    tx.run("kernel.ann_storage.delete_blocks")
+    trim_deletions(tx, last_deletion_id(tx))
 
 
-def _held(block: Block, after: int) -> dict[int, tuple[int, bytes]]:
-    """The place and the sketch of every vector of a block, but for those in one before; none if it is broken."""
+def _sealed_rows(block: Block, after: int) -> dict[int, tuple[int, bytes]]:
+    """Partition and sketch of every vector of a block with a larger id; empty for a malformed block."""
     import numpy as np
 
     try:
         ids = np.frombuffer(block.ids, np.int64).tolist()
-        places = np.frombuffer(block.places, np.uint32).tolist()
+        partitions = np.frombuffer(block.partitions, np.uint32).tolist()
         words = np.frombuffer(block.words, np.uint64).reshape(-1, len(ids) or 1)
     except ValueError:
         return {}
-    rows = zip(ids, places, (row.tobytes() for row in np.ascontiguousarray(words.T)), strict=False)
-    return {number: (place, sketch) for number, place, sketch in rows if number > after}
+    rows = zip(ids, partitions, (row.tobytes() for row in np.ascontiguousarray(words.T)), strict=False)
+    return {vector: (partition, sketch) for vector, partition, sketch in rows if vector > after}
 
 
-def _live(tx: Tx, model: int, after: int, last: int) -> dict[int, tuple[int, bytes]]:
-    live: dict[int, tuple[int, bytes]] = {}
+def _stored_rows(tx: Tx, model: int, after: int, last: int) -> dict[int, tuple[int, bytes]]:
+    stored: dict[int, tuple[int, bytes]] = {}
     while after < last and (rows := _rows(tx, model, after)):
-        live.update((row.id, (row.place, row.sketch)) for row in rows if row.place is not None and row.id <= last)
+        stored.update(
+            (row.id, (row.partition, row.sketch)) for row in rows if row.partition is not None and row.id <= last
+        )
         after = rows[-1].id
-    return live
+    return stored
 
 
-def _make(tx: Tx, model: int, after: int) -> int:
+def _write_block(tx: Tx, model: int, after: int) -> int:
     import numpy as np
 
     rows = _rows(tx, model, after)
     if not rows:
         return 0
-    kept = [row for row in rows if row.place is not None]
+    kept = [row for row in rows if row.partition is not None]
     words = np.frombuffer(b"".join(row.sketch for row in kept), np.uint64).reshape(len(kept), -1 if kept else 0)
     tx.run(
-        "kernel.ann_storage.add",
+        "kernel.ann_storage.add_block",
         last=rows[-1].id,
         model=model,
         ids=np.array([row.id for row in kept], np.int64).tobytes(),
-        places=np.array([row.place for row in kept], np.uint32).tobytes(),
+        places=np.array([row.partition for row in kept], np.uint32).tobytes(),
         words=np.ascontiguousarray(words.T).tobytes(),
     )
     return rows[-1].id
 
 
 def _rows(tx: Tx, model: int, after: int) -> list[Row]:
-    return tx.all("kernel.ann_storage.vectors_after", Row, after=after, model=model, limit=SIZE)
+    return tx.all("kernel.ann_storage.vectors_after", Row, after=after, model=model, limit=BLOCK_ROWS)

@@ -1,69 +1,98 @@
-"""How often the words of a query stand in a row of the full-text index, told row by row, and what that is worth.
+"""BM25 from term frequencies that FTS5 reports row by row.
 
-FTS5's own rank counts the rows of every word of the query first, which is most of what a query costs where rows are
-many; here the caller knows how many there are, or counts them in a part of the store only.
+FTS5's own `bm25()` first counts the rows of every term of the query, which is most of what a query costs in a large
+store. Here the caller supplies the document frequencies, from a cache or of some partitions only.
 """
 
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
-_HEAD = struct.Struct("<If")
-_MOST = 255
-_SATURATION = 1.2
-_LENGTH = 0.75
-COMMON_SHARE = 0.25
-_SLIGHT = 0.01
-_FEW = 50
+BM25_K1 = 1.2  # k1 and b as in FTS5's bm25() (https://sqlite.org/fts5.html#the_bm25_function)
+BM25_B = 0.75
+COMMON_TERM_SHARE = 0.25  # a term in more documents than this hardly ranks: LoCoMo R@10 .750, with every term .740
+_COMMON_TERM_WEIGHT = 0.01  # of its idf; above 0, so that documents with common terms only keep an order; not measured
+_COMMON_TERM_MIN_DOCS = 50  # in fewer documents a quarter is no evidence that a term is common; not measured
+_HEADER = struct.Struct("<If")  # tokens of the row, mean tokens of all rows; then a byte for each term
+_MAX_TF = 255  # saturated long before: a frequency of 255 counts .5 % more than one of 128
 
 
-def match_tf(row: Any, *skipped: Any) -> bytes:
-    """An auxiliary function of FTS5: the row's number of tokens (uint32), the mean number of all rows (float32), and
-    for each phrase of the query but those `skipped` at the start how often it stands there (uint8).
+class Fts5Row(Protocol):
+    """What FTS5 offers an auxiliary function about the current row (https://sqlite.org/fts5.html, 7.1)."""
+
+    aux_data: Any  # any value kept between the rows of one query
+
+    @property
+    def phrase_count(self) -> int:
+        """The number of phrases in the query."""
+        ...
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows in the table."""
+        ...
+
+    def column_size(self, col: int = -1) -> int:
+        """The number of tokens in a column of the row, or in all of them."""
+        ...
+
+    def column_total_size(self, col: int = -1) -> int:
+        """The number of tokens in a column of the table, or in all of them."""
+        ...
+
+    def phrase_locations(self, phrase: int) -> list[list[int]]:
+        """For each column the token offsets at which a phrase occurs."""
+        ...
+
+
+def match_tf(row: Fts5Row, *skip: int) -> bytes:
+    """The term frequencies of a row, as `pack_tf` packs them; an auxiliary function of FTS5.
+
+    The first `skip` phrases of the expression select rows only and are not reported.
     """
-    first = skipped[0] if skipped else 0
+    first = skip[0] if skip else 0
     common = row.aux_data
     if common is None:
-        mean = row.column_total_size() / row.row_count - 1
-        row.aux_data = common = (mean, range(first, row.phrase_count), _shape(row.phrase_count - first).pack)
+        mean = row.column_total_size() / row.row_count - 1  # one token of each row is its partition term
+        row.aux_data = common = (mean, range(first, row.phrase_count), _layout(row.phrase_count - first).pack)
     mean, phrases, pack = common
-    counts = [len(text) + len(grams) for text, grams, _place in map(row.phrase_locations, phrases)]
+    counts = [len(text) + len(grams) for text, grams, _partition in map(row.phrase_locations, phrases)]
     try:
         return pack(row.column_size() - 1, mean, *counts)
     except struct.error:
-        return packed(counts, row.column_size() - 1, mean)
+        return pack_tf(counts, row.column_size() - 1, mean)
 
 
-@lru_cache(maxsize=256)
-def _shape(words: int) -> struct.Struct:
-    return struct.Struct(f"{_HEAD.format}{words}B")
+@lru_cache(maxsize=256)  # one entry for each number of terms up to MAX_QUERY_TERMS
+def _layout(terms: int) -> struct.Struct:
+    return struct.Struct(f"{_HEADER.format}{terms}B")
 
 
-def packed(counts: Sequence[int], size: int, mean: float) -> bytes:
-    """The tally of a row of `size` tokens."""
-    return _HEAD.pack(size, mean) + bytes([min(_MOST, count) for count in counts])
+def pack_tf(counts: Sequence[int], length: int, mean_length: float) -> bytes:
+    """Length of a document (uint32), mean length (float32), and a term frequency of at most 255 for each term."""
+    return _HEADER.pack(length, mean_length) + bytes([min(_MAX_TF, count) for count in counts])
 
 
-def bm25(tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int] | None) -> list[float]:
-    """The BM25 of each tally, larger is better: of `words` counts, the missing ones being 0.
+def bm25(rows: Sequence[bytes], terms: int, total: int, frequencies: Sequence[int] | None) -> list[float]:
+    """The BM25 score of each packed row for a query of `terms` terms; larger is better.
 
-    `rows` is how many rows there are, `holding` how many of them hold each word; None where the tallies are of all that
-    hold any. Words in more than `COMMON_SHARE` of many rows, such as the names of those who talk there, find but hardly
-    rank, unless all are such.
+    `total` is the number of documents, `frequencies` the number that holds each term, or None where `rows` are all
+    that hold any. Rows with fewer counts than terms have frequency 0 in the others. A term in more than
+    COMMON_TERM_SHARE of the documents, such as a participant's name in a chat, hardly counts, unless all terms are.
     """
     import numpy as np
 
-    if not tallies:
+    if not rows:
         return []
-    wide = _HEAD.size + words
-    shape = np.dtype([("size", "<u4"), ("mean", "<f4"), ("counts", np.uint8, (words,))])
-    table = np.frombuffer(b"".join([one.ljust(wide, b"\0") for one in tallies]), shape)
-    sizes, means, counts = table["size"], table["mean"], table["counts"].astype(np.float64)
-    held = np.count_nonzero(counts, axis=0) if holding is None else np.minimum(holding, rows)
-    worth = np.log1p((rows - held + 0.5) / (held + 0.5))
-    common = held > rows * COMMON_SHARE
-    if rows >= _FEW and not common.all():
-        worth[common] *= _SLIGHT
-    norm = _SATURATION * (1 - _LENGTH + _LENGTH * sizes / np.maximum(means, 1))
-    return (counts * (_SATURATION + 1) / (counts + norm[:, None]) @ worth).tolist()
+    width = _HEADER.size + terms
+    dtype = np.dtype([("length", "<u4"), ("mean", "<f4"), ("tf", np.uint8, (terms,))])
+    table = np.frombuffer(b"".join([row.ljust(width, b"\0") for row in rows]), dtype)
+    lengths, means, tf = table["length"], table["mean"], table["tf"].astype(np.float64)
+    df = np.count_nonzero(tf, axis=0) if frequencies is None else np.minimum(frequencies, total)
+    idf = np.log1p((total - df + 0.5) / (df + 0.5))
+    common = df > total * COMMON_TERM_SHARE
+    if total >= _COMMON_TERM_MIN_DOCS and not common.all():
+        idf[common] *= _COMMON_TERM_WEIGHT
+    norm = BM25_K1 * (1 - BM25_B + BM25_B * lengths / np.maximum(means, 1))
+    return (tf * (BM25_K1 + 1) / (tf + norm[:, None]) @ idf).tolist()

@@ -1,54 +1,17 @@
-"""What the index holds of documents besides what finds them: their text, where they lie, whose they are and of when."""
+"""Indexed documents with their provenance, read by id, by key, or by actor and time."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.search.evidence import as_json
+from kernel.search.partitions import Within, matching_partitions
 from kernel.store.transaction import Tx
 
-_FEW = 2000
-_END_OF_TIME = "~"  # follows every time
-
-
-def count(tx: Tx, within: Sequence[tuple[str, str | None]]) -> int:
-    """How many documents these places hold."""
-    tx.flush_deferred()
-    return tx.one("kernel.index.count", int, pairs=as_json([*within])) or 0
-
-
-def prefilter(
-    tx: Tx, actor: str | None, after: str, before: str, within: Sequence[tuple[str, str | None]] | None
-) -> list[int] | None:
-    """The documents of an actor, if given, and of this time (ISO 8601, "" for any), in these places; None where
-    actor and time leave more than a few, so that searching first and filtering then finds enough.
-    """
-    tx.flush_deferred()
-    asked = {"after": after, "before": before or _END_OF_TIME, "most": _FEW + 1}
-    if actor is None:
-        rows = tx.all("kernel.index.by_time", _Placed, **asked)
-    else:
-        rows = tx.all("kernel.index.by_actor", _Placed, actor=actor, **asked)
-    if len(rows) > _FEW:
-        return None
-    if within is None:
-        return [row.doc for row in rows]
-    places = set(tx.all("kernel.index.partitions_matching", int, pairs=as_json([*within])))
-    return [row.doc for row in rows if row.place in places]
-
-
-class _Placed(NamedTuple):
-    doc: int
-    place: int
-
-
-def last(tx: Tx) -> int:
-    """The largest document number ever given; 0 before the first."""
-    tx.flush_deferred()
-    return tx.one("kernel.index.last_doc_id", int) or 0
+_MAX_PREFILTERED = 2000  # documents; with more, searching first and filtering the hits finds enough; not measured
+_END_OF_TIME = "~"  # sorts after every ISO 8601 time
 
 
 class Document(NamedTuple):
-    """One indexed memory with its provenance; times are ISO 8601 UTC. `flag` is the rule by which it is a suspect."""
+    """One indexed memory; times are ISO 8601 UTC. `flag` is the injection rule its text matches, if any."""
 
     doc: int
     space: str
@@ -63,29 +26,49 @@ class Document(NamedTuple):
     flag: str | None = None
 
 
+class _InPartition(NamedTuple):
+    doc: int
+    partition: int
+
+
 def documents(tx: Tx, ids: Sequence[int]) -> dict[int, Document]:
-    """The documents of `ids`; those that are gone are left out."""
+    """The documents of `ids`; missing ones are left out."""
     tx.flush_deferred()
-    return {row.doc: row for row in tx.all("kernel.index.documents", Document, ids=as_json(ids))}
+    return {row.doc: row for row in tx.all("kernel.documents.by_ids", Document, ids=ids)}
 
 
-def find(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
-    """The ids of the documents of the given (space, key) pairs, in that order."""
+def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
+    """The ids of the documents of the given (space, key) pairs, in that order; missing ones are left out."""
     tx.flush_deferred()
-    return tx.all("kernel.index.ids_of", int, keys=as_json(keys))
+    return tx.all("kernel.documents.ids_of", int, keys=keys)
 
 
-def places_of(
-    tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
-) -> list[tuple[str, str | None]]:
-    """The (space, scope) pairs that hold anything, of these spaces, dialects and this scope; None means any.
+def last_doc_id(tx: Tx) -> int:
+    """The largest document id ever assigned; 0 before the first."""
+    tx.flush_deferred()
+    return tx.one("kernel.documents.last_id", int) or 0
 
-    A space belongs to the dialect whose name it is, or begins with before a colon.
+
+def count(tx: Tx, within: Within) -> int:
+    """The number of documents in these (space, scope) pairs."""
+    tx.flush_deferred()
+    return tx.one("kernel.documents.count", int, pairs=[*within]) or 0
+
+
+def prefilter(tx: Tx, actor: str | None, after: str, before: str, within: Within | None) -> list[int] | None:
+    """The ids of the documents of an actor, a time span (ISO 8601, "" for open) and these (space, scope) pairs.
+
+    None where actor and time leave more than _MAX_PREFILTERED: filter the hits of a search then.
     """
-    shown = None if spaces is None else as_json(spaces)
-    owners = None if dialects is None else as_json(dialects)
-
-    def pair(space: str, held: str) -> tuple[str, str | None]:
-        return (space, held)
-
-    return tx.all("kernel.index.partitions_of", pair, spaces=shown, dialects=owners, scope=scope)
+    tx.flush_deferred()
+    span = {"after": after, "before": before or _END_OF_TIME, "limit": _MAX_PREFILTERED + 1}
+    if actor is None:
+        rows = tx.all("kernel.documents.by_time", _InPartition, **span)
+    else:
+        rows = tx.all("kernel.documents.by_actor", _InPartition, actor=actor, **span)
+    if len(rows) > _MAX_PREFILTERED:
+        return None
+    if within is None:
+        return [row.doc for row in rows]
+    partitions = set(matching_partitions(tx, within))
+    return [row.doc for row in rows if row.partition in partitions]

@@ -1,43 +1,44 @@
-"""Which documents hold the words of a text, and how well: by their own frequencies in small places."""
+"""Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kernel.search.bm25 import bm25, packed
-from kernel.search.evidence import PartitionSet, SearchCache, as_json, partitions_of
+from kernel.search.bm25 import bm25, pack_tf
+from kernel.search.cache import SearchCache
+from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
-    SMALL,
+    PartitionFilter,
     RowQuery,
-    Share,
     Term,
     candidate_queries,
-    glued,
     grams,
+    indexed_terms,
     match,
     match_any,
-    match_partition,
-    place_word,
-    present,
+    partition_docs,
+    partition_query,
+    partition_term,
     query_grams,
     query_words,
+    words_beside_cjk,
 )
 from kernel.store.transaction import Tx
 
-_WORDS = 2000
-_MOST_PLACES = 64
-_MOST_ROWS = 0.5
+_MAX_TERMS_READ = 2000  # distinct terms whose frequencies are looked up; the 256 rarest are used; not measured
+_MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join filters; not measured
+_PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured
 
 
 class Ranked(NamedTuple):
-    """One document that holds words of the query: `rank` is its BM25, larger is better."""
+    """A document with its BM25 score; larger is better."""
 
     doc: int
     rank: float
 
 
-class _Tallied(NamedTuple):
+class _Row(NamedTuple):
     doc: int
-    tally: bytes
+    tf: bytes
 
 
 class _Text(NamedTuple):
@@ -46,185 +47,193 @@ class _Text(NamedTuple):
     grams: str
 
 
-class _Count(NamedTuple):
+class _Frequency(NamedTuple):
     stem: str
     docs: int
 
 
-def by_words(tx: Tx, text: str, places: PartitionSet | None, limit: int, *, comparable: bool = False) -> list[Ranked]:
-    """The documents that hold the words of `text`, best BM25 first: of those that can win, where many hold them.
+class _Frequencies(NamedTuple):
+    """Document frequencies of stems and partition terms, and the largest document id as the number of documents."""
 
-    In small places a word is worth what it is worth there, unless ranks shall be `comparable` between searches.
+    docs: dict[str, int]
+    total: int
+
+
+def bm25_search(
+    tx: Tx, text: str, partitions: PartitionSet | None, limit: int, *, global_idf: bool = False
+) -> list[Ranked]:
+    """At most `limit` documents that hold terms of `text`, best first.
+
+    In small partitions document frequencies are those of the partitions, unless `global_idf`, which makes the ranks of
+    different searches comparable.
     """
-    return _by_words(tx, _terms(tx, text), places, limit, comparable=comparable)
+    return _search(tx, _terms(tx, text), partitions, limit, global_idf=global_idf)
 
 
-def by_words_each(tx: Tx, text: str, ids: Sequence[int], limit: int) -> list[Ranked]:
-    """`by_words` of each place by itself."""
+def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> list[Ranked]:
+    """`bm25_search` of each partition alone."""
     terms = _terms(tx, text)
-    known = _known(tx, terms, ids[:_MOST_PLACES])
-    large = {place for place in ids if known[0].get(place_word(place), 0) > SMALL}
+    counted = partitions[:_MAX_PARTITION_TERMS]
+    frequencies = _frequencies(tx, terms, counted)
+    large = {one for one in partitions if frequencies.docs.get(partition_term(one), 0) > SMALL_PARTITION_DOCS}
     found: list[Ranked] = []
-    for places in partitions_of(tx, ids, large):
-        found += _by_words(tx, terms, places, limit, known=known if ids[:_MOST_PLACES] == ids else None)
+    for one in single_partitions(tx, partitions, large):
+        found += _search(tx, terms, one, limit, frequencies=frequencies if counted == partitions else None)
     return found
 
 
-def _by_words(
-    tx: Tx,
-    terms: Sequence[Term],
-    places: PartitionSet | None,
-    limit: int,
-    *,
-    comparable: bool = False,
-    known: tuple[dict[str, int], int] | None = None,
-) -> list[Ranked]:
-    if places is not None and places.few and not comparable:
-        return _ranked(*_few(tx, terms, places), len(terms), places.held, None, limit)
-    small, large = (places.small, places.large) if places else ((), ())
-    frequency, total = known or _known(tx, terms, large[:_MOST_PLACES])
-    held = present(terms, frequency)
-    if not held:
-        return []
-    share, looked = _share(large, frequency, total)
-    found = dict(_visit(tx, match_partition(held, small), ())) if small else {}
-    if large or not places:
-        found |= _visit_large(tx, candidate_queries(held, frequency, total, share, limit), looked)
-    own = bool(small) and not large and not comparable
-    counts = None if own else [frequency.get(term.stem, 0) for term in held]
-    rows = places.held if own and places else total
-    return _ranked([*found], [*found.values()], len(held), rows, counts, limit)
-
-
-def by_words_among(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[Ranked]:
-    """`by_words` of these documents alone; a word is worth what it is worth everywhere."""
+def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[Ranked]:
+    """`bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
-    frequency, total = _known(tx, terms, ())
-    held = present(terms, frequency)
-    if not held or not docs:
+    frequency, total = _frequencies(tx, terms, ())
+    indexed = indexed_terms(terms, frequency)
+    if not indexed or not docs:
         return []
-    found = tx.all(
-        "kernel.lexical.match_with_tf_of", _Tallied, query=match_partition(held, ()).expression, ids=as_json(docs)
-    )
-    counts = [frequency.get(term.stem, 0) for term in held]
-    return _ranked([row.doc for row in found], [row.tally for row in found], len(held), total, counts, limit)
+    expression = partition_query(indexed, ()).expression
+    rows = tx.all("kernel.lexical.match_with_tf_of", _Row, query=expression, ids=docs)
+    counts = [frequency.get(term.stem, 0) for term in indexed]
+    return _ranked([row.doc for row in rows], [row.tf for row in rows], len(indexed), total, counts, limit)
 
 
-def every_by_words(tx: Tx, text: str, places: PartitionSet | None) -> list[Ranked]:
-    """All documents that hold the words of `text`: those with a rare one, or with any where none has."""
+def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> list[Ranked]:
+    """Every document with a rare term of `text`, or with any where no document has a rare one."""
     terms = _terms(tx, text)
-    inside = None if places is None else [*places.small, *places.large]
-    known, total = _known(tx, terms, inside or ())
-    bound = inside is None or _bound(inside, known, total)
-    looked = None if bound else inside
+    ids = None if partitions is None else [*partitions.small, *partitions.large]
+    frequency, total = _frequencies(tx, terms, ids or ())
+    in_expression = ids is None or _filters_by_term(ids, frequency, total)
+    named = ids if in_expression else None
     found: list[Ranked] = []
-    for query in (
-        match(terms, known, total, inside if bound else None),
-        match_any(terms, known, inside if bound else None),
-    ):
-        if query and not found and looked is None:
+    for query in (match(terms, frequency, total, named), match_any(terms, frequency, named)):
+        if query and not found and in_expression:
             found = tx.all("kernel.lexical.match_by_bm25", Ranked, query=query)
         elif query and not found:
-            found = tx.all("kernel.lexical.match_by_bm25_in", Ranked, query=query, places=as_json(looked))
+            found = tx.all("kernel.lexical.match_by_bm25_in", Ranked, query=query, partitions=ids)
     return found
 
 
 def coverage(tx: Tx, query: str, texts: Sequence[str]) -> list[float]:
-    """For each text the part of the query's words that it holds, in [0, 1]; 0 for a query without words."""
-    # A run of CJK characters counts by its pairs alone: as one word it would hardly ever be there.
+    """For each text the share of the query's terms that it holds, in [0, 1]; 0 for a query without terms."""
+    # A CJK run counts by its bigrams only: as one word it would hardly ever be in a text.
     pairs = {term.stem for term in query_grams(query)}
     stems = pairs | {term.stem for term in _terms(tx, query) if not query_grams(term.surface)}
     shares: list[float] = []
     for text in texts:
         held = set(_stems(tx, text) + _stems(tx, grams(text)))
-        found = sum(stem in held or (stem in pairs and _begins(stem, held)) for stem in stems)
+        found = sum(stem in held or (stem in pairs and _has_prefix(stem, held)) for stem in stems)
         shares.append(found / len(stems) if stems else 0.0)
     return shares
 
 
-def _few(tx: Tx, terms: Sequence[Term], places: PartitionSet) -> tuple[list[int], list[bytes]]:
-    """The documents of few that hold any of the words, with their tallies, read instead of looked up."""
-    rows = tx.all("kernel.lexical.texts", _Text, places=as_json(places.ids))
-    held = [(_stems(tx, row.text), _stems(tx, row.grams)) for row in rows]
-    mean = sum(len(one) + len(other) for one, other in held) / max(1, len(held))
+def _search(
+    tx: Tx,
+    terms: Sequence[Term],
+    partitions: PartitionSet | None,
+    limit: int,
+    *,
+    global_idf: bool = False,
+    frequencies: _Frequencies | None = None,
+) -> list[Ranked]:
+    if partitions is not None and partitions.scan and not global_idf:
+        return _ranked(*_scan(tx, terms, partitions), len(terms), partitions.docs, None, limit)
+    small, large = (partitions.small, partitions.large) if partitions else ((), ())
+    frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
+    indexed = indexed_terms(terms, frequency)
+    if not indexed:
+        return []
+    within, joined = _partition_filter(large, frequency, total)
+    found = dict(_match_rows(tx, partition_query(indexed, small), ())) if small else {}
+    if large or not partitions:
+        found |= _match_until(tx, candidate_queries(indexed, frequency, total, within, limit), joined)
+    local = bool(small) and not large and not global_idf
+    counts = None if local else [frequency.get(term.stem, 0) for term in indexed]
+    docs = partitions.docs if local and partitions else total
+    return _ranked([*found], [*found.values()], len(indexed), docs, counts, limit)
+
+
+def _scan(tx: Tx, terms: Sequence[Term], partitions: PartitionSet) -> tuple[list[int], list[bytes]]:
+    """The documents of few that hold any of the terms, with packed term frequencies, by reading all their texts."""
+    rows = tx.all("kernel.lexical.texts", _Text, partitions=partitions.ids)
+    stems = [_stems(tx, row.text) + _stems(tx, row.grams) for row in rows]
+    mean = sum(map(len, stems)) / max(1, len(stems))
     docs: list[int] = []
-    tallies: list[bytes] = []
-    for row, (one, other) in zip(rows, held, strict=True):
-        stems = one + other
-        counts = [_count(term, stems) for term in terms]
+    packed: list[bytes] = []
+    for row, held in zip(rows, stems, strict=True):
+        counts = [_count(term, held) for term in terms]
         if any(counts):
             docs.append(row.doc)
-            tallies.append(packed(counts, len(stems), mean))
-    return docs, tallies
+            packed.append(pack_tf(counts, len(held), mean))
+    return docs, packed
 
 
 def _count(term: Term, stems: Sequence[str]) -> int:
     return sum(stem.startswith(term.stem) for stem in stems) if term.prefix else stems.count(term.stem)
 
 
-def _visit_large(tx: Tx, wanted: Iterable[RowQuery], places: Sequence[int]) -> dict[int, bytes]:
-    """The rows of one expression after the other, until there are enough."""
+def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
+    """The rows of the queries in order, until there are enough."""
     found: dict[int, bytes] = {}
-    for sought in wanted:
-        if len(found) < sought.until:
-            found.update(_visit(tx, sought, places))
+    for query in queries:
+        if len(found) < query.until:
+            found.update(_match_rows(tx, query, partitions))
     return found
 
 
-def _visit(tx: Tx, sought: RowQuery, places: Sequence[int]) -> list[_Tallied]:
-    asked = {"query": sought.expression, "skip": sought.skip, "limit": sought.most}
-    if places:
-        return tx.all("kernel.lexical.match_with_tf_in", _Tallied, **asked, places=as_json(places))
-    return tx.all("kernel.lexical.match_with_tf", _Tallied, **asked)
+def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row]:
+    params = {"query": query.expression, "skip": query.skip, "limit": query.limit}
+    if partitions:
+        return tx.all("kernel.lexical.match_with_tf_in", _Row, **params, partitions=partitions)
+    return tx.all("kernel.lexical.match_with_tf", _Row, **params)
 
 
 def _ranked(
-    docs: Sequence[int], tallies: Sequence[bytes], words: int, rows: int, holding: Sequence[int] | None, limit: int
+    docs: Sequence[int], rows: Sequence[bytes], terms: int, total: int, counts: Sequence[int] | None, limit: int
 ) -> list[Ranked]:
-    ranks = bm25(tallies, words, rows, holding)
+    ranks = bm25(rows, terms, total, counts)
     best = sorted([(-rank, doc) for doc, rank in zip(docs, ranks, strict=True)])
     return [Ranked(doc, -rank) for rank, doc in best[:limit]]
 
 
-def _share(places: Sequence[int], known: dict[str, int], total: int) -> tuple[Share, Sequence[int]]:
-    """What an expression must know of the places, and those that the statement around it keeps to."""
-    if not places:
-        return Share(), ()
-    if len(places) > _MOST_PLACES:
-        return Share(), places
-    part = min(1.0, sum(known.get(place_word(place), 0) for place in places) / max(1, total))
-    return (Share(places, part), ()) if _bound(places, known, total) else (Share(), places)
+def _partition_filter(
+    partitions: Sequence[int], frequency: dict[str, int], total: int
+) -> tuple[PartitionFilter, Sequence[int]]:
+    """The filter inside the expressions, and the partitions that the statement around them joins instead."""
+    if not partitions:
+        return PartitionFilter(), ()
+    if not _filters_by_term(partitions, frequency, total):
+        return PartitionFilter(), partitions
+    share = min(1.0, partition_docs(partitions, frequency) / max(1, total))
+    return PartitionFilter(partitions, share), ()
 
 
-def _bound(places: Sequence[int], known: dict[str, int], total: int) -> bool:
-    """Whether the expression keeps to the places. A word for every place is one more to look up; where most rows are
-    wanted, it is cheaper to look at the rows."""
+def _filters_by_term(partitions: Sequence[int], frequency: dict[str, int], total: int) -> bool:
+    # Each partition term is one more posting list to read; where most rows match, joining the rows costs less.
     return (
-        len(places) <= _MOST_PLACES and sum(known.get(place_word(place), 0) for place in places) <= total * _MOST_ROWS
+        len(partitions) <= _MAX_PARTITION_TERMS
+        and partition_docs(partitions, frequency) <= total * _PARTITION_TERM_MAX_SHARE
     )
 
 
-def _known(tx: Tx, terms: Sequence[Term], places: Sequence[int]) -> tuple[dict[str, int], int]:
-    """How many documents hold each term and lie in each place, and the largest number of a document."""
-    memory: SearchCache = tx.context.search_cache
-    total = tx.one("kernel.index.last_doc_id", int) or 0
-    stems = [term.stem for term in terms if not term.prefix] + [place_word(place) for place in places]
+def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _Frequencies:
+    cache: SearchCache = tx.context.search_cache
+    total = tx.one("kernel.documents.last_id", int) or 0
+    stems = [term.stem for term in terms if not term.prefix] + [partition_term(one) for one in partitions]
 
     def count(missing: list[str]) -> dict[str, int]:
-        return dict(tx.all("kernel.lexical.frequencies", _Count, stems=as_json(missing)))
+        return dict(tx.all("kernel.lexical.document_frequencies", _Frequency, stems=missing))
 
-    return memory.frequencies(total, stems, count) if memory.can_cache(tx) else count(stems), total
+    docs = cache.document_frequencies(total, stems, count) if cache.can_cache(tx) else count(stems)
+    return _Frequencies(docs, total)
 
 
 def _terms(tx: Tx, text: str) -> list[Term]:
-    text = text.replace("\0", " ")
-    words = f"{text} {glued(text)}"
-    return [*query_words(words, tx.tokenize(words)), *query_grams(text)][:_WORDS]
+    text = text.replace("\0", " ")  # FTS5 reads an expression up to its first NUL
+    words = f"{text} {words_beside_cjk(text)}"
+    return [*query_words(words, tx.tokenize(words)), *query_grams(text)][:_MAX_TERMS_READ]
 
 
 def _stems(tx: Tx, text: str) -> list[str]:
     return [token[2] for token in tx.tokenize(text.replace("\0", " "))] if text else []
 
 
-def _begins(start: str, words: Iterable[str]) -> bool:
-    return any(word.startswith(start) for word in words)
+def _has_prefix(prefix: str, words: Iterable[str]) -> bool:
+    return any(word.startswith(prefix) for word in words)

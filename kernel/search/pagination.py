@@ -1,4 +1,4 @@
-"""Cursors: where a list of found memories goes on, so that none comes twice and none is passed over."""
+"""Cursors of ranked lists: each carries what earlier pages have shown, so that no memory comes twice or is skipped."""
 
 import base64
 import hashlib
@@ -7,69 +7,71 @@ from typing import NamedTuple
 
 from kernel.errors import Fault
 
-DEEPEST = 1000
-_MARK = 5
-_NUMBER = 8
-_TIME = 24
-_HEAD = 4 + _NUMBER + _TIME
-LONGEST = -(-(_HEAD + DEEPEST * _MARK) // 3) * 4
+MAX_SEEN = 1000  # memories one list can show: keeps a cursor below 7 kB
+_DIGEST_BYTES = 5  # for each memory: two of a thousand collide once in two million lists
+_QUERY_DIGEST_BYTES = 4
+_ID_BYTES = 8
+_TIME_BYTES = 24  # ISO 8601 UTC with milliseconds and Z
+_HEADER_BYTES = _QUERY_DIGEST_BYTES + _ID_BYTES + _TIME_BYTES
+MAX_CURSOR_LENGTH = -(-(_HEADER_BYTES + MAX_SEEN * _DIGEST_BYTES) // 3) * 4
 
 
 class SeenPage(NamedTuple):
-    """What earlier pages have shown: a mark of each memory, and the moment of the first page.
+    """What earlier pages have shown, as digests, and the moment of the first page.
 
-    `last` is the largest document number of that moment, `since` its time (ISO 8601 UTC with milliseconds and Z).
-    Memories made later are not part of the list; one that is rewritten meanwhile still is.
+    `last` is the largest document id of that moment, `since` its time (ISO 8601 UTC with milliseconds and Z).
+    Memories created later are not part of the list; memories rewritten later still are.
     """
 
     last: int
     since: str
-    marks: frozenset[bytes] = frozenset()
+    digests: frozenset[bytes] = frozenset()
 
-    def holds(self, space: str, key: str) -> bool:
+    def contains(self, space: str, key: str) -> bool:
         """Whether a page has shown this memory."""
-        return _mark(space, key) in self.marks
+        return _key_digest(space, key) in self.digests
 
-    def begun(self, doc: int, created_at: str) -> bool:
-        """Whether a memory was there when the first page was made."""
+    def existed(self, doc: int, created_at: str) -> bool:
+        """Whether a memory existed when the first page was made."""
         return doc <= self.last or created_at <= self.since
 
 
-def encode_cursor(shown: SeenPage, question: str, keys: Iterable[tuple[str, str]]) -> str | None:
-    """The cursor after a page with the memories of these (space, key) pairs; None where the list has become too long.
+def encode_cursor(seen: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -> str | None:
+    """The cursor after a page with these (space, key) pairs; None past MAX_SEEN memories.
 
-    `question` is all that the list depends on: a cursor goes with no other.
+    `query` stands for everything the list depends on; the cursor is valid for the same query only.
     """
-    marks = shown.marks.union(_mark(space, key) for space, key in keys)
-    if len(marks) > DEEPEST:
+    digests = seen.digests.union(_key_digest(space, key) for space, key in keys)
+    if len(digests) > MAX_SEEN:
         return None
-    head = _digest(question, 4) + shown.last.to_bytes(_NUMBER, "big") + shown.since.encode()
-    return base64.urlsafe_b64encode(head + b"".join(sorted(marks))).decode().rstrip("=")
+    header = _digest(query, _QUERY_DIGEST_BYTES) + seen.last.to_bytes(_ID_BYTES, "big") + seen.since.encode()
+    return base64.urlsafe_b64encode(header + b"".join(sorted(digests))).decode().rstrip("=")
 
 
-def size(count: int) -> int:
+def cursor_length(count: int) -> int:
     """The length in bytes of a cursor after `count` memories."""
-    return -(-(_HEAD + count * _MARK) * 4 // 3)
+    return -(-(_HEADER_BYTES + count * _DIGEST_BYTES) * 4 // 3)
 
 
-def decode_cursor(cursor: str, question: str) -> SeenPage:
-    """What the pages before have shown; raises Fault("invalid") for what is no cursor of this question."""
+def decode_cursor(cursor: str, query: str) -> SeenPage:
+    """What earlier pages have shown; raises Fault("invalid") for anything but a cursor of this query."""
     try:
-        held = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
-        since = held[4 + _NUMBER : _HEAD].decode("ascii")
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
+        since = data[_QUERY_DIGEST_BYTES + _ID_BYTES : _HEADER_BYTES].decode("ascii")
     except ValueError:
-        held, since = b"", ""
-    marks = held[_HEAD:]
-    if len(since) != _TIME or len(marks) % _MARK:
+        data, since = b"", ""
+    digests = data[_HEADER_BYTES:]
+    if len(since) != _TIME_BYTES or len(digests) % _DIGEST_BYTES:
         raise Fault("invalid", "cursor: not one that an answer of recall gave")
-    if held[:4] != _digest(question, 4):
+    if data[:_QUERY_DIGEST_BYTES] != _digest(query, _QUERY_DIGEST_BYTES):
         raise Fault("invalid", "cursor: of another question; query and filters must stay the same from page to page")
-    split = (marks[at : at + _MARK] for at in range(0, len(marks), _MARK))
-    return SeenPage(int.from_bytes(held[4 : 4 + _NUMBER], "big"), since, frozenset(split))
+    split = (digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES))
+    last = int.from_bytes(data[_QUERY_DIGEST_BYTES : _QUERY_DIGEST_BYTES + _ID_BYTES], "big")
+    return SeenPage(last, since, frozenset(split))
 
 
-def _mark(space: str, key: str) -> bytes:
-    return _digest(f"{space}/{key}", _MARK)
+def _key_digest(space: str, key: str) -> bytes:
+    return _digest(f"{space}/{key}", _DIGEST_BYTES)
 
 
 def _digest(text: str, length: int) -> bytes:

@@ -1,11 +1,12 @@
-"""Full-text queries from anybody's words: bigrams for scripts without spaces, rare words first, everything quoted."""
+"""FTS5 expressions for a query: CJK bigrams, stop words, rare terms first, every term quoted."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kernel.lazy_regex import regex
-from kernel.search.bm25 import COMMON_SHARE
+from kernel.search.bm25 import COMMON_TERM_SHARE
+from kernel.search.partitions import SMALL_PARTITION_DOCS
 
 STOP_WORDS = frozenset(
     """a about after all also am an and any are as at be because been before being but by can could did do does doing
@@ -14,62 +15,89 @@ STOP_WORDS = frozenset(
     they this those through to too under until up very was we were what when where which while who whom why will with
     would you your""".split()
 )
-ENOUGH = 300
-VISITS = 600
-MODEST = 20_000
-SMALL = 2000
-MOST = 256
-# Han, kana, bopomofo and Hangul, less what the tokenizer takes for punctuation; written as numbers since some of these
-# characters change under normalisation.
+RARE_ROWS = 300  # rows: terms whose postings together hold no more are rare, and every row with one is ranked
+MAX_RANKED_ROWS = 600  # rows one expression may return, the newest of those that match
+SMALL_INDEX_ROWS = 20_000  # up to here both limits double: R@10 .504 -> .535 on KnowMe, .913 -> .934 on passages
+_SMALL_INDEX_FACTOR = 2
+MAX_QUERY_TERMS = 256  # the rarest; bounds what a text used as a query costs; not measured
+_EXPECTED_ROWS_PER_RESULT = 2  # rows that a conjunction should match for each result wanted; not measured
+# Han, kana, bopomofo and Hangul, without what the tokenizer takes for punctuation. Written as escapes, since some of
+# these characters change under normalisation.
 _CJK = (
     r"\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     r"\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U000323af"
 )
-_VARIANTS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-_RUN = regex(f"[{_CJK}]+")
+_VARIATION_SELECTORS = regex("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_CJK_RUN = regex(f"[{_CJK}]+")
 _WORD = regex(r"[^\W_]+")
 
 
 class Term(NamedTuple):
-    """One word of a query: its stem in the index, its surface as typed, and the column it is looked up in."""
+    """One query term: its stem in the index, its surface form as typed, and whether it matches as a prefix."""
 
     stem: str
     surface: str
     prefix: bool = False
 
 
+class RowQuery(NamedTuple):
+    """An FTS5 expression, and how its rows are used.
+
+    The first `skip` phrases select rows only, the others rank, in their order. At most `limit` rows are read, the
+    newest. It is run while fewer than `until` rows have been found.
+    """
+
+    expression: str
+    skip: int
+    limit: int
+    until: int
+
+
+class PartitionFilter(NamedTuple):
+    """The partitions an expression is limited to by their terms, and the share of all rows they hold.
+
+    Empty `partitions` add no terms: the statement around the expression filters, if anything does.
+    """
+
+    partitions: Sequence[int] = ()
+    share: float = 1.0
+
+
 def grams(text: str) -> str:
-    """Overlapping pairs of every run of CJK characters, the run's last character, and words glued to such a run."""
+    """The bigrams and the last character of every run of CJK characters, and the words attached to such runs.
+
+    FTS5's unicode61 makes one token of a run; as bigrams, its words are found without a dictionary.
+    """
     if text.isascii():
         return ""
     parts: list[str] = []
-    for word in _mixed(text):
-        parts.extend(_RUN.sub(" ", word).split())
-        for run in _RUN.findall(word):
+    for word in _words_with_cjk(text):
+        parts.extend(_CJK_RUN.sub(" ", word).split())
+        for run in _CJK_RUN.findall(word):
             parts.extend(run[at : at + 2] for at in range(len(run)))
     return " ".join(parts)
 
 
-def glued(text: str) -> str:
-    """The words that stand glued to a CJK run, apart from it, for `query_words`."""
+def words_beside_cjk(text: str) -> str:
+    """The words attached to a CJK run, separated from it, for `query_words`."""
     if text.isascii():
         return ""
-    return " ".join(_RUN.sub(" ", word) for word in _mixed(text))
+    return " ".join(_CJK_RUN.sub(" ", word) for word in _words_with_cjk(text))
 
 
 def query_grams(text: str) -> list[Term]:
-    """The terms that find the runs of `grams`: the pairs of each run, or its one character as a prefix."""
+    """The terms that match the `grams` of a text: the bigrams of each run, a single character as a prefix."""
     if text.isascii():
         return []
     terms: dict[str, Term] = {}
-    for run in _RUN.findall(_folded(text)):
+    for run in _CJK_RUN.findall(_normalized(text)):
         pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
         terms.update((pair, Term(pair, pair, len(run) == 1)) for pair in pairs)
     return list(terms.values())
 
 
 def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]:
-    """The words worth looking up, once each; stop words stay only where there is nothing else."""
+    """The distinct terms of (start byte, end byte, stem) tokens, without stop words if there are others."""
     source = text.encode()
     words: dict[str, Term] = {}
     for start, end, stem in tokens:
@@ -78,142 +106,132 @@ def query_words(text: str, tokens: Sequence[tuple[int, int, str]]) -> list[Term]
     return kept or list(words.values())
 
 
-class RowQuery(NamedTuple):
-    """An FTS5 expression whose phrases after the first `skip` are those that rank, in their order.
-
-    At most `most` of its rows are worth a look, the newest; `until` is how many rows found before make it needless.
-    """
-
-    expression: str
-    skip: int
-    most: int
-    until: int
+def indexed_terms(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
+    """The terms that the index holds, rarest first, at most MAX_QUERY_TERMS."""
+    found = [term for term in terms if term.prefix or frequency.get(term.stem)]
+    found.sort(key=lambda term: frequency.get(term.stem, 0))
+    return found[:MAX_QUERY_TERMS]
 
 
-class Share(NamedTuple):
-    """The places that a search keeps to, by words in the index, and the part of all rows they hold.
-
-    Without `places` it is for the statement around the expression to keep to them, if to any.
-    """
-
-    places: Sequence[int] = ()
-    part: float = 1.0
-
-
-def present(terms: Sequence[Term], frequency: Mapping[str, int]) -> list[Term]:
-    """The terms the index holds, rarest first, and no more of them than a query can bear."""
-    held = [term for term in terms if term.prefix or frequency.get(term.stem)]
-    held.sort(key=lambda term: frequency.get(term.stem, 0))
-    return held[:MOST]
-
-
-def match_partition(terms: Sequence[Term], places: Sequence[int]) -> RowQuery:
-    """What visits every row of small places with any of the words."""
-    return RowQuery(_both(_places(places), _words(terms)), len(places), 2 * SMALL, 1)
+def partition_query(terms: Sequence[Term], partitions: Sequence[int]) -> RowQuery:
+    """Every row of small partitions with any of the terms."""
+    expression = _all_of(_partition_clause(partitions), _term_clause(terms))
+    return RowQuery(expression, len(partitions), 2 * SMALL_PARTITION_DOCS, 1)
 
 
 def candidate_queries(
-    terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: Share, limit: int
+    terms: Sequence[Term], frequency: Mapping[str, int], total: int, within: PartitionFilter, limit: int
 ) -> list[RowQuery]:
-    """What visits the rows that can win, one after the other until enough are found; `terms` are those `present`.
+    """Queries for the rows that can rank high, to be run in order until enough rows are found.
 
-    Every row with a rare word is visited. Where even the rarest word is common, rows are that hold the rarest words
-    together, as many words as leave enough rows by chance. Words in more than a quarter of `total` rows do not count.
-    Of modestly many rows twice as many are worth a look.
+    `terms` are those of `indexed_terms`. Every row with a rare term is a candidate. Where even the rarest term is
+    common, rows that hold the rarest terms together are: as many terms as should leave enough rows, if terms occur
+    independently. Terms in more than COMMON_TERM_SHARE of `total` rows select nothing, unless all are.
     """
-    times = 2 if total * share.part <= MODEST else 1
-    useful = [term for term in terms if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or list(terms)
-    rare = _rare(useful, {stem: rows * share.part for stem, rows in frequency.items()}, ENOUGH * times)
-    most = max(VISITS * times, limit)
-    sought: list[RowQuery] = []
-    if sum(frequency.get(term.stem, 0) for term in rare) * share.part <= VISITS * times:
-        picked = "" if len(rare) == len(useful) else _words(rare)
-        sought.append(_sought(share, picked, len(rare) if picked else 0, useful, most, 1))
+    factor = _SMALL_INDEX_FACTOR if total * within.share <= SMALL_INDEX_ROWS else 1
+    useful = [term for term in terms if frequency.get(term.stem, 0) <= total * COMMON_TERM_SHARE] or list(terms)
+    rare = _rare(useful, {stem: rows * within.share for stem, rows in frequency.items()}, RARE_ROWS * factor)
+    max_rows = max(MAX_RANKED_ROWS * factor, limit)
+    queries: list[RowQuery] = []
+    if sum(frequency.get(term.stem, 0) for term in rare) * within.share <= MAX_RANKED_ROWS * factor:
+        clause = "" if len(rare) == len(useful) else _term_clause(rare)
+        queries.append(_row_query(within, clause, len(rare) if clause else 0, useful, max_rows, 1))
     else:
-        depths = range(_depth(useful, frequency, total, share.part, limit), 0, -1)
-        sought += [_sought(share, _words(useful[:many], " AND "), many, useful, most, limit) for many in depths]
-    # The rare words may have gone since they were counted, or stand in other places only.
-    return [*sought, _sought(share, "", 0, terms, most, 1)] if terms else []
+        depths = range(_conjunction_size(useful, frequency, total, within.share, limit), 0, -1)
+        queries += [
+            _row_query(within, _term_clause(useful[:size], " AND "), size, useful, max_rows, limit) for size in depths
+        ]
+    # The rare terms may have been deleted since they were counted, or occur in other partitions only.
+    return [*queries, _row_query(within, "", 0, terms, max_rows, 1)] if terms else []
 
 
-def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, places: Sequence[int] | None) -> str:
-    """An FTS5 expression for all rows with a rare word, ranked by every useful word; "" finds nothing.
+def match(terms: Sequence[Term], frequency: Mapping[str, int], total: int, partitions: Sequence[int] | None) -> str:
+    """An FTS5 expression for all rows with a rare term, ranked by every useful term; "" where no term is indexed.
 
-    `frequency` is the number of documents that hold a stem, over all places; a term without one is absent from the
-    index. In places with few documents, whose frequencies may be quite other ones, it is for every row with a word.
+    `frequency` is the number of documents that hold a stem, over all partitions. For partitions with few documents,
+    where terms may be much rarer or more common, it is for every row with a term.
     """
-    held = present(terms, frequency)
-    if not held:
+    indexed = indexed_terms(terms, frequency)
+    if not indexed:
         return ""
-    if places is not None and sum(frequency.get(place_word(place), 0) for place in places) <= SMALL:
-        return _both(_places(places), _words(held))
-    useful = [term for term in held if frequency.get(term.stem, 0) <= total * COMMON_SHARE] or held
-    rare = _rare(useful, frequency, ENOUGH)
-    # Where even the rarest word is common, a row must hold another one too.
-    crowded = sum(frequency.get(term.stem, 0) for term in rare) > ENOUGH
-    picked = "" if len(rare) == len(useful) else _words(rare)
-    return _both(_places(places or ()), picked, _words(useful[len(rare) :] if picked and crowded else useful))
+    if partitions is not None and partition_docs(partitions, frequency) <= SMALL_PARTITION_DOCS:
+        return _all_of(_partition_clause(partitions), _term_clause(indexed))
+    useful = [term for term in indexed if frequency.get(term.stem, 0) <= total * COMMON_TERM_SHARE] or indexed
+    rare = _rare(useful, frequency, RARE_ROWS)
+    # Where even the rarest term is common, a row must hold another one too.
+    crowded = sum(frequency.get(term.stem, 0) for term in rare) > RARE_ROWS
+    clause = "" if len(rare) == len(useful) else _term_clause(rare)
+    ranking = useful[len(rare) :] if clause and crowded else useful
+    return _all_of(_partition_clause(partitions or ()), clause, _term_clause(ranking))
 
 
-def match_any(terms: Sequence[Term], frequency: Mapping[str, int], places: Sequence[int] | None) -> str:
-    """An FTS5 expression that visits every row with any of the words, for when `match` found nothing."""
-    held = present(terms, frequency)
-    return _both(_places(places or ()), _words(held)) if held else ""
+def match_any(terms: Sequence[Term], frequency: Mapping[str, int], partitions: Sequence[int] | None) -> str:
+    """An FTS5 expression for every row with any of the terms, for when `match` found nothing."""
+    indexed = indexed_terms(terms, frequency)
+    return _all_of(_partition_clause(partitions or ()), _term_clause(indexed)) if indexed else ""
 
 
-def place_word(place: int) -> str:
-    """The word that stands for a place in the index; nobody types it."""
-    return f"quipuplace{place}"
+def partition_term(partition: int) -> str:
+    """The term that stands for a partition in the index; in a column of its own, so that no text matches it."""
+    return f"quipuplace{partition}"
 
 
-def _folded(text: str) -> str:
-    """One spelling for what looks the same: composed, full width for kana, without variation selectors."""
-    return _VARIANTS.sub("", unicodedata.normalize("NFKC", text))
-
-
-def _mixed(text: str) -> list[str]:
-    return [word for word in _WORD.findall(_folded(text)) if _RUN.search(word)]
+def partition_docs(partitions: Sequence[int], frequency: Mapping[str, int]) -> int:
+    """The number of documents in the partitions, by the frequencies of their terms."""
+    return sum(frequency.get(partition_term(partition), 0) for partition in partitions)
 
 
 def quote(word: str) -> str:
-    """A word as an FTS5 string: no character of it can be syntax."""
+    """A word as an FTS5 string, in which no character is syntax."""
     return '"' + word.replace('"', '""') + '"'
 
 
-def _sought(share: Share, picked: str, skip: int, terms: Sequence[Term], most: int, until: int) -> RowQuery:
-    expression = _both(_places(share.places), picked, _words(terms))
-    return RowQuery(expression, len(share.places) + skip, most, until)
+def _normalized(text: str) -> str:
+    # NFKC makes one form of half-width and full-width kana; variation selectors only choose a glyph.
+    return _VARIATION_SELECTORS.sub("", unicodedata.normalize("NFKC", text))
 
 
-def _depth(terms: Sequence[Term], frequency: Mapping[str, int], total: int, part: float, limit: int) -> int:
-    """How many of the rarest words may be wanted together, if words met by chance, for some rows to be left."""
-    rows = total * part
-    for depth, term in enumerate(terms):
+def _words_with_cjk(text: str) -> list[str]:
+    return [word for word in _WORD.findall(_normalized(text)) if _CJK_RUN.search(word)]
+
+
+def _row_query(
+    within: PartitionFilter, clause: str, skip: int, terms: Sequence[Term], limit: int, until: int
+) -> RowQuery:
+    expression = _all_of(_partition_clause(within.partitions), clause, _term_clause(terms))
+    return RowQuery(expression, len(within.partitions) + skip, limit, until)
+
+
+def _conjunction_size(terms: Sequence[Term], frequency: Mapping[str, int], total: int, share: float, limit: int) -> int:
+    """How many of the rarest terms a row may be required to hold, if enough rows are to match."""
+    rows = total * share
+    for size, term in enumerate(terms):
         rows *= frequency.get(term.stem, 0) / max(1, total)
-        if rows < 2 * limit:
-            return max(1, depth)
+        if rows < _EXPECTED_ROWS_PER_RESULT * limit:
+            return max(1, size)
     return len(terms)
 
 
-def _both(*parts: str) -> str:
-    return " AND ".join(part for part in parts if part)
+def _all_of(*clauses: str) -> str:
+    return " AND ".join(clause for clause in clauses if clause)
 
 
-def _places(places: Sequence[int]) -> str:
-    return f"place : ({' OR '.join(map(place_word, places))})" if places else ""
+def _partition_clause(partitions: Sequence[int]) -> str:
+    return f"place : ({' OR '.join(map(partition_term, partitions))})" if partitions else ""
 
 
-def _words(terms: Sequence[Term], between: str = " OR ") -> str:
-    words = between.join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)
+def _term_clause(terms: Sequence[Term], operator: str = " OR ") -> str:
+    words = operator.join(quote(term.surface) + ("*" if term.prefix else "") for term in terms)
     return f"{{text grams}} : ({words})" if words else ""
 
 
-def _rare(terms: Sequence[Term], frequency: Mapping[str, float], enough: int) -> list[Term]:
+def _rare(terms: Sequence[Term], frequency: Mapping[str, float], limit: int) -> list[Term]:
+    """The first of the sorted terms, at least one, whose postings together hold at most `limit` rows."""
     rare: list[Term] = []
     rows = 0.0
     for term in terms:
         rows += frequency.get(term.stem, 0)
-        if rare and rows > enough:
+        if rare and rows > limit:
             break
         rare.append(term)
     return rare

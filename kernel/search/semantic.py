@@ -1,4 +1,4 @@
-"""Which vectors are near to that of a text: a coarse look at all of them, an exact one at the nearest."""
+"""Vector search: a shortlist by sketch, re-scored by exact cosine."""
 
 import math
 from collections.abc import Sequence
@@ -6,16 +6,20 @@ from typing import NamedTuple
 
 from kernel.search import ann_storage
 from kernel.search.ann import Sketches
-from kernel.search.evidence import Hit, PartitionSet, SearchCache, as_json, embedded, model_id
+from kernel.search.cache import SearchCache
+from kernel.search.hits import Hit
+from kernel.search.partitions import PartitionSet
+from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
 
-_CANDIDATES = 1280
-_TIMES = 8  # candidates for every result, where results are many
-_TRIES = 4
+_MIN_SHORTLIST = 1280  # vectors re-scored exactly; recall@10 1.00 at 1k to 1M memories, .96 ms of a recall of 1,000
+_SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
+_MAX_TRIES = 4  # searches with a wider shortlist while deleted vectors crowd out results
+_WIDENING = 4  # shortlists of 1,280 to 81,920; a burst of 5,000 deletions is covered by a test
 
 
 class Near(NamedTuple):
-    """One document near the query: `similarity` is the cosine of the two vectors."""
+    """A document with the cosine of its vector and the query's."""
 
     doc: int
     space: str
@@ -23,78 +27,89 @@ class Near(NamedTuple):
     similarity: float
 
 
-def by_meaning(
-    tx: Tx, text: str, places: PartitionSet | None, limit: int, also: Sequence[int], among: Sequence[int] | None = None
+def vector_search(
+    tx: Tx,
+    text: str,
+    partitions: PartitionSet | None,
+    limit: int,
+    also: Sequence[int],
+    docs: Sequence[int] | None = None,
 ) -> dict[int, Near]:
-    """The documents whose vectors are nearest to that of `text`, and the similarity of those in `also`.
+    """The `limit` documents whose vectors are nearest to that of `text`, and the documents `also`.
 
-    While the sketches are being read, the latter alone. What is `among` these documents is sought there, each of them
-    being looked at.
+    With `docs`, an exact search among these documents. While sketches are being loaded, only small partitions, `docs`
+    and `also` are searched.
     """
-    number = model_id(tx)
-    query = embedded(tx, [text]) if number else None
+    model = model_id(tx)
+    query = embed_texts(tx, [text]) if model else None
     if not query or not query[0].scale:
         return {}
     vector = query[0].vector
-    if among is not None:
-        near = _scored(tx, "kernel.semantic.score_docs", vector, number, among, limit)
-    elif places is not None and places.few:
-        near = _scored(tx, "kernel.semantic.score_partitions", vector, number, places.ids, limit)
+    if docs is not None:
+        near = _score(tx, "kernel.semantic.score_docs", vector, model, docs, limit)
+    elif partitions is not None and partitions.scan:
+        near = _score(tx, "kernel.semantic.score_partitions", vector, model, partitions.ids, limit)
+    elif _is_loading(tx):
+        near = {}
     else:
-        near = {} if _waits(tx) else _nearest(tx, vector, number, None if places is None else places.ids, limit)
+        near = _nearest(tx, vector, model, None if partitions is None else partitions.ids, limit)
     if missing := [doc for doc in also if doc not in near]:
-        near |= _scored(tx, "kernel.semantic.score_docs", vector, number, missing, len(missing))
+        near |= _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
     return near
 
 
 def hit_of(row: Near, rank: float | None) -> Hit:
-    """The evidence of one document that has a vector; `rank` is its BM25 where words matched."""
-    distance = math.sqrt(max(0.0, 2.0 - 2.0 * row.similarity))
-    return Hit(row.doc, row.space, row.key, rank, distance, row.similarity)
+    """The evidence of a document that has a vector; `rank` is its BM25, None where no term matched."""
+    return Hit(row.doc, row.space, row.key, rank, l2_distance(row.similarity), row.similarity)
+
+
+def l2_distance(cosine: float) -> float:
+    """The distance of two unit vectors."""
+    return math.sqrt(max(0.0, 2.0 - 2.0 * cosine))
 
 
 def load_sketches(tx: Tx) -> None:
-    """Reads the sketches that are not in memory yet; `tx` must see nothing that may be rolled back."""
-    memory: SearchCache = tx.context.search_cache
-    if number := model_id(tx):
-        memory.sketches.extend(ann_storage.source(tx, number))
+    """Reads the sketches that are not in memory yet; `tx` must see committed rows only."""
+    cache: SearchCache = tx.context.search_cache
+    if model := model_id(tx):
+        cache.sketches.extend(ann_storage.vector_feed(tx, model))
 
 
-def _waits(tx: Tx) -> bool:
-    """Whether the sketches are being read beside the calls, and so many are missing that a read must not wait."""
-    memory: SearchCache = tx.context.search_cache
+def _is_loading(tx: Tx) -> bool:
+    """Whether a background thread loads the sketches, and more than a block is still missing."""
+    cache: SearchCache = tx.context.search_cache
     return (
-        memory.warming
+        cache.warming
         and tx.readonly
-        and (tx.one("kernel.semantic.last_vector_id", int) or 0) - memory.sketches.last > ann_storage.SIZE
+        and (tx.one("kernel.semantic.last_vector_id", int) or 0) - cache.sketches.last > ann_storage.BLOCK_ROWS
     )
 
 
-def _nearest(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, limit: int) -> dict[int, Near]:
-    wanted = max(_CANDIDATES, _TIMES * limit)
+def _nearest(tx: Tx, vector: bytes, model: int, partitions: Sequence[int] | None, limit: int) -> dict[int, Near]:
+    size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
     near: dict[int, Near] = {}
-    for _ in range(_TRIES):  # what this transaction has deleted, or others have since, is among the candidates
-        coarse = _coarse(tx, vector, model, places, wanted)
-        near = _scored(tx, "kernel.semantic.score_vectors", vector, model, coarse, limit)
-        if len(near) >= min(len(coarse), limit):
+    for _ in range(_MAX_TRIES):  # the shortlist may hold vectors deleted in this transaction or since its snapshot
+        shortlist = _shortlist(tx, vector, model, partitions, size)
+        near = _score(tx, "kernel.semantic.score_vectors", vector, model, shortlist, limit)
+        if len(near) >= min(len(shortlist), limit):
             break
-        wanted *= 4
+        size *= _WIDENING
     return near
 
 
-def _coarse(tx: Tx, vector: bytes, model: int, places: Sequence[int] | None, wanted: int) -> list[int]:
-    """Candidates by sketch; what may be rolled back is looked at through sketches of its own, never kept."""
-    memory: SearchCache = tx.context.search_cache
-    shared = memory.sketches
-    if memory.can_cache(tx):
-        shared.extend(ann_storage.source(tx, model))
-        return shared.nearest(vector, wanted, places)
+def _shortlist(tx: Tx, vector: bytes, model: int, partitions: Sequence[int] | None, size: int) -> list[int]:
+    """Vector ids by sketch. Rows that a rollback would undo go to an index of this call, never to the shared one."""
+    cache: SearchCache = tx.context.search_cache
+    shared = cache.sketches
+    if cache.can_cache(tx):
+        shared.extend(ann_storage.vector_feed(tx, model))
+        return shared.nearest(vector, size, partitions)
     last = shared.last
     own = Sketches(lambda: shared.sketcher)
-    own.extend(ann_storage.source(tx, model, last))
-    return own.nearest(vector, wanted, places) + (shared.nearest(vector, wanted, places) if last else [])
+    own.extend(ann_storage.vector_feed(tx, model, last))
+    return own.nearest(vector, size, partitions) + (shared.nearest(vector, size, partitions) if last else [])
 
 
-def _scored(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, Near]:
-    rows = tx.all(query, Near, ids=as_json(ids), vector=vector, model=model, limit=limit)
+def _score(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, Near]:
+    rows = tx.all(query, Near, ids=ids, vector=vector, model=model, limit=limit)
     return {row.doc: row for row in rows}

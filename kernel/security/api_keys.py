@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, fsync_folder, private
+from kernel.data_dir import MAIN, fsync_folder, make_private
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
@@ -134,7 +134,7 @@ def _random_id() -> str:
 
 def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
     """Replaces the file in one step; the next file is also what keeps two such changes apart."""
-    private(data)
+    make_private(data)
     lock = data / _LOCK
     descriptor = _locked(lock)
     kept = False

@@ -35,7 +35,7 @@ class CachedCaller(NamedTuple):
     """Whom a bearer belongs to, and the ISO UTC time it ends at, empty for never."""
 
     caller: Caller
-    ends: str
+    expires: str
 
 
 class TokenVerifier(Protocol):
@@ -43,7 +43,7 @@ class TokenVerifier(Protocol):
 
     def caller(self, bearer: str, /) -> CachedCaller: ...
 
-    def changed(self) -> bool: ...
+    def reload_if_changed(self) -> bool: ...
 
 
 class Auth:
@@ -138,8 +138,8 @@ class Auth:
             self._known.clear()
             self._read()
         now = utc_now()
-        other = self._tokens is not None and self._tokens.changed()
-        if other or any(known.ends and known.ends <= now for known in self._known.values()):
+        other = self._tokens is not None and self._tokens.reload_if_changed()
+        if other or any(known.expires and known.expires <= now for known in self._known.values()):
             self._known.clear()
 
     def _seen(self) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ class Issuer(NamedTuple):
     is empty the claim of the name `claim` tells it.
     """
 
-    name: str
+    issuer: str
     keys: Path
     audiences: frozenset[str]
     dialect_audiences: Mapping[str, str]
@@ -53,7 +53,7 @@ class JwtVerifier:
         self._stamp = self._seen()
         self._keys = self._read()
 
-    def changed(self) -> bool:
+    def reload_if_changed(self) -> bool:
         """Whether the file has other keys now; what cannot be read has none."""
         stamp = self._seen()
         if stamp == self._stamp:
@@ -89,7 +89,7 @@ class JwtVerifier:
             key,
             algorithms=[key.algorithm_name],
             audience=self._audiences,
-            issuer=self._issuer.name,
+            issuer=self._issuer.issuer,
             leeway=_LEEWAY_SECONDS,
             options={"require": ["exp", "iss", "aud", "sub"]},
         )
@@ -117,7 +117,7 @@ class JwtVerifier:
     def _tenant(self, claims: Mapping[str, Any]) -> str:
         given = self._issuer.tenant or claims.get(self._issuer.claim)
         try:
-            return data_dir.tenant(given if isinstance(given, str) else "")
+            return data_dir.tenant_name(given if isinstance(given, str) else "")
         except Fault:
             raise Unauthenticated("invalid_token", "This token is not accepted: it names no tenant") from None
 

@@ -29,14 +29,14 @@ class RateLimiter:
     """
 
     def __init__(self, rate: float, burst: float) -> None:
-        self.doorman: Authenticator | None = None
+        self.authenticator: Authenticator | None = None
         self._rate = rate
         self._burst = burst
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def counts(self, *, local: bool) -> bool:
         """Whether requests are counted, of somebody on this machine or elsewhere."""
-        return self._rate > 0 and (not local or (self.doorman is not None and self.doorman.required))
+        return self._rate > 0 and (not local or (self.authenticator is not None and self.authenticator.required))
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
         """The seconds until this caller may ask, 0 for at once; `now` is any clock's, but always the same one's."""
@@ -51,10 +51,10 @@ class RateLimiter:
         return 0
 
     def _key(self, headers: Sequence[Header]) -> str:
-        if self.doorman is not None:
+        if self.authenticator is not None:
             for name, value in headers:
                 if name == b"authorization":
-                    return self.doorman.key_id({name: value})
+                    return self.authenticator.key_id({name: value})
         return ""
 
     def _forget(self, now: float) -> None:

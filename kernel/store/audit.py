@@ -1,21 +1,23 @@
-"""Who did what, and when: a row for every call that changed something, each sealed by the one before it."""
+"""The audit: a row for every call that changed something, chained by hashes, and the changes kept for undo."""
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-SHOWN = 50
-_PAGE = 1000
+SHOWN = 50  # targets of a call that its row lists
+_PAGE_ROWS = 1000
+
+Target = tuple[str, str, str]  # space, key, operation
 
 
 class Entry(NamedTuple):
-    """One call: what came of it, how many memories it touched, and the first of them as (space, key, operation).
+    """The row of one call: its outcome, how many memories it touched, and the first of them as JSON.
 
-    `hash` is the SHA-256 of the hash before and everything before it in the row, in hexadecimal digits.
+    `hash` is the SHA-256 of the hash before it and of the columns before it in the row, in hexadecimal digits.
     """
 
     id: int
@@ -30,80 +32,80 @@ class Entry(NamedTuple):
     undoable: bool
 
 
-class _Noted(NamedTuple):
+class _Record(NamedTuple):
     dialect: str
     tool: str
     actor: str
     outcome: str
-    targets: list[tuple[str, str, str]]
+    targets: list[Target]
     changes: bytes
 
 
-class _Last(NamedTuple):
+class _Head(NamedTuple):
     id: int = 0
     hash: str = ""
 
 
-class Kept(NamedTuple):
-    """What one call touched, and its changes as the engine recorded them."""
+class UndoData(NamedTuple):
+    """What one call touched, and the changeset of what it changed."""
 
-    targets: list[tuple[str, str, str]]
+    targets: list[Target]
     changes: bytes
 
 
-def note(tx: Tx, outcome: str = "done", *, changes: bytes = b"") -> None:
-    """Leaves a row for the call that was just run, with what it touched and, if it can be undone, its changes."""
-    targets = [told for told in map(history.event_key, tx.deferred_of_call) if told is not None]
-    tx.defer(_flush, _Noted(*tx.call_context, outcome, targets, changes))
+def record(tx: Tx, outcome: str = "done", *, changes: bytes = b"") -> None:
+    """Adds a row for the call that just ran: what it touched and, if it can be undone, its changes."""
+    targets = [key for key in map(history.event_key, tx.deferred_of_call) if key is not None]
+    tx.defer(_flush, _Record(*tx.call_context, outcome, targets, changes))
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
-    """The newest entries with a number below `below`, newest first."""
+    """The entries with an id less than `below`, newest first."""
     tx.flush_deferred()
     return tx.all("kernel.audit.read", _entry, below=below, limit=limit)
 
 
-def targets(entry: Entry) -> list[tuple[str, str, str]]:
-    """The first memories a call touched, as (space, key, operation)."""
-    return msgspec.json.decode(entry.targets, type=list[tuple[str, str, str]])
+def targets(entry: Entry) -> list[Target]:
+    """The first memories a call touched."""
+    return msgspec.json.decode(entry.targets, type=list[Target])
 
 
-def kept(tx: Tx, number: int) -> Kept | None:
-    """What is kept of a call for undoing it; None where it is not, or no more."""
+def undo_data(tx: Tx, id_: int) -> UndoData | None:
+    """What is needed to undo a call; None where it was never kept, has expired, or the call was undone."""
     tx.flush_deferred()
-    return tx.one("kernel.audit.get_undo", _kept, audit=number)
+    return tx.one("kernel.audit.get_undo", _undo_data, audit=id_)
 
 
-def forget(tx: Tx, number: int) -> None:
-    """Keeps nothing more of a call."""
+def delete_undo(tx: Tx, id_: int) -> None:
+    """Deletes the undo data of a call."""
     tx.flush_deferred()
-    tx.run("kernel.audit.delete_undo", audit=number)
+    tx.run("kernel.audit.delete_undo", audit=id_)
 
 
-def expire(tx: Tx, before: str) -> int:
-    """Keeps nothing more of the calls before a time (ISO 8601 UTC); how many they were."""
+def expire_undo(tx: Tx, before: str) -> int:
+    """Deletes the undo data of calls before a time (ISO 8601 UTC); the number of those calls."""
     return tx.run("kernel.audit.expire_undo", before=before)
 
 
-def broken(tx: Tx) -> int | None:
-    """The number of the first row that does not follow from the one before it; None where all do."""
+def first_broken(tx: Tx) -> int | None:
+    """The id of the first row whose hash does not follow from the row before it; None where all do."""
     tx.flush_deferred()
-    last = _Last()
-    while rows := tx.all("kernel.audit.after", _entry, id=last.id, limit=_PAGE):
+    last = _Head()
+    while rows := tx.all("kernel.audit.after", _entry, id=last.id, limit=_PAGE_ROWS):
         for row in rows:
-            if row.id != last.id + 1 or row.hash != _sealed(last.hash, row[:-2]):
+            if row.id != last.id + 1 or row.hash != _chained_hash(last.hash, row[:-2]):
                 return row.id
-            last = _Last(row.id, row.hash)
+            last = _Head(row.id, row.hash)
     return None
 
 
-def _flush(tx: Tx, items: list[_Noted]) -> None:
-    last = tx.one("kernel.audit.last_row", _Last) or _Last()
-    rows: list[tuple[Any, ...]] = []
+def _flush(tx: Tx, items: list[_Record]) -> None:
+    last = tx.one("kernel.audit.last_row", _Head) or _Head()
+    rows: list[tuple[object, ...]] = []
     for item in items:
         shown = msgspec.json.encode(item.targets[:SHOWN]).decode()
         row = (last.id + 1, tx.now, *item[:4], len(item.targets), shown)
-        last = _Last(last.id + 1, _sealed(last.hash, row))
+        last = _Head(last.id + 1, _chained_hash(last.hash, row))
         rows.append((*row, last.hash))
     tx.run("kernel.audit.append", rows=rows)
     for row, item in zip(rows, items, strict=True):
@@ -111,14 +113,14 @@ def _flush(tx: Tx, items: list[_Noted]) -> None:
             tx.run("kernel.audit.add_undo", audit=row[0], at=tx.now, targets=item.targets, changes=item.changes)
 
 
-def _sealed(before: str, row: tuple[Any, ...]) -> str:
+def _chained_hash(before: str, row: tuple[object, ...]) -> str:
     return hashlib.sha256(before.encode() + msgspec.json.encode(row)).hexdigest()
 
 
-def _entry(*values: Any) -> Entry:
-    found = Entry._make(values)
-    return found._replace(undoable=bool(found.undoable))
+def _entry(*values: object) -> Entry:
+    entry = Entry._make(values)  # pyright: ignore[reportArgumentType]
+    return entry._replace(undoable=bool(entry.undoable))
 
 
-def _kept(targets: str, changes: bytes) -> Kept:
-    return Kept(msgspec.json.decode(targets, type=list[tuple[str, str, str]]), changes)
+def _undo_data(targets: str, changes: bytes) -> UndoData:
+    return UndoData(msgspec.json.decode(targets, type=list[Target]), changes)

@@ -1,4 +1,4 @@
-"""What all transactions of one store share, and who makes a call."""
+"""What all transactions of one store share, and the provenance of a call."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ from kernel.embed.model import Embedder
 from kernel.limits import CallLimits
 
 if TYPE_CHECKING:
-    from kernel.search.evidence import SearchCache
+    from kernel.search.cache import SearchCache
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class CallContext(NamedTuple):
-    """Who makes a call: the dialect and tool that answer, and the actor the transport vouches for."""
+    """The provenance of a call: its dialect and tool, and the actor that the transport has authenticated."""
 
     dialect: str = "kernel"
     tool: str = "kernel"
@@ -25,9 +25,9 @@ class CallContext(NamedTuple):
 class StoreContext(NamedTuple):
     """What every transaction of one store shares: statements, embedder, search cache, settings and limits.
 
-    Without an embedder there are no vectors, and search goes by words alone. `settings` are those of the dialects,
-    `data` is the data directory, `call_limits` bound the cost of one call, `injection_mode` says what is done with
-    texts that match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection.
+    Without an embedder there are no vectors, and search is lexical only. `settings` are those of the dialects, `data`
+    is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
+    match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection.
     """
 
     statements: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Another program's SQLite file, read through a copy so that the original is never touched."""
+"""Reads the SQLite file of another program from a copy, so that the original is never changed."""
 
 import shutil
 from collections.abc import Generator
@@ -10,19 +10,19 @@ from typing import Any
 from kernel.errors import Fault
 from kernel.store.context import StoreContext
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import UNSOUND
+from kernel.store.sqlite.errors import DAMAGED
 
 _MAGIC = b"SQLite format 3\0"
 
 
 class ExternalDatabase:
-    """The tables of another program's file, by name."""
+    """The tables of the file, by name."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
 
     def tables(self) -> list[str]:
-        """The names of the ordinary tables; virtual ones may need a module that is not here."""
+        """The names of the ordinary tables; virtual ones may need a module that is not loaded."""
         found = self._db.values(
             "SELECT name FROM sqlite_schema "
             "WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL TABLE%'"
@@ -30,7 +30,7 @@ class ExternalDatabase:
         return [name for (name,) in found]
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Every row in the order it was inserted, as column name to value; none for a table that is not there."""
+        """Every row in rowid order, as column name to value; empty for a table that does not exist."""
         columns = [name for (name,) in self._db.values("SELECT name FROM pragma_table_info(:table)", {"table": table})]
         if not columns:
             return []
@@ -40,7 +40,7 @@ class ExternalDatabase:
 
 @contextmanager
 def open_external(path: Path) -> Generator[ExternalDatabase]:
-    """The file at `path` with its write-ahead log, copied and opened; raises Fault for what is no sound SQLite file."""
+    """Opens a copy of the file and of its write-ahead log; raises Fault("invalid") for a file that is not sound."""
     try:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -49,8 +49,8 @@ def open_external(path: Path) -> Generator[ExternalDatabase]:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     with TemporaryDirectory(prefix="quipu-") as folder:
         try:
-            db = Connection(_copied(path, Path(folder)), StoreContext({}), readonly=False)
-        except UNSOUND as error:
+            db = Connection(_copy(path, Path(folder)), StoreContext({}), readonly=False)
+        except DAMAGED as error:
             raise Fault("invalid", f"{path.name} is damaged: {error}") from None
         try:
             if damage := db.integrity_errors():
@@ -60,7 +60,7 @@ def open_external(path: Path) -> Generator[ExternalDatabase]:
             db.close()
 
 
-def _copied(path: Path, folder: Path) -> Path:
+def _copy(path: Path, folder: Path) -> Path:
     copy = folder / "copy.db"
     shutil.copyfile(path, copy)
     log = path.with_name(f"{path.name}-wal")

@@ -1,12 +1,12 @@
-"""What happened to an id: append, read, and the text as it stood at a moment."""
+"""The history of memories: events by (space, key), and the text as it stood at a moment."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kernel.store.transaction import Tx
+from kernel.store.transaction import Deferred, Tx
 
 
 class Event(NamedTuple):
-    """One thing that happened: `before` and `after` are the text around it, None where there was none."""
+    """One event: `before` and `after` are the text around it, None where there was none."""
 
     id: int
     operation: str
@@ -30,9 +30,9 @@ def append(
     reason: str | None = None,
     at: str | None = None,
 ) -> None:
-    """Records one event of `(space, key)` in the order of the calls.
+    """Records one event of `(space, key)`, in the order of the calls.
 
-    `at` is when it happened, if not now: for what another program recorded.
+    `at` is when it happened, if not now: for events that an import brings along.
     """
     tx.defer(_flush, (space, key, operation, before, after, reason, *tx.call_context, at or tx.now))
 
@@ -50,14 +50,14 @@ def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:
 
 
 def clear(tx: Tx, dialect: str) -> None:
-    """Forgets every event of a dialect: of the spaces that are its name, or begin with it before a colon."""
+    """Deletes every event of a dialect: of the space with its name, and of those named `dialect:...`."""
     tx.flush_deferred()
     tx.run("kernel.history.clear", dialect=dialect)
 
 
-def event_key(left: tuple[Any, Any]) -> tuple[str, str, str] | None:
-    """The (space, key, operation) of something left for the end of a group, if it is an event; else None."""
-    flush, item = left
+def event_key(deferred: Deferred) -> tuple[str, str, str] | None:
+    """The (space, key, operation) of a deferred item that is an event; None for any other."""
+    flush, item = deferred
     return (item[0], item[1], item[2]) if flush is _flush else None
 
 

@@ -1,11 +1,12 @@
-"""The store's own file: path, tables, migrations, model; a copy before a dialect is cleared; vacuum."""
+"""The store's own file: path, tables, migrations, model; a backup before a dialect is cleared; vacuum."""
 
 from pathlib import Path
 
 from kernel.errors import Fault
-from kernel.store.progress import reaching
-from kernel.store.sqlite.connection import Connection
+from kernel.store.progress import on_progress
 from kernel.store.transaction import Tx
+
+_MAX_BACKUPS = 1000  # of one name; a name has the time in milliseconds, so one is the rule
 
 
 def file(tx: Tx) -> str:
@@ -14,7 +15,7 @@ def file(tx: Tx) -> str:
 
 
 def tables(tx: Tx) -> list[str]:
-    """The names of all tables, by name."""
+    """The names of all tables, sorted."""
     return tx.all("kernel.introspection.tables", str)
 
 
@@ -25,19 +26,16 @@ def model_folder(tx: Tx) -> str:
 
 
 def vacuum_after_commit(tx: Tx) -> None:
-    """Has the file rewritten without its free pages as soon as this transaction has committed, before it is answered.
+    """Rewrites the file without its free pages once this transaction has committed, before the call is answered.
 
-    For a call that is `exclusive`: everybody else who writes waits meanwhile. Nothing is kept for undoing any more.
+    For an `exclusive` call, since other writes wait meanwhile. All undo data is deleted first, to free its space too.
     """
     tx.run("kernel.audit.delete_all_undo")
     tx.vacuum_after_commit = True
 
 
-_NAMES = 1000
-
-
 def migrations(tx: Tx, dialect: str) -> list[str]:
-    """The migrations of a dialect that were applied, in their order, for example `0002_paths`."""
+    """The applied migrations of a dialect, in order, for example `0002_paths`."""
     applied = tx.all("kernel.introspection.migrations", str)
     return [name for name in applied if name.partition("_")[2].partition("_")[0] == dialect]
 
@@ -45,27 +43,24 @@ def migrations(tx: Tx, dialect: str) -> list[str]:
 def backup_before_clear(tx: Tx, why: str) -> str:
     """Copies all that is committed to a new file beside the database, private to the user; the name of the file.
 
-    For a tool in a transaction of its own: nothing it has written yet is in the copy, and nobody writes meanwhile.
+    For an `exclusive` call: the copy holds nothing that the call has written, and no other write runs meanwhile.
     Raises Fault("storage") where there is no room for it.
     """
-    database = Path(file(tx))
-    target = _fresh(database.parent, f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}")
-    db = Connection(database, tx.context, readonly=True)
+    database = Path(tx.file)
+    target = _new_file(database.parent, f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}")
     done = False
     try:
-        db.backup(target, reaching(tx))
+        tx.backup_committed(target, on_progress(tx))
         done = True
     finally:
-        db.close()
         if not done:
-            for begun in (target, target.with_name(f"{target.name}-journal")):
-                begun.unlink(missing_ok=True)
+            for partial in (target, target.with_name(f"{target.name}-journal")):
+                partial.unlink(missing_ok=True)
     return target.name
 
 
-def _fresh(folder: Path, stem: str) -> Path:
-    """An empty file that was not there before."""
-    for number in range(1, _NAMES):
+def _new_file(folder: Path, stem: str) -> Path:
+    for number in range(1, _MAX_BACKUPS):
         target = folder / (f"{stem}.db" if number == 1 else f"{stem}-{number}.db")
         try:
             target.touch(mode=0o600, exist_ok=False)

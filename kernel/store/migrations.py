@@ -1,4 +1,4 @@
-"""Brings a file to the newest schema, or says in one line why it must not be touched."""
+"""Migrates a file to the newest schema, or refuses it with a reason."""
 
 import hashlib
 from pathlib import Path
@@ -9,23 +9,23 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
 from kernel.store.statements import ROOT, migrations
 
-APPLICATION_ID = 0x51554950
-_LEDGER = """
+APPLICATION_ID = 0x51554950  # "QUIP" in ASCII
+_MIGRATION_TABLE = """
 CREATE TABLE migration (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT, WITHOUT ROWID
 """
 
 
 def migrate(db: Connection, root: Path = ROOT) -> int:
-    """Applies what is missing, each migration in a transaction of its own; the number applied.
+    """Applies the missing migrations, each in its own transaction; returns how many.
 
-    Raises Fault("storage") for a foreign file, one newer than this program, one whose applied migrations differ
-    from ours, or an SQLite older than 3.51.3.
+    Raises Fault("storage") for a file of another program, one with a newer schema, one whose applied migrations differ
+    from ours, and an SQLite older than 3.51.3.
     """
     if sqlite_version() < OLDEST_SQLITE:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
-    applied = _count(db, files)
-    db.enable_wal()  # off in a new file, and in a backup put in its place
+    applied = _applied(db, files)
+    db.enable_wal()  # off in a new file and in a restored backup
     if applied == len(files):
         _verify(db, files)
         return 0
@@ -35,19 +35,19 @@ def migrate(db: Connection, root: Path = ROOT) -> int:
     return applied
 
 
-def lacking(db: Connection, root: Path = ROOT) -> int:
-    """How many migrations the file lacks, looked up without changing anything; raises what `migrate` raises."""
+def pending_migrations(db: Connection, root: Path = ROOT) -> int:
+    """The number of missing migrations, without changing the file; raises what `migrate` raises."""
     files = migrations(root)
-    applied = _count(db, files)
+    applied = _applied(db, files)
     if applied == len(files):
         _verify(db, files)
     return len(files) - applied
 
 
-def _count(db: Connection, files: list[Path]) -> int:
+def _applied(db: Connection, files: list[Path]) -> int:
     tables = db.values("SELECT count(*) FROM sqlite_schema")[0][0]
-    mark = db.pragma("application_id")
-    if mark != APPLICATION_ID and (mark or tables):
+    application_id = db.pragma("application_id")
+    if application_id != APPLICATION_ID and (application_id or tables):
         raise Fault("storage", "This file is not a Quipu database.")
     version: int = db.pragma("user_version")
     if version > len(files):
@@ -59,7 +59,7 @@ def _claim(db: Connection) -> None:
     with db.writing():
         if db.pragma("application_id") != APPLICATION_ID:
             db.pragma("application_id", APPLICATION_ID)
-            db.script(_LEDGER)
+            db.script(_MIGRATION_TABLE)
 
 
 def _apply(db: Connection, number: int, file: Path) -> bool:
@@ -77,9 +77,9 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 
 def _verify(db: Connection, files: list[Path]) -> None:
-    ours = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
-    theirs = dict(db.values("SELECT name, sha256 FROM migration"))
-    changed = sorted(name for name in ours if ours[name] != theirs.get(name))
+    expected = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
+    applied = dict(db.values("SELECT name, sha256 FROM migration"))
+    changed = sorted(name for name in expected if expected[name] != applied.get(name))
     if changed:
         raise Fault("storage", f"Migration {changed[0]} of this database is not the one this program knows.")
 

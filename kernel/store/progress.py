@@ -1,82 +1,83 @@
-"""How far long work is, told to whoever waits for it."""
+"""Progress of long work, reported to a caller that asked for it."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernel.store.transaction import Tx
 
-T = TypeVar("T")
-Tell = Callable[[int, int], None]
-_INTERVAL = 0.1
-_BATCH = 500
+Item = TypeVar("Item")
+R = TypeVar("R")
+OnProgress = Callable[[int, int], None]  # steps done, and the total known so far
+_REPORT_SECONDS = 0.1  # a client cannot show more than ten reports a second
+_FLUSH_STEPS = 500  # steps after which deferred work is flushed
 
 
 class Progress:
-    """Counts steps for `tell(done, known of)`, which hears of them ten times a second at most, and of the last one."""
+    """Counts steps and reports them to `report(done, total)`: at most ten times a second, and the last one always."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._done = self._total = self._ahead = 0
-        self._next = 0.0
+    def __init__(self, report: OnProgress) -> None:
+        self._report = report
+        self._done = self._total = self._expected = 0
+        self._next_report = 0.0
 
     def expect(self, steps: int) -> None:
-        """So many steps are to come, some of which may be begun later."""
+        """Adds steps to the total that a later `begin` will start."""
         self._total += steps
-        self._ahead += steps
+        self._expected += steps
 
     def begin(self, steps: int) -> None:
-        """So many steps come now, which were expected or not."""
-        self._total += max(0, steps - self._ahead)
-        self._ahead = max(0, self._ahead - steps)
+        """Starts so many steps; those that were not expected are added to the total."""
+        self._total += max(0, steps - self._expected)
+        self._expected = max(0, self._expected - steps)
 
     def step(self) -> None:
-        """One more is done."""
-        self.reach(self._done + 1, self._total)
+        """Counts one step as done."""
+        self.update(self._done + 1, self._total)
 
-    def reach(self, done: int, total: int) -> None:
-        """So many of so many are done."""
+    def update(self, done: int, total: int) -> None:
+        """Sets the steps done and the total."""
         self._done, self._total = done, total
         now = time.monotonic()
-        if now >= self._next or self._done == self._total:
-            self._next = now + _INTERVAL
-            self._tell(self._done, self._total)
+        if now >= self._next_report or self._done == self._total:
+            self._next_report = now + _REPORT_SECONDS
+            self._report(self._done, self._total)
 
 
 def expect(tx: Tx, count: int) -> None:
-    """Says how many `steps` are to come in several parts, so that the first of them do not pass for all."""
+    """Announces the steps of several later calls of `steps`, so that the total is right from the first one."""
     progress = tx.progress
     if progress is not None:
         progress.expect(count)
 
 
-def steps(tx: Tx, items: Sequence[T]) -> Iterator[T]:
-    """The items, each of which is a step that is done when the next is asked for.
+def steps(tx: Tx, items: Sequence[Item]) -> Iterator[Item]:
+    """The items; each is one step, done when the next item is requested.
 
-    What they defer is done batch by batch: it takes little memory, and the last step is not the longest.
+    Deferred work is flushed in batches: it takes less memory, and the last step is not the longest.
     """
     progress = tx.progress
     if progress is not None:
         progress.begin(len(items))
     for number, item in enumerate(items, 1):
         yield item
-        if number % _BATCH == 0 or number == len(items) > _BATCH:
+        if number % _FLUSH_STEPS == 0 or number == len(items) > _FLUSH_STEPS:
             tx.flush_deferred()
         if progress is not None:
             progress.step()
 
 
-def reaching(tx: Tx) -> Tell | None:
-    """How to say of one long step how far it is, where anybody hears of it."""
+def on_progress(tx: Tx) -> OnProgress | None:
+    """A callback that reports the progress of one long step; None where the caller wants no progress."""
     progress = tx.progress
-    return progress and progress.reach
+    return progress and progress.update
 
 
-def telling(progress: Progress, work: Callable[..., Any]) -> Callable[..., Any]:
-    """The same work on a transaction, whose steps are told."""
+def with_progress(progress: Progress, work: Callable[..., R]) -> Callable[..., R]:
+    """`work(tx, ...)`, whose steps are reported to `progress`."""
 
-    def told(tx: Tx, *args: Any) -> Any:
+    def run(tx: Tx, *args: object) -> R:
         tx.progress = progress
         return work(tx, *args)
 
-    return told
+    return run

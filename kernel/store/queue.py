@@ -1,4 +1,4 @@
-"""Calls on their way through a queue: what waits, in which groups it runs, and how it is answered."""
+"""Bounded queues of calls, the groups in which writes commit, and the delivery of answers."""
 
 import asyncio
 import math
@@ -6,27 +6,32 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.errors import Fault
 from kernel.store.context import CallContext
-from kernel.store.sqlite.connection import Connection
+from kernel.store.engine import ReadConnection
 from kernel.store.transaction import Tx
 
+R = TypeVar("R")
 Work = Callable[[Tx], Any]
 Deliver = Callable[["Job"], None]
-interrupting = threading.Lock()  # an interrupt must not hit the connection's next call
+interrupt_lock = threading.Lock()  # held so that an interrupt cannot hit the connection's next call
 
 
 class Merge(NamedTuple):
-    """A call that may share statements with its neighbours: `many(tx, requests)` answers each, by value or Fault."""
+    """A call that can share statements with its neighbours: `batch(tx, requests)` gives a value or Fault for each."""
 
     batch: Callable[[Tx, Sequence[Any]], list[Any]]
-    request: Any
+    request: object
 
 
 class Job:
-    """One call on its way through a lane; `cancel()` before it starts means it never does."""
+    """One call in a queue; a job that is cancelled before it starts never runs.
+
+    `texts` are embedded before the write lock is taken, an `exclusive` call has a transaction of its own, the changes
+    of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
+    """
 
     __slots__ = (
         "answer",
@@ -58,40 +63,41 @@ class Job:
         self.texts: Sequence[str] = ()
         self.merge: Merge | None = None
         self.cancelled = False
-        self.running: Connection | None = None
+        self.running: ReadConnection | None = None
         self.answer: Any = None
 
     def cancel(self) -> None:
-        """Drops the job if it has not begun; interrupts it if it is a read under way."""
+        """Drops the job if it has not started; interrupts it if it is a running read."""
         self.cancelled = True
-        with interrupting:
+        with interrupt_lock:
             if self.running is not None:
                 self.running.interrupt()
 
 
 class BoundedQueue:
-    """A bounded queue drained by threads; past the bound `put` refuses with `busy` instead of waiting.
+    """A queue drained by threads; when it is full, `put` raises Fault("busy") instead of waiting.
 
-    So it does while others wait and the last to have its turn waited for more than `patience` seconds.
+    So it does while jobs wait and the last one taken waited longer than `max_wait` seconds: a queue that has fallen
+    behind sheds load until it is empty.
     """
 
-    def __init__(self, limit: int, patience: float = math.inf) -> None:
+    def __init__(self, limit: int, max_wait: float = math.inf) -> None:
         self.limit = limit
-        self._patience = patience
-        self._waited = 0.0
+        self._max_wait = max_wait
+        self._last_wait = 0.0
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._stopped = False
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait."""
+        """The number of jobs that wait."""
         return self._queue.qsize()
 
     def put(self, job: Job) -> None:
         """Queues a job; raises Fault("busy") when the queue is full, too slow or stopped."""
         waiting = self._queue.qsize()
-        if self._stopped or waiting >= self.limit or (waiting and self._waited > self._patience):
+        if self._stopped or waiting >= self.limit or (waiting and self._last_wait > self._max_wait):
             raise Fault("busy", "The server is busy, try again.")
         job.queued = time.monotonic()
         self._queue.put(job)
@@ -103,12 +109,12 @@ class BoundedQueue:
         thread.start()
 
     def take(self, limit: int) -> list[Job] | None:
-        """The next jobs, at least one and at most `limit`, waiting for the first; None at the end."""
+        """The next jobs, at least one and at most `limit`, waiting for the first; None once the queue has stopped."""
         queue = self._queue
         first = queue.get()
         if first is None:
             return None
-        self._waited = time.monotonic() - first.queued
+        self._last_wait = time.monotonic() - first.queued
         jobs = [first]
         while len(jobs) < limit and queue.qsize():
             job = queue.get()
@@ -126,13 +132,18 @@ class BoundedQueue:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
-        late = [job for job in _rest(self._queue) if job is not None]
+        # A job can slip in between the check in `put` and the end of the threads.
+        late = [job for job in _drain(self._queue) if job is not None]
         fail_all(late, Fault("busy", "The server is stopping."))
         answer_all(late)
 
 
+def _drain(queue: SimpleQueue[Job | None]) -> list[Job | None]:
+    return [queue.get() for _ in range(queue.qsize())]
+
+
 def commit_groups(jobs: list[Job]) -> list[list[Job]]:
-    """The jobs in the groups they commit in: those that are alone by themselves, their neighbours together."""
+    """The jobs in the groups they commit in, in order: an exclusive one alone, its neighbours together."""
     groups: list[list[Job]] = []
     for job in jobs:
         if job.exclusive or not groups or groups[-1][0].exclusive:
@@ -142,33 +153,31 @@ def commit_groups(jobs: list[Job]) -> list[list[Job]]:
     return groups
 
 
-def _rest(queue: SimpleQueue[Job | None]) -> list[Job | None]:
-    return [queue.get() for _ in range(queue.qsize())]
-
-
 def merge_runs(group: Sequence[Job]) -> list[list[Job]]:
-    """Neighbours whose calls may be merged, everything else by itself, in order."""
+    """The jobs in runs of neighbours that can be merged, in order; any other job is a run of its own."""
     runs: list[list[Job]] = []
     for job in group:
-        last = runs[-1][-1] if runs else None
-        alike = (
-            last and last.merge and job.merge and last.merge.batch is job.merge.batch and last.context == job.context
-        )
-        if alike:
+        if runs and _mergeable(runs[-1][-1], job):
             runs[-1].append(job)
         else:
             runs.append([job])
     return runs
 
 
+def _mergeable(last: Job, job: Job) -> bool:
+    if last.merge is None or job.merge is None:
+        return False
+    return last.merge.batch is job.merge.batch and last.context == job.context
+
+
 def fail_all(jobs: Sequence[Job], fault: Fault) -> None:
-    """Gives every job the same Fault."""
+    """Answers every job with the same Fault."""
     for job in jobs:
         job.answer = fault
 
 
 def answer_all(jobs: Sequence[Job]) -> None:
-    """Delivers the answers, each on the event loop that waits for it."""
+    """Delivers the answers, those for an event loop with one wake-up of that loop."""
     by_loop: dict[asyncio.AbstractEventLoop | None, list[Job]] = {}
     for job in jobs:
         by_loop.setdefault(job.loop, []).append(job)
@@ -181,21 +190,22 @@ def answer_all(jobs: Sequence[Job]) -> None:
 
 def _deliver(jobs: Sequence[Job]) -> None:
     for job in jobs:
-        deliver, job.deliver = job.deliver, _delivered  # who waits knows the job too: a cycle only the collector ends
+        # The callback often holds the job: dropping it here breaks a cycle that only the collector would free.
+        deliver, job.deliver = job.deliver, discard
         deliver(job)
 
 
-def _delivered(_job: Job) -> None:
-    """Whoever waited has the answer."""
+def discard(_job: Job) -> None:
+    """Ignores the answer of a job."""
 
 
-def wait(lane: BoundedQueue, work: Work, context: CallContext, *, exclusive: bool = False) -> Any:
-    """Queues `work` and waits for its answer on a thread of its own; raises the Fault."""
+def wait(queue: BoundedQueue, work: Callable[[Tx], R], context: CallContext, *, exclusive: bool = False) -> R:
+    """Queues `work` and blocks the calling thread until it is answered; raises the Fault."""
     done = threading.Event()
     job = Job(work, context, lambda _job: done.set())
     job.exclusive = exclusive
-    lane.put(job)
+    queue.put(job)
     done.wait()
     if isinstance(job.answer, Fault):
         raise job.answer
-    return job.answer
+    return cast("R", job.answer)

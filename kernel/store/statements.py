@@ -1,4 +1,4 @@
-"""Loads the named statements of the `sql/` folder."""
+"""Loads the named statements and lists the migrations of the `sql/` folder."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +8,7 @@ _MARK = "-- name:"
 
 
 class Statement(NamedTuple):
-    """One statement: its SQL, the comment that follows its name, and the file it stands in."""
+    """One statement: its SQL, the comment after its name, and its file."""
 
     text: str
     about: str
@@ -27,7 +27,7 @@ def parse(source: str, prefix: str, file: Path) -> dict[str, Statement]:
         key = f"{prefix}.{name.strip()}"
         text = "\n".join(lines).strip().removesuffix(";")
         if key in found or not text:
-            raise ValueError(f"{file}: statement {key} is empty or stands twice")
+            raise ValueError(f"{file}: statement {key} is empty or is defined twice")
         found[key] = Statement(text, " ".join(about), file)
     return found
 

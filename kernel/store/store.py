@@ -1,17 +1,17 @@
-"""The threads work waits for: one writer that commits in groups, a few readers, and the event loop's own connection."""
+"""The threads of a store: one writer that commits calls in groups, a few readers, and a connection for short reads."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kernel.embed.model import Embedding
-from kernel.errors import Fault
+from kernel.errors import CatchFaults, Fault
 from kernel.ids import earlier
 from kernel.store import audit
-from kernel.store.context import CallContext, StoreContext
+from kernel.store.context import CallContext
+from kernel.store.engine import Database, ReadConnection, WriteConnection
 from kernel.store.queue import (
     BoundedQueue,
     Deliver,
@@ -20,39 +20,28 @@ from kernel.store.queue import (
     Work,
     answer_all,
     commit_groups,
+    discard,
     fail_all,
-    interrupting,
+    interrupt_lock,
     merge_runs,
     wait,
 )
-from kernel.store.sqlite.changesets import recorded
-from kernel.store.sqlite.checkpointer import Checkpointer
-from kernel.store.sqlite.connection import CatchFaults, Connection
 from kernel.store.transaction import Tx
 
+R = TypeVar("R")
+
 GROUP_LIMIT = 256
-EXCLUSIVE_BUDGET = 60  # times what others may take, for a call with a transaction of its own
-_GROUPS = 15  # by powers of two, the last for more than the largest group there may be
-_UNDO_BYTES = 64 << 20
+EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
+_GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
+_UNDO_BYTES = 64 << 20  # a call that changed more cannot be undone
 
 
-def _discard(_job: Job) -> None:
-    """Nobody waits for this job."""
-
-
-def must_reopen(answer: Any) -> bool:
-    """Whether the connection that gave this answer should give no more."""
+def _must_reopen(answer: object) -> bool:
+    """Whether the connection that gave this answer is no longer usable."""
     return isinstance(answer, Fault) and answer.code == "storage"
 
 
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _promise() -> tuple[asyncio.Future[Any], Deliver]:
+def _future() -> tuple[asyncio.Future[Any], Deliver]:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def deliver(job: Job) -> None:
@@ -63,7 +52,7 @@ def _promise() -> tuple[asyncio.Future[Any], Deliver]:
 
 
 class Load(NamedTuple):
-    """How busy a store is: what waits and may wait, how many commits there were by size, and how large its files are.
+    """How busy a store is: queue lengths and limits, commits by size, and the sizes of its files in bytes.
 
     `groups[n]` counts commits of at most 2**n calls and more than half as many, `calls` is the calls of all of them.
     """
@@ -79,62 +68,53 @@ class Load(NamedTuple):
 
 
 class Store:
-    """The one file, open: `write` and `read` from an event loop, `read_now` inline, the `_sync` forms from a thread."""
+    """An open database: `write` and `read` from an event loop, `read_now` inline, the `_sync` forms from a thread.
+
+    With `undo_hours` the changes of undoable calls are kept for so long.
+    """
 
     def __init__(
         self,
-        file: Path,
-        context: StoreContext,
+        database: Database,
         catch_faults: CatchFaults,
         *,
         readers: int = 2,
         write_limit: int = 1024,
         read_limit: int = 256,
-        read_patience: float = 2.0,
-        durable: bool = True,
+        read_max_wait: float = 2.0,
         group_limit: int = GROUP_LIMIT,
         undo_hours: int = 0,
     ) -> None:
-        self.file = file
-        self.context = context
+        self.context = database.context
+        self._database = database
         self._catch_faults = catch_faults
-        self._durable = durable
         self._group_limit = group_limit
         self._undo_hours = undo_hours
         self._reader_count = readers
         self._writes = BoundedQueue(write_limit)
-        self._reads = BoundedQueue(read_limit, read_patience)
-        self._inline: Connection | None = None
-        self._checkpointer = Checkpointer(self._catch_faults, self._writer)
+        self._reads = BoundedQueue(read_limit, read_max_wait)
+        self._inline: ReadConnection | None = None
         self._closing = False
-        self._groups = [0] * _GROUPS
+        self._groups = [0] * _GROUP_BUCKETS
         self._calls = 0
 
     def start(self) -> None:
-        """Starts the writer, the readers and the checkpointer; the file must have been migrated."""
+        """Starts the writer, the readers and the database's own work; the schema must be current."""
         self._writes.start(self._write_loop, "quipu-writer")
         for number in range(self._reader_count):
             self._reads.start(self._read_loop, f"quipu-reader-{number}")
-        self._checkpointer.start()
+        self._database.start(self._catch_faults)
 
     def close(self) -> None:
-        """Finishes what is queued, folds the write-ahead log into the file and closes."""
+        """Finishes what is queued and closes the database; safe to call twice."""
         if self._closing:
             return
         self._closing = True
         self._reads.stop()
         self._writes.stop()
-        self._checkpointer.stop()
         if self._inline is not None:
             self._catch_faults(self._inline.close)
-        self._catch_faults(self._fold)
-
-    def _fold(self) -> None:
-        db = Connection(self.file, self.context, readonly=False)
-        try:
-            db.checkpoint(truncate=True)
-        finally:
-            db.close()
+        self._catch_faults(self._database.close)
 
     def begin_write(
         self,
@@ -148,10 +128,9 @@ class Store:
         audited: bool = False,
         undoable: bool = False,
     ) -> Job:
-        """Queues `work` for the writer; after the commit `deliver` gets the job on this event loop, answered.
+        """Queues `work` for the writer; after the commit `deliver` gets the answered job on this event loop.
 
-        `texts` are embedded before the write lock is taken; an `alone` call gets a transaction of its own. What a
-        `noted` one changed stands in the audit, with the changes themselves if it is `undoable`.
+        `Job` says what the options mean.
         """
         job = Job(work, context, deliver, asyncio.get_running_loop())
         job.texts = texts
@@ -163,121 +142,122 @@ class Store:
         return job
 
     def begin_read(self, work: Work, context: CallContext, deliver: Deliver) -> Job:
-        """Queues `work` for a reader thread; `deliver` gets the job on this event loop, answered."""
+        """Queues `work` for a reader thread; `deliver` gets the answered job on this event loop."""
         job = Job(work, context, deliver, asyncio.get_running_loop())
         self._reads.put(job)
         return job
 
-    def write(self, work: Work, context: CallContext, **more: Any) -> tuple[Job, asyncio.Future[Any]]:
-        """`begin_write` with a future, which answers with a value or a Fault."""
-        future, deliver = _promise()
-        return self.begin_write(work, context, deliver, **more), future
+    def write(
+        self,
+        work: Work,
+        context: CallContext,
+        *,
+        merge: Merge | None = None,
+        texts: Sequence[str] = (),
+        **options: bool,
+    ) -> tuple[Job, asyncio.Future[Any]]:
+        """`begin_write` with a future, whose result is a value or a Fault."""
+        future, deliver = _future()
+        return self.begin_write(work, context, deliver, merge=merge, texts=texts, **options), future
 
     def write_later(self, work: Work, context: CallContext) -> None:
-        """Queues `work` for the writer, with nobody waiting; where the queue is full it is not done."""
+        """Queues `work` for the writer without waiting for it; drops it where the queue is full."""
         with suppress(Fault):
-            self._writes.put(Job(work, context, _discard))
+            self._writes.put(Job(work, context, discard))
 
     def read(self, work: Work, context: CallContext) -> tuple[Job, asyncio.Future[Any]]:
-        """Queues `work` for a reader thread: one hop for the whole call."""
-        future, deliver = _promise()
+        """`begin_read` with a future, whose result is a value or a Fault."""
+        future, deliver = _future()
         return self.begin_read(work, context, deliver), future
 
-    def read_now(self, work: Work, context: CallContext) -> Any:
-        """`work` on the calling thread's own reader; for work under about 50 microseconds, on the event loop only."""
+    def read_now(self, work: Callable[[Tx], R], context: CallContext) -> R | Fault:
+        """Runs `work` on the event loop's thread; only for work under about 50 microseconds."""
         db = self._inline
         if db is None:
-            opened: Connection | Fault = self._catch_faults(self._reader)
+            opened: ReadConnection | Fault = self._catch_faults(self._database.reader)
             if isinstance(opened, Fault):
                 return opened
             db = self._inline = opened
         answer = self._catch_faults(db.read, context, work)
-        if must_reopen(answer):
+        if _must_reopen(answer):
             self._catch_faults(db.close)
             self._inline = None
         return answer
 
-    def write_sync(self, work: Work, context: CallContext = CallContext(), *, exclusive: bool = False) -> Any:
+    def write_sync(
+        self, work: Callable[[Tx], R], context: CallContext = CallContext(), *, exclusive: bool = False
+    ) -> R:
         """`write` for a thread without an event loop; raises the Fault."""
         return wait(self._writes, work, context, exclusive=exclusive)
 
-    def read_sync(self, work: Work, context: CallContext = CallContext()) -> Any:
+    def read_sync(self, work: Callable[[Tx], R], context: CallContext = CallContext()) -> R:
         """`read` for a thread without an event loop; raises the Fault."""
         return wait(self._reads, work, context)
 
     def load(self) -> Load:
-        """How busy it is at this moment."""
-        writes, reads = self._writes, self._reads
-        files = (_size(self.file), _size(self.file.with_name(f"{self.file.name}-wal")))
-        return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *files)
-
-    def _reader(self) -> Connection:
-        db = Connection(self.file, self.context, readonly=True)
-        db.load_vectors()
-        return db
+        """How busy the store is now."""
+        writes, reads, sizes = self._writes, self._reads, self._database.sizes()
+        return Load(writes.waiting, reads.waiting, writes.limit, reads.limit, tuple(self._groups), self._calls, *sizes)
 
     def _read_loop(self) -> None:
-        db: Connection | Fault | None = None
+        db: ReadConnection | Fault | None = None
         while (jobs := self._reads.take(1)) is not None:
             job = jobs[0]
             if job.cancelled:
                 continue
-            if not isinstance(db, Connection):
-                db = self._catch_faults(self._reader)
-            job.answer = self._interruptible(db, job) if isinstance(db, Connection) else db
+            if db is None or isinstance(db, Fault):
+                db = self._catch_faults(self._database.reader)
+            job.answer = db if isinstance(db, Fault) else self._interruptible(db, job)
             answer_all(jobs)
-            if isinstance(db, Connection) and must_reopen(job.answer):
+            if not isinstance(db, Fault) and _must_reopen(job.answer):
                 self._catch_faults(db.close)
                 db = None
-        if isinstance(db, Connection):
+        if db is not None and not isinstance(db, Fault):
             db.close()
 
-    def _interruptible(self, db: Connection, job: Job) -> Any:
+    def _interruptible(self, db: ReadConnection, job: Job) -> Any:
         job.running = db
         answer = self._catch_faults(db.read, job.context, job.work)
-        with interrupting:
+        with interrupt_lock:
             job.running = None
         return answer
 
     def _write_loop(self) -> None:
-        db = self._catch_faults(self._writer)
+        db = self._catch_faults(self._database.writer)
         while (jobs := self._writes.take(self._group_limit)) is not None:
             jobs = [job for job in jobs if not job.cancelled]
             if isinstance(db, Fault):
-                db = self._catch_faults(self._writer)
+                db = self._catch_faults(self._database.writer)
             for group in commit_groups(jobs):
                 if isinstance(db, Fault):
                     fail_all(group, db)
                 else:
                     db = self._commit(db, group)
                 answer_all(group)
-                if isinstance(db, Connection):
-                    self._checkpointer.after(db)
+                if not isinstance(db, Fault):
+                    self._database.after_commit()
         if not isinstance(db, Fault):
             db.close()
 
-    def _writer(self) -> Connection:
-        db = Connection(self.file, self.context, readonly=False, durable=self._durable)
-        db.load_vectors()
-        return db
-
-    def _commit(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
-        outcome = self._catch_faults(self._group, db, group)
+    def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
+        """Runs and commits a group; returns the connection for the next one."""
+        outcome = self._catch_faults(self._run_group, db, group)
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
             self._calls += len(group)
             return db
-        stuck = isinstance(self._catch_faults(db.rollback), Fault)  # it needs memory too
+        stuck = isinstance(self._catch_faults(db.rollback), Fault)  # a rollback needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
-            return self._one_by_one(db, group)
+            return self._commit_singly(db, group)
         fail_all(group, outcome)
-        if not (stuck or must_reopen(outcome)):
+        if not (stuck or _must_reopen(outcome)):
             return db
         self._catch_faults(db.close)
-        return self._catch_faults(self._writer)
+        return self._catch_faults(self._database.writer)
 
-    def _one_by_one(self, db: Connection, group: Sequence[Job]) -> Connection | Fault:
-        kept: Connection | Fault = db
+    def _commit_singly(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
+        """Commits each call alone, so that a fault in deferred work fails only its own call."""
+        kept: WriteConnection | Fault = db
         for job in group:
             if isinstance(kept, Fault):
                 fail_all([job], kept)
@@ -285,7 +265,7 @@ class Store:
                 kept = self._commit(kept, [job])
         return kept
 
-    def _group(self, db: Connection, group: Sequence[Job]) -> None:
+    def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> None:
         vectors = self._embed_group(group)
         tx = db.begin(group[0].context)
         tx.preload(vectors)
@@ -295,25 +275,25 @@ class Store:
                     job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)
         db.commit(tx)
 
-    def _call(self, db: Connection, tx: Tx, job: Job) -> Any:
+    def _call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         return db.call(tx, job.context, self._catch_faults, job.work, EXCLUSIVE_BUDGET if job.exclusive else 1)
 
-    def _audited_call(self, db: Connection, tx: Tx, job: Job) -> Any:
-        """Runs one call and notes what it changed, if anything."""
-        keep, changes = job.undoable and self._undo_hours > 0, b""
-        if keep:
-            audit.expire(tx, earlier(tx.now, self._undo_hours))
-        before = db.changed
-        if keep:
-            answer, changes = recorded(db, partial(self._call, db, tx, job), _UNDO_BYTES)
+    def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
+        """Runs one call and records it in the audit if it changed anything."""
+        undoable, changes = job.undoable and self._undo_hours > 0, b""
+        if undoable:
+            audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
+        before = db.total_changes
+        if undoable:
+            answer, changes = db.record_changes(partial(self._call, db, tx, job), _UNDO_BYTES)
         else:
             answer = self._call(db, tx, job)
-        if not isinstance(answer, Fault) and (db.changed > before or tx.deferred_of_call):
-            audit.note(tx, changes=changes)
+        if not isinstance(answer, Fault) and (db.total_changes > before or tx.deferred_of_call):
+            audit.record(tx, changes=changes)
         return answer
 
     def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
-        """What the group will embed, computed before the lock; a failure is left for the call that needs it."""
+        """The embeddings the group needs, computed before the lock is taken; a failure is left to the call itself."""
         texts = [text for job in group for text in job.texts]
         embedder = self.context.embedder
         if embedder is None or not texts:
@@ -321,15 +301,15 @@ class Store:
         found = self._catch_faults(embedder.embed, texts)
         return {} if isinstance(found, Fault) else dict(zip(texts, found, strict=True))
 
-    def _run_batch(self, db: Connection, tx: Tx, run: Sequence[Job]) -> bool:
-        """Whether the run was answered as one; if not, nothing of it stays and each call must run by itself."""
+    def _run_batch(self, db: WriteConnection, tx: Tx, run: Sequence[Job]) -> bool:
+        """Runs merged calls as one; False, with nothing changed, where each of them must run by itself."""
         requests = [job.merge.request for job in run if job.merge]
-        many = run[0].merge and run[0].merge.batch
-        answers = db.call(tx, run[0].context, self._catch_faults, lambda tx: many(tx, requests) if many else None)
+        batch = run[0].merge and run[0].merge.batch
+        answers = db.call(tx, run[0].context, self._catch_faults, lambda tx: batch(tx, requests) if batch else [])
         if isinstance(answers, Fault):
             return False
         for job, answer in zip(run, answers, strict=True):
             job.answer = answer
         if run[0].audited:
-            audit.note(tx)
+            audit.record(tx)
         return True

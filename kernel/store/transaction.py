@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -15,17 +16,27 @@ if TYPE_CHECKING:
     from kernel.store.progress import Progress
 
 R = TypeVar("R")
+Item = TypeVar("Item")
 Row = Callable[..., R]
+Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
 Flush = Callable[["Tx", list[Any]], None]
 Deferred = tuple[Flush, Any]
-Token = tuple[int, int, str]
+Token = tuple[int, int, str]  # start byte, end byte, stem
 _encode = msgspec.json.Encoder().encode
 
 
 class Cursor(Protocol):
     """The rows of one executed statement."""
 
-    def fetchall(self) -> list[tuple[Any, ...]]: ...
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows."""
+        ...
+
+
+class StatementBudget(Protocol):
+    """The cost limit of a call; `new_statement` marks that a statement begins, so that the time before it is free."""
+
+    new_statement: bool
 
 
 class Engine(Protocol):
@@ -41,36 +52,49 @@ class Engine(Protocol):
         """The path of the database file."""
         ...
 
-    def execute(self, text: str, params: Mapping[str, Any] | None = None) -> Cursor:
-        """Runs one statement within the cost limit of the call."""
+    @property
+    def execute(self) -> Callable[[str, Params | None], Cursor]:
+        """Runs one statement with its parameters."""
         ...
 
-    def changes(self) -> int:
+    @property
+    def changes(self) -> Callable[[], int]:
         """The number of rows the last statement changed."""
         ...
 
-    def passes_check(self, text: str, params: Mapping[str, Any]) -> bool:
-        """Whether a self-check of the engine succeeds."""
+    @property
+    def budget(self) -> StatementBudget:
+        """The cost limit of the call."""
+        ...
+
+    def passes_check(self, text: str, params: Params) -> bool:
+        """Whether an integrity check of the engine succeeds."""
         ...
 
     def tokenize(self, text: str) -> list[Token]:
         """The full-text tokens of `text`."""
         ...
 
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copies what is committed to `target`, without what the open transaction has written."""
+        ...
+
 
 class Tx:
-    """One transaction: a consistent view of the store, and everything a handler may use of it.
+    """One transaction: a consistent view of the store, and everything that a handler may use of it.
 
     A parameter that is a list or a tuple reaches SQL as JSON text, for `json_each`; bytes in it become base64.
     """
 
     __slots__ = (
+        "_begin_pending",
+        "_budget",
         "_call_start",
         "_deferred",
         "_engine",
         "_flushed",
         "_now",
-        "_unbegun",
+        "_run",
         "_vectors",
         "call_context",
         "context",
@@ -81,13 +105,15 @@ class Tx:
 
     def __init__(self, engine: Engine, call_context: CallContext, *, readonly: bool) -> None:
         self._engine = engine
+        self._run = engine.execute
+        self._budget = engine.budget
         self.context = engine.context
-        self.call_context = call_context  # who makes the current call, for provenance
-        self.readonly = readonly  # a read of what is committed, on a connection that cannot write
-        self.progress: Progress | None = None  # gets the progress of long work, if the caller asked for it
+        self.call_context = call_context  # tool and actor of the current call, for provenance
+        self.readonly = readonly  # a snapshot of what is committed, on a connection that cannot write
+        self.progress: Progress | None = None  # set for long work whose caller wants progress
         self.vacuum_after_commit = False
         self._now = ""
-        self._unbegun = readonly  # a read begins with its first statement, which takes the snapshot
+        self._begin_pending = readonly  # a read begins with its first statement, which takes the snapshot
         self._deferred: list[Deferred] = []
         self._flushed: list[Deferred] | None = None
         self._call_start = 0
@@ -95,7 +121,7 @@ class Tx:
 
     @property
     def now(self) -> str:
-        """The time of this transaction, the same each time it is asked for: ISO 8601 UTC with milliseconds and Z."""
+        """The time of this transaction, always the same: ISO 8601 UTC with milliseconds and Z."""
         if not self._now:
             self._now = utc_now()
         return self._now
@@ -109,27 +135,31 @@ class Tx:
         """A fresh id that sorts by time, `prefix_` first."""
         return new_id(prefix)
 
-    def one(self, query: str, row: Row[R], /, **params: Any) -> R | None:
+    def one(self, query: str, row: Row[R], /, **params: object) -> R | None:
         """The first row of `query` as `row(*columns)`, or None."""
         rows = self._execute(query, params).fetchall()
         return row(*rows[0]) if rows else None
 
-    def all(self, query: str, row: Row[R], /, **params: Any) -> list[R]:
+    def all(self, query: str, row: Row[R], /, **params: object) -> list[R]:
         """Every row of `query`, each as `row(*columns)`."""
         return [row(*values) for values in self._execute(query, params).fetchall()]
 
-    def run(self, query: str, /, **params: Any) -> int:
+    def run(self, query: str, /, **params: object) -> int:
         """Runs `query` for its effect; the number of rows it changed."""
         self._execute(query, params).fetchall()
         return self._engine.changes()
 
-    def passes_check(self, query: str, /, **params: Any) -> bool:
-        """Whether a self-check of the engine succeeds."""
+    def passes_check(self, query: str, /, **params: object) -> bool:
+        """Whether an integrity check of the engine succeeds."""
         return self._engine.passes_check(self.context.statements[query], params)
 
     def tokenize(self, text: str) -> list[Token]:
-        """The full-text tokens of `text` as (start byte, end byte, stem), by the tokenizer of the index."""
+        """The tokens of `text`, by the tokenizer of the full-text index."""
         return self._engine.tokenize(text)
+
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """Copies what is committed to a file, without what this transaction has written."""
+        self._engine.backup_committed(target, progress)
 
     @property
     def embedding_model(self) -> tuple[str, int] | None:
@@ -143,7 +173,7 @@ class Tx:
         self._vectors.update(vectors)
 
     def embed(self, texts: Sequence[str]) -> "list[Embedding]":
-        """The embedding of each text; those computed before the transaction began are not computed again."""
+        """The embedding of each text; preloaded ones are not computed again."""
         known, embedder = self._vectors, self.context.embedder
         missing = [text for text in texts if text not in known]
         if missing:
@@ -155,12 +185,12 @@ class Tx:
                 raise Fault("disabled", "The embedding model cannot be read.") from error
         return [known[text] for text in texts]
 
-    def defer(self, flush: Flush, item: Any) -> None:
-        """Keeps `item` for `flush(tx, items)`, which runs once for the whole group of calls, before they commit."""
+    def defer(self, flush: Callable[["Tx", list[Item]], None], item: Item) -> None:
+        """Keeps `item` for `flush(tx, items)`, which runs once for all calls of the group, before they commit."""
         self._deferred.append((flush, item))
 
     def flush_deferred(self) -> None:
-        """Runs what was deferred, so that a later statement of the same transaction sees it."""
+        """Runs deferred work now, so that later statements of the transaction see it."""
         pending = self._deferred
         if not pending:
             return
@@ -180,21 +210,22 @@ class Tx:
         self.progress = None
 
     def discard_call(self) -> None:
-        """Drops what the current call deferred, after its statements were rolled back."""
+        """Drops the deferred work of the current call, after its statements were rolled back."""
         pending = self._flushed if self._flushed is not None else self._deferred
         self._deferred = pending[: self._call_start]
 
     @property
     def deferred_of_call(self) -> list[Deferred]:
-        """What the current call has deferred, flushed or not."""
+        """The deferred work of the current call, flushed or not."""
         deferred = self._deferred if self._flushed is None else self._flushed + self._deferred
         return deferred[self._call_start :]
 
-    def _execute(self, query: str, params: dict[str, Any]) -> Cursor:
+    def _execute(self, query: str, params: dict[str, object]) -> Cursor:
         for name, value in params.items():
             if isinstance(value, (list, tuple)):
                 params[name] = _encode(value).decode()
-        if self._unbegun:
-            self._unbegun = False
-            self._engine.execute("BEGIN")
-        return self._engine.execute(self.context.statements[query], params)
+        if self._begin_pending:
+            self._begin_pending = False
+            self._run("BEGIN", None)
+        self._budget.new_statement = True
+        return self._run(self.context.statements[query], params)

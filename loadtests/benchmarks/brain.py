@@ -104,7 +104,7 @@ def _filled(folder: Path, size: int) -> Path:
     if not done.exists():
         config = Config(data)
         world = app.context_of(config)
-        app.prepare(config, world)
+        app.prepare_data(config, world)
         db = Connection(config.file, world, readonly=False, durable=False)
         db.load_vectors()
         memories = corpus.memories(size)
@@ -160,7 +160,7 @@ def _hits(text: str) -> Callable[[Tx], Any]:
 def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], Any]:
     """The full-text statements alone, with the expressions that search itself makes of each question."""
     visits: dict[str, list[tuple[Any, Sequence[int]]]] = {text: [] for text in asked}
-    visit = lexical._visit
+    visit = lexical._match_rows
 
     def note(text: str) -> Callable[..., Any]:
         def noting(tx: Tx, sought: Any, places: Sequence[int]) -> Any:
@@ -170,9 +170,9 @@ def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], 
         return noting
 
     for text in asked:
-        lexical._visit = note(text)
+        lexical._match_rows = note(text)
         reader.read(_who("search"), lambda tx, text=text: index.search(tx, text, within=_PLACE, semantic=False))
-    lexical._visit = visit
+    lexical._match_rows = visit
     return lambda tx, text: [visit(tx, *sought) for sought in visits[text]]
 
 

@@ -153,7 +153,7 @@ def _filled(data: Path, size: int) -> Path:
     if not done.exists():
         config = Config(data)
         world = app.context_of(config)
-        app.prepare(config, world)
+        app.prepare_data(config, world)
         done.write_bytes(msgspec.json.encode(_fill(config, world, size)))
     return data
 

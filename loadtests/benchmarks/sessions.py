@@ -69,7 +69,7 @@ def filled(folder: Path, size: int) -> Path:
     if not done.exists():
         config = Config(data)
         world = app.context_of(config)
-        app.prepare(config, world)
+        app.prepare_data(config, world)
         _fill(config, world, size)
         done.touch()
     return data

@@ -31,7 +31,7 @@ def filled(folder: Path, size: int, *, stop: Stop = lambda: False) -> Path:
     """A data directory with `size` memories in both stores; what a run before left is used, or gone on with."""
     data = folder / f"filled-{size}"
     if (data / _DONE).exists():
-        app.prepare(Config(data), app.base_context(None))
+        app.prepare_data(Config(data), app.base_context(None))
         return data
     world, ours = opened(data)
     assert world.embedder is not None
@@ -61,7 +61,7 @@ def scoped(folder: Path, size: int, scopes: int, *, stop: Stop = lambda: False) 
     """A data directory with `size` memories of sessions, in turn in each of so many; without a naive one."""
     data = folder / f"scoped-{size}-{scopes}"
     if (data / _DONE).exists():
-        app.prepare(Config(data), app.base_context(None))
+        app.prepare_data(Config(data), app.base_context(None))
         return data
     world, ours = opened(data)
     done = ours.values(_DOCS)[0][0]
@@ -103,7 +103,7 @@ def opened(data: Path) -> tuple[StoreContext, Connection]:
     """A writer of the store in a data directory."""
     config = Config(data)
     world = app.context_of(config)
-    app.prepare(config, world)
+    app.prepare_data(config, world)
     db = Connection(config.file, world, readonly=False, durable=False)
     db.load_vectors()
     return world, db

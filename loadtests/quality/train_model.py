@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kernel.embed.model import Tokens, Vectors
+from kernel.embed.model import ModelTokenizer, TokenVectors
 from loadtests.lib.servers import options
 from loadtests.quality.minilm_baseline import Transformer
 
@@ -78,16 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen.taught.exists():
         np.save(chosen.taught, teacher.embed(texts).astype(np.float16))
     targets = np.load(chosen.taught).astype(np.float32)
-    bags, known = bagged(Tokens(chosen.model, len(words)), texts[: len(targets)])
+    bags, known = bagged(ModelTokenizer(chosen.model, len(words)), texts[: len(targets)])
     print(f"{len(known):,} texts, {len(bags.ids):,} tokens")
     alone = teacher.alone(words)
-    lengths = lengths_of(Vectors(chosen.model))
+    lengths = lengths_of(TokenVectors(chosen.model))
     vectors = reduced(bags, directed(fitted(bags, targets[known], alone), alone, lengths))
     save(chosen.model, chosen.into, whole(unit(vectors) * lengths[:, None]))
     return 0
 
 
-def bagged(tokens: Tokens, texts: Sequence[str]) -> tuple[Bags, NDArray[np.int64]]:
+def bagged(tokens: ModelTokenizer, texts: Sequence[str]) -> tuple[Bags, NDArray[np.int64]]:
     """The texts of two tokens or more, and their places."""
     rows = [np.frombuffer(tokens.encode(text), "<u2") for text in texts]
     known = [at for at, row in enumerate(rows) if len(row) > 1]
@@ -146,7 +146,7 @@ def directed(vectors: Array, alone: Array, lengths: Array) -> Array:
     return unit(mixed.astype(np.float32)) * lengths[:, None]
 
 
-def lengths_of(vectors: Vectors) -> Array:
+def lengths_of(vectors: TokenVectors) -> Array:
     """How long the vector of each token is."""
     rows = (vectors.sum(at.to_bytes(2, "little")) for at in range(vectors.vocabulary))
     return np.array([np.linalg.norm(row) for row in rows], np.float32)

@@ -1,18 +1,18 @@
 -- name: match_with_tf
--- The newest rows that match, with what `kernel/search/bm25.py` tells of each.
+-- The newest rows that match, with their term frequencies (`kernel/search/bm25.py`).
 SELECT rowid, match_tf(doc_fts, :skip) FROM doc_fts WHERE doc_fts MATCH :query ORDER BY rowid DESC LIMIT :limit;
 
 -- name: match_with_tf_in
--- The same in some places only, where these hold most of what there is.
+-- The same in some partitions, for those that hold most documents: comparing rows is cheaper there than more postings.
 SELECT f.rowid, match_tf(doc_fts, :skip)
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
-WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
+WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:partitions))
 ORDER BY f.rowid DESC
 LIMIT :limit;
 
 -- name: match_with_tf_of
--- The same of some rows only.
+-- The same of the given documents.
 SELECT f.rowid, match_tf(doc_fts, 0)
 FROM json_each(:ids) AS i
 CROSS JOIN doc_fts AS f ON f.rowid = i.value
@@ -20,24 +20,25 @@ WHERE f.doc_fts MATCH :query;
 
 -- name: texts
 SELECT d.id, d.text, d.grams
-FROM json_each(:places) AS p
+FROM json_each(:partitions) AS p
 CROSS JOIN doc AS d ON d.place = p.value;
 
 -- name: match_by_bm25
+-- The weight 0.0 keeps partition terms out of the rank; FTS5's bm25() is negative, smaller is better.
 SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
 FROM doc_fts
 WHERE doc_fts MATCH :query
 ORDER BY score DESC;
 
 -- name: match_by_bm25_in
--- The same in some places only, for places that hold most of what there is.
+-- The same in some partitions, for those that hold most documents.
 SELECT f.rowid, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
 FROM doc_fts AS f
 CROSS JOIN doc AS d ON d.id = f.rowid
-WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:places))
+WHERE f.doc_fts MATCH :query AND d.place IN (SELECT value FROM json_each(:partitions))
 ORDER BY score DESC;
 
--- name: frequencies
+-- name: document_frequencies
 SELECT s.value, t.doc
 FROM json_each(:stems) AS s
 CROSS JOIN doc_term AS t ON t.term = s.value;

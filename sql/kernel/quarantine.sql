@@ -7,7 +7,7 @@ ON CONFLICT (doc) DO UPDATE SET rule = excluded.rule, at = excluded.at;
 DELETE FROM doc_flag WHERE doc IN (SELECT value FROM json_each(:ids));
 
 -- name: released
--- Those of the given digests that have been let go.
+-- Those of the given digests that an operator has released.
 SELECT r.digest
 FROM json_each(:digests) AS d
 CROSS JOIN doc_release AS r ON r.digest = d.value;
@@ -23,7 +23,7 @@ JOIN doc AS d ON d.id = f.doc
 ORDER BY f.at, f.doc;
 
 -- name: documents_after
--- Documents after a number with what is said of them, for looking at all of them again.
+-- All documents in pages, with their flags, to match them against the current rules.
 SELECT d.id, d.space, d.key, d.text, d.dialect, d.tool, d.actor, f.rule, f.at
 FROM doc AS d
 LEFT JOIN doc_flag AS f ON f.doc = d.id

@@ -1,5 +1,5 @@
 -- name: score_vectors
--- Ranks first and looks up names after, so that only the best cost a second look-up.
+-- Ranks first and joins documents afterwards, so that only the best rows cost a second look-up.
 SELECT d.id, d.space, d.key, 1.0 - s.distance
 FROM (
     SELECT v.doc, vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS distance
@@ -12,7 +12,6 @@ FROM (
 CROSS JOIN doc AS d ON d.id = s.doc;
 
 -- name: score_docs
--- Nearest first, so that of many the nearest are kept.
 SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
 FROM json_each(:ids) AS i
 CROSS JOIN doc_vector AS v ON v.doc = i.value
@@ -22,7 +21,7 @@ ORDER BY similarity DESC
 LIMIT :limit;
 
 -- name: score_partitions
--- Every vector of small places.
+-- An exact scan, for small partitions.
 SELECT d.id, d.space, d.key, 1.0 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) AS similarity
 FROM json_each(:ids) AS p
 CROSS JOIN doc AS d ON d.place = p.value
@@ -32,5 +31,5 @@ ORDER BY similarity DESC
 LIMIT :limit;
 
 -- name: last_vector_id
--- The largest number ever given to a vector.
+-- The largest vector id ever assigned.
 SELECT max(seq) FROM sqlite_sequence WHERE name = 'doc_vector';

@@ -1,29 +1,29 @@
-"""What the README says of notes holds for the official client of a real server: files and tools see each other."""
+"""The Markdown file that the documentation of notes shows, seen through tools and the file system."""
 
 import asyncio
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client
 
+from tests.contracts.pages import blocks
 from tests.reliability.server_process import serving
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def timeless(text: str) -> str:
-    """A file without the moments it was written at."""
+def without_times(text: str) -> str:
+    """The text with its timestamps replaced."""
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text)
 
 
-def test_files_and_tools_see_each_other(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_tools_and_editors_share_the_same_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = text.partition("### notes")[2].partition("```markdown\n")[2].partition("```")[0]
+    (shown,) = {block.text for block in blocks("markdown") if "memory_type:" in block.text}
     file = data / "notes" / ".mnemonics" / "architectural-decision" / "use-postgresql.md"
 
-    async def scene(port: int) -> None:
+    async def exercise(port: int) -> None:
         async with Client(f"http://127.0.0.1:{port}/mcp/notes") as client:
 
             async def call(name: str, **arguments: Any) -> Any:
@@ -50,7 +50,7 @@ def test_files_and_tools_see_each_other(tmp_path: Path) -> None:
             )
             assert made["filePath"] == str(file)
             written = file.read_text(encoding="utf-8")
-            assert timeless(written) == timeless(shown)
+            assert without_times(written) == without_times(shown)
 
             file.write_text(written.replace("JSONB support", "extensions"), encoding="utf-8")
             (found,) = (await call("memory_recall", query="extensions", type="search"))["memories"]
@@ -77,4 +77,4 @@ def test_files_and_tools_see_each_other(tmp_path: Path) -> None:
             ]
 
     with serving(data) as server:
-        asyncio.run(scene(server.port))
+        asyncio.run(exercise(server.port))

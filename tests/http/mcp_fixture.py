@@ -26,21 +26,22 @@ from kernel.store import statements
 from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import (
-    Argument,
-    Content,
     Dialect,
     Hints,
     InputRequired,
     Interaction,
-    Message,
     Prompt,
+    PromptArgument,
+    PromptMessage,
     Reply,
     Resource,
+    ResourceContents,
     Resources,
-    Template,
+    ResourceTemplate,
     Tool,
     exclusive,
     read,
@@ -189,21 +190,21 @@ def ramble(tx: Any, request: Nothing, turn: Interaction) -> Said | InputRequired
     return InputRequired({}, object())
 
 
-def greeting(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
-    return [Message("user", {"type": "text", "text": f"Greet {arguments['name']}"})]
+def greeting(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
+    return [PromptMessage("user", {"type": "text", "text": f"Greet {arguments['name']}"})]
 
 
-def dialogue(tx: Any, arguments: Mapping[str, str], turn: Interaction) -> list[Message] | InputRequired:
+def dialogue(tx: Any, arguments: Mapping[str, str], turn: Interaction) -> list[PromptMessage] | InputRequired:
     if not turn.answers:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         params = {"message": "Who?", "mode": "form", "requestedSchema": schema}
         return InputRequired({"name": {"method": "elicitation/create", "params": params}}, "asked")
     name = turn.answers["name"]["content"]["name"]
-    return [Message("assistant", {"type": "text", "text": f"{turn.state} {name}"})]
+    return [PromptMessage("assistant", {"type": "text", "text": f"{turn.state} {name}"})]
 
 
 def garbled(tx: Any, arguments: Mapping[str, str]) -> Any:
-    return [Message("user", {"type": "text", "text": object()})]
+    return [PromptMessage("user", {"type": "text", "text": object()})]
 
 
 def page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]:
@@ -214,10 +215,13 @@ def page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]:
     return [Resource("first://b", "b", media="application/octet-stream")], None
 
 
-def contents(tx: Any, uri: str) -> list[Content] | None:
+def contents(tx: Any, uri: str) -> list[ResourceContents] | None:
     if uri == "first://broken":
         raise RuntimeError("a secret")
-    known = {"first://a": Content("first://a", "text/plain", "A"), "first://b": Content("first://b", "x/y", b"\0B")}
+    known = {
+        "first://a": ResourceContents("first://a", "text/plain", "A"),
+        "first://b": ResourceContents("first://b", "x/y", b"\0B"),
+    }
     return [known[uri]] if uri in known else None
 
 
@@ -225,8 +229,8 @@ def other_page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]
     return ([], "again") if cursor is None else ([Resource("first://second/c", "c")], None)
 
 
-def other_contents(tx: Any, uri: str) -> list[Content] | None:
-    return [Content(uri, "text/plain", "C")]
+def other_contents(tx: Any, uri: str) -> list[ResourceContents] | None:
+    return [ResourceContents(uri, "text/plain", "C")]
 
 
 def complete(tx: Any, ref: str, argument: str, value: str, known: Mapping[str, str]) -> list[str]:
@@ -267,10 +271,14 @@ FIRST = Dialect(
     ),
     say,
     apologise,
-    Resources("first://", page, contents, (Template("first://{name}", "any", "Any", "Any of them"),)),
+    Resources("first://", page, contents, (ResourceTemplate("first://{name}", "any", "Any", "Any of them"),)),
     (
         Prompt(
-            "greeting", "Greets somebody.", greeting, (Argument("name", "Whom", True), Argument("tone")), "Greeting"
+            "greeting",
+            "Greets somebody.",
+            greeting,
+            (PromptArgument("name", "Whom", True), PromptArgument("tone")),
+            "Greeting",
         ),
         Prompt("dialogue", "Asks first.", dialogue, interactive=True),
         Prompt("garbled", "Answers with what is not JSON.", garbled),
@@ -314,7 +322,7 @@ def opened(folder: Path, *dialects: Dialect) -> Iterator[Dispatch]:
     db = Connection(file, world, readonly=False)
     migrate(db)
     db.close()
-    store = Store(file, world, catch_faults)
+    store = Store(SqliteDatabase(file, world), catch_faults)
     store.start()
     try:
         yield Dispatch(store, dialects)

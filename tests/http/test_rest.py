@@ -20,6 +20,7 @@ from kernel.store import statements as sql
 from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.tools import Dialect, Hints, InputRequired, Interaction, Reply, Tool, exclusive, read, write
 from tests.http.mcp_fixture import unlocked
@@ -104,7 +105,7 @@ def dispatch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dispatch]:
     db = Connection(file, StoreContext(statements), readonly=False)
     migrate(db)
     db.close()
-    store = Store(file, StoreContext(statements), catch_faults)
+    store = Store(SqliteDatabase(file, StoreContext(statements)), catch_faults)
     store.start()
     yield Dispatch(store, (TALK, PLAIN))
     store.close()

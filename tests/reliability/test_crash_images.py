@@ -71,7 +71,7 @@ def look(folder: Path, images: int, answers: int) -> Look:
             crash.add(entry)
         done, disk = cut, folder / f"disk{number}"
         harmed += crash.write(disk, chance)
-        app.prepare(Config(data=disk), app.base_context(None))
+        app.prepare_data(Config(data=disk), app.base_context(None))
         wrong += lost(disk, writers, recorded[cut].at) + disagreements(disk)
         shutil.rmtree(disk)
     return Look(wrong, harmed)

@@ -125,8 +125,8 @@ def test_a_reader_that_never_ends_is_warned_of_and_the_log_is_folded_once_it_doe
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(checkpointer, "_PAGES", 50)
-    monkeypatch.setattr(checkpointer, "_PAGES_HARD", 200)
+    monkeypatch.setattr(checkpointer, "PASSIVE_PAGES", 50)
+    monkeypatch.setattr(checkpointer, "RESTART_PAGES", 200)
     log = kernel.config.file.with_name(f"{kernel.config.file.name}-wal")
     reader = Connection(kernel.config.file, kernel.store.context, readonly=True)
     reader.script("BEGIN")

@@ -97,10 +97,10 @@ def _open_folders() -> None:
     def private(folder: Path) -> None:
         folder.mkdir(mode=0o777, parents=True, exist_ok=True)
 
-    put(data_dir, private=private)
+    put(data_dir, make_private=private)
     from kernel import app
 
-    put(app, private=private)
+    put(app, make_private=private)
 
 
 def _reaching() -> None:
@@ -126,7 +126,7 @@ def _careless() -> None:
 
 
 def _silent() -> None:
-    put(audit, note=lambda *_given, **_more: None)
+    put(audit, record=lambda *_given, **_more: None)
 
 
 def _credulous() -> None:

@@ -36,20 +36,20 @@ class Scissors:
     left = 0
 
     def __init__(self, _milliseconds: int) -> None:
-        self.fresh = self.over = self.running = False
+        self.new_statement = self.exceeded = self.running = False
 
     def begin(self, _times: int = 1) -> None:
-        self.running, self.over = True, False
+        self.running, self.exceeded = True, False
 
     def end(self, answer: Any = None) -> Any:
         self.running = False
-        return Fault("invalid", query_budget.TOO_LONG) if self.over else answer
+        return Fault("invalid", query_budget.TOO_LONG) if self.exceeded else answer
 
     def __call__(self) -> bool:
         if self.running and Scissors.left:
             Scissors.left -= 1
-            self.over = not Scissors.left
-        return self.over and self.running
+            self.exceeded = not Scissors.left
+        return self.exceeded and self.running
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch
 
     def stopped(*spent: float) -> bool:
         """Whether a statement is ended that has spent so many seconds when it is asked."""
-        watch.fresh = True
+        watch.new_statement = True
         asked = [watch()]
         for seconds in spent:
             now[0] += seconds
@@ -139,12 +139,12 @@ def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch
     now[0] += 9.0
     assert not stopped(0.04)
     assert stopped(0.02)
-    assert watch.over
-    watch.begin(times=2)
+    assert watch.exceeded
+    watch.begin(factor=2)
     assert not stopped(0.19)
     assert stopped(0.02)
     watch.begin()
-    watch.end()
+    watch.end(None)
     assert not stopped(9.0)
 
 

@@ -83,5 +83,5 @@ def test_a_second_time_destroys_no_more_and_both_stand_in_the_audit(
     assert (first.tool, first.outcome, first.undoable) == (tool, "done", True)
     again = call(tool, **given)
     assert again.fault in {None, "not_found", "conflict"}
-    assert filled.store.read_sync(audit.broken) is None
+    assert filled.store.read_sync(audit.first_broken) is None
     catalogue("S23", injected=f"{name}, twice", times=2, outcome="done once, audited, can be undone")

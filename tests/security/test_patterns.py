@@ -16,7 +16,7 @@ import kernel
 from kernel.app import open_kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
-from kernel.lazy_regex import Late
+from kernel.lazy_regex import LazyPattern
 from kernel.limits import CallLimits, Limits
 from tests.catalogue import Catalogue
 from tests.conftest import Call
@@ -115,7 +115,7 @@ def patterns() -> Mapping[str, re.Pattern[Any]]:
 
 
 def _within(value: Any, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
-    if isinstance(value, Late):
+    if isinstance(value, LazyPattern):
         yield "", re.compile(value.pattern, value.flags)
     elif isinstance(value, re.Pattern):
         yield "", value

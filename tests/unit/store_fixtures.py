@@ -8,6 +8,7 @@ from kernel.dispatch import catch_faults
 from kernel.store import statements
 from kernel.store.context import StoreContext
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
 
@@ -45,7 +46,8 @@ def things(file: Path, world: StoreContext = THING_WORLD) -> Connection:
 def thing_store(file: Path, world: StoreContext = THING_WORLD, **options: Any) -> Store:
     """A store on a file that has the table, not started."""
     things(file, world).close()
-    return Store(file, world, catch_faults, **options)
+    durable = options.pop("durable", True)
+    return Store(SqliteDatabase(file, world, durable=durable), catch_faults, **options)
 
 
 def add(name: str) -> Callable[[Tx], str]:

@@ -73,7 +73,8 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.ann_storage",
         "kernel.search.binary_codes",
         "kernel.search.bm25",
-        "kernel.search.rerank",
+        "kernel.search.near_duplicates",
+        "kernel.search.shortlist",
     }
     assert importers("tokenizers") == {"kernel.embed.model"}
 

@@ -123,10 +123,10 @@ def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
     assert read == Limits()._replace(**{field: bound.high for field, bound in BOUNDS.items()})
     assert set(Limits._fields) - set(BOUNDS) == {"hosts", "origins"}
     rows = [
-        f"| `{PREFIX}{field.upper()}` | {getattr(Limits(), field)} | {bound.about} | {bound.past} |"
+        f"| `{PREFIX}{field.upper()}` | {getattr(Limits(), field)} | {bound.about} | {bound.on_excess} |"
         for field, bound in BOUNDS.items()
     ]
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith(f"| `{PREFIX}")] == rows
 
 

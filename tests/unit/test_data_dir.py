@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.data_dir import home, private
+from kernel.data_dir import home, make_private
 from kernel.errors import Fault
 
 DATA = Path("/data")
@@ -49,8 +49,8 @@ def test_a_name_that_could_lead_anywhere_else_is_refused(name: str) -> None:
 def test_folders_are_made_for_their_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        private(tmp_path / "one" / "two" / "three")
-        private(tmp_path / "one" / "two" / "three")
+        make_private(tmp_path / "one" / "two" / "three")
+        make_private(tmp_path / "one" / "two" / "three")
     finally:
         os.umask(before)
     made = [tmp_path / "one", tmp_path / "one" / "two", tmp_path / "one" / "two" / "three"]
@@ -60,5 +60,5 @@ def test_folders_are_made_for_their_owner_alone_whatever_the_umask(tmp_path: Pat
 def test_a_file_in_the_way_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Fault, match="Cannot use the data directory") as raised:
-        private(tmp_path / "file" / "below")
+        make_private(tmp_path / "file" / "below")
     assert raised.value.code == "storage"

@@ -540,5 +540,5 @@ def test_a_refusal_before_a_read_is_the_answer_and_leaves_nothing(call: Call) ->
 
 
 def test_a_check_that_always_finds_something_ends(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernel.dispatch._ROUNDS", 3)
+    monkeypatch.setattr("kernel.dispatch._PRECHECK_ROUNDS", 3)
     assert call("letters", name="~") == sorry("busy", "What is being read changes all the time, try again.")

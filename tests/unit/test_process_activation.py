@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernel.errors import Fault
-from kernel.process import given, reached
+from kernel.process import inherited_sockets, most_reachable_host
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
@@ -109,12 +109,12 @@ def test_what_is_no_socket_is_refused_in_one_line(tmp_path: Path) -> None:
     [{}, {"LISTEN_FDS": "1"}, {"LISTEN_FDS": "1", "LISTEN_PID": "4"}, {"LISTEN_PID": "5"}, {"LISTEN_FDS": "x"}],
 )
 def test_without_a_socket_meant_for_it_a_process_has_none(environment: dict[str, str]) -> None:
-    assert given(environment, 5) == []
+    assert inherited_sockets(environment, 5) == []
 
 
 def test_a_number_of_sockets_that_is_none_is_refused() -> None:
     with pytest.raises(Fault) as raised:
-        given({"LISTEN_PID": "5", "LISTEN_FDS": "1e3"}, 5)
+        inherited_sockets({"LISTEN_PID": "5", "LISTEN_FDS": "1e3"}, 5)
     assert (raised.value.code, raised.value.message) == ("invalid", "LISTEN_FDS is a number")
 
 
@@ -125,7 +125,7 @@ def test_the_address_that_most_can_reach_decides_whether_keys_are_needed(tmp_pat
     path = socket.socket(socket.AF_UNIX)
     path.bind(str(tmp_path / "socket"))
     with here, everywhere, path:
-        assert reached([]) == ""
-        assert reached([path]) == "localhost"
-        assert reached([here, path]) == "127.0.0.2"
-        assert reached([path, here, everywhere]) == "::"
+        assert most_reachable_host([]) == ""
+        assert most_reachable_host([path]) == "localhost"
+        assert most_reachable_host([here, path]) == "127.0.0.2"
+        assert most_reachable_host([path, here, everywhere]) == "::"

@@ -4,7 +4,7 @@ import asyncio
 
 from uvicorn.server import ServerState
 
-from kernel.process import Idle
+from kernel.process import IdleTimer
 
 
 class Clock:
@@ -26,39 +26,39 @@ class Connection:
 
 def test_idle_counts_from_the_last_answer() -> None:
     clock, state = Clock(), ServerState()
-    idle = Idle(10, state, clock)
+    idle = IdleTimer(10, state, clock)
     clock.now = 9
-    assert not idle.over()
+    assert not idle.expired()
     state.total_requests += 1
-    assert not idle.over()
+    assert not idle.expired()
     clock.now = 18.9
-    assert not idle.over()
+    assert not idle.expired()
     clock.now = 19
-    assert idle.over()
+    assert idle.expired()
 
 
 def test_a_request_under_way_keeps_the_server_and_an_open_connection_does_not() -> None:
     clock, state = Clock(), ServerState()
-    idle = Idle(10, state, clock)
-    assert not idle.over()
+    idle = IdleTimer(10, state, clock)
+    assert not idle.expired()
     slow, open_only = Connection(complete=False), Connection(complete=True)
     state.connections.update({slow, open_only})  # type: ignore[arg-type]
     clock.now = 100
-    assert not idle.over()
+    assert not idle.expired()
     slow.response_complete = True
     clock.now = 109
-    assert not idle.over()
+    assert not idle.expired()
     clock.now = 110
-    assert idle.over()
+    assert idle.expired()
 
 
 def test_a_stream_under_way_keeps_the_server() -> None:
     async def streaming() -> bool:
         clock, state = Clock(), ServerState()
-        idle = Idle(10, state, clock)
-        idle.over()
+        idle = IdleTimer(10, state, clock)
+        idle.expired()
         state.tasks.add(asyncio.ensure_future(asyncio.sleep(0)))
         clock.now = 100
-        return idle.over()
+        return idle.expired()
 
     assert asyncio.run(streaming()) is False

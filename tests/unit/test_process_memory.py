@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.process import give_back
+from kernel.process import trim_memory
 
 SIZE = 1000  # above what the interpreter keeps in pools of its own
 COUNT = 50_000
@@ -21,7 +21,7 @@ def test_what_was_freed_between_what_is_used_is_given_back() -> None:
     full = _resident()
     del blocks
 
-    assert give_back()
+    assert trim_memory()
 
     assert full - _resident() > SIZE * COUNT // 2
     assert kept == [bytes(SIZE)] * (COUNT // 100)

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta
 
 from kernel import app
-from kernel.schema import configured, input_schema, output_schema
+from kernel.schema import input_schema, output_schema, with_configured_choices
 from kernel.settings import Setting, names
 from kernel.tools import Dialect, InputRequired, Interaction, Reply, read
 
@@ -174,11 +174,11 @@ def test_a_setting_lists_the_values_of_the_parameters_it_is_named_for() -> None:
         choices={"one": "NAMES", "some": "NAMES"},
     )
 
-    shown = configured(dialect, {"NAMES": ("c",)})
+    shown = with_configured_choices(dialect, {"NAMES": ("c",)})
 
     schema = input_schema(shown.tools[0])
     assert schema["properties"]["one"] == {"type": "string", "enum": ["c"]}
     assert schema["properties"]["some"]["anyOf"][0] == {"type": "array", "items": {"type": "string", "enum": ["c"]}}
     assert schema["properties"]["kind"] == input_schema(dialect.tools[0])["properties"]["kind"]
     assert shown.tools[1] == dialect.tools[1]
-    assert configured(dialect, {"NAMES": ("a", "b")}) is dialect
+    assert with_configured_choices(dialect, {"NAMES": ("a", "b")}) is dialect

@@ -11,6 +11,7 @@ from kernel.errors import Fault
 from kernel.settings import (
     Parse,
     Setting,
+    choice,
     data_folder,
     flag,
     fraction,
@@ -19,7 +20,6 @@ from kernel.settings import (
     read_settings,
     setting,
     text,
-    word,
 )
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite.connection import Connection
@@ -40,7 +40,7 @@ DEPTH = Setting("SHELF_DEPTH", 3, number(-1, 9), "how deep")
         (fraction(0, 1), "0.25", 0.25),
         (fraction(0, 1), "1", 1.0),
         (names, " a, b ,", ("a", "b")),
-        (word("full", "normal"), "FULL", "full"),
+        (choice("full", "normal"), "FULL", "full"),
         (text, "any thing", "any thing"),
     ],
 )
@@ -66,7 +66,7 @@ def test_what_is_not_set_has_its_default() -> None:
         (fraction(0, 1), "much", "a number from 0 to 1"),
         (fraction(0, 1), "1.01", "a number from 0 to 1"),
         (names, ",", "one or more names, separated by commas"),
-        (word("full", "normal"), "half", "one of full, normal"),
+        (choice("full", "normal"), "half", "one of full, normal"),
     ],
 )
 def test_a_wrong_value_is_refused_with_the_name_and_the_rule(parse: Parse, given: str, rule: str) -> None:

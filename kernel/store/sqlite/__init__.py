@@ -1,1 +1,1 @@
-"""What only SQLite does: connections, changesets, checkpoints, the cost limit of a query."""
+"""The SQLite engine: connections, changesets, checkpoints, the cost limit of a call."""

@@ -1,52 +1,52 @@
-"""What a call changed, as the engine records it, and how that is taken back."""
+"""Records what a call changed with SQLite's session extension, and reverts it (sqlite.org/sessionintro.html)."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import apsw
 
 from kernel.errors import Fault
-from kernel.store.sqlite.connection import Connection
 
-_LOOK = 50_000  # steps of the engine between two looks at what a recording holds
-_DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting")
+R = TypeVar("R")
+
+_PROGRESS_STEPS = 50_000  # virtual machine steps between two checks of the recording's size
+_DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting")  # prefixes of tables that are not recorded
 
 
-def recorded(db: Connection, work: Callable[[], Any], most: int) -> tuple[Any, bytes]:
-    """`work()` and the changes it made to memories; none where they need more than `most` bytes.
+def record(db: apsw.Connection, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes]:
+    """`work()` and the changeset of what it changed; empty where recording needs more than `limit_bytes`.
 
-    What can be derived from the rows, such as full text and vectors, is no part of them.
+    Tables that are derived from the rows, such as full text and vectors, are not recorded.
     """
-    engine = db.raw
-    session = apsw.Session(engine, "main")
+    session = apsw.Session(db, "main")
 
-    def watch() -> bool:
-        if session.memory_used > most:
+    def check_size() -> bool:
+        if session.memory_used > limit_bytes:
             session.enabled = False
         return False
 
     try:
-        session.table_filter(_kept)
+        session.table_filter(_is_recorded)
         session.attach()
-        engine.set_progress_handler(watch, _LOOK, id=recorded)
+        db.set_progress_handler(check_size, _PROGRESS_STEPS, id=record)
         answer = work()
-        watch()
-        whole = session.enabled and not isinstance(answer, Fault)  # of a call that was cut short there is none
-        return answer, session.changeset() if whole else b""
+        check_size()
+        complete = session.enabled and not isinstance(answer, Fault)
+        return answer, session.changeset() if complete else b""
     finally:
-        engine.set_progress_handler(None, id=recorded)
+        db.set_progress_handler(None, id=record)
         session.close()
 
 
-def reverse(db: Connection, changes: bytes) -> bool:
-    """Takes recorded changes back; False, with nothing changed, where a row has changed again since.
+def revert(db: apsw.Connection, changes: bytes) -> bool:
+    """Reverts recorded changes; False, with nothing changed, where a row has changed again since.
 
-    What the history was told stays told.
+    Events that were added to the history stay, and those that were deleted come back.
     """
     try:
         apsw.Changeset.apply(
             apsw.Changeset.invert(changes),
-            db.raw,
+            db,
             filter_change=lambda change: change.name != "history" or change.op == "INSERT",
             conflict=lambda _reason, _change: apsw.SQLITE_CHANGESET_ABORT,
         )
@@ -55,5 +55,5 @@ def reverse(db: Connection, changes: bytes) -> bool:
     return True
 
 
-def _kept(table: str) -> bool:
+def _is_recorded(table: str) -> bool:
     return not table.startswith(_DERIVED)

@@ -1,23 +1,23 @@
-"""Fold the write-ahead log back into the file: most of it beside the writer, the rest between two of its groups."""
+"""Checkpoints the write-ahead log: mostly on a thread beside the writer, the rest between two groups of the writer."""
 
 import logging
 import threading
 from collections.abc import Callable
 from functools import partial
 
-from kernel.errors import Fault
-from kernel.store.sqlite.connection import BUSY_MILLISECONDS, CatchFaults, Connection
+from kernel.errors import CatchFaults, Fault
+from kernel.store.sqlite.connection import BUSY_MILLISECONDS, Connection
 
-_PAGES = 2000
-_PAGES_HARD = 16_000
-_READS_MILLISECONDS = 250
+PASSIVE_PAGES = 2000  # 8 MB of log: the length from which the thread copies it
+RESTART_PAGES = 16_000  # 64 MB: the length from which the writer waits for readers, so that the log starts over
+RESTART_WAIT_MILLISECONDS = 250  # how long the writer waits for them
 _log = logging.getLogger(__name__)
 
 
 class Checkpointer:
-    """A thread with a connection of its own that copies the log while the writer goes on.
+    """A thread with its own connection that copies the log into the file while the writer goes on.
 
-    A log starts over only when all of it is in the file, which the writer, once the most is copied, sees to itself.
+    The log starts over only when all of it is in the file, so the writer copies what is left after the thread is done.
     """
 
     def __init__(self, catch_faults: CatchFaults, connect: Callable[[], Connection]) -> None:
@@ -27,10 +27,10 @@ class Checkpointer:
         self._stopping = False
         self._copying = False
         self._copied = False
-        self._due = _PAGES
-        self._hard = _PAGES_HARD
-        self._seen = 0
-        self._told = 0
+        self._passive_at = PASSIVE_PAGES
+        self._restart_at = RESTART_PAGES
+        self._last_pages = 0
+        self._warned_pages = 0
         self._thread = threading.Thread(target=self._run, name="quipu-checkpoint", daemon=True)
 
     def start(self) -> None:
@@ -38,40 +38,40 @@ class Checkpointer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread, after the copying it is at."""
+        """Ends the thread, after the checkpoint it is running."""
         self._stopping = True
         self._wanted.set()
         self._thread.join()
 
-    def after(self, db: Connection) -> None:
-        """What the writer does after each group on `db`: asks for a copying that is due, or finishes one."""
+    def after_commit(self, db: Connection) -> None:
+        """Requests a checkpoint that is due, or finishes one; the writer calls it on `db` after each group."""
         pages = db.wal_pages
-        if pages < self._seen:
-            self._due, self._hard, self._told = _PAGES, _PAGES_HARD, 0
-        self._seen = pages
+        if pages < self._last_pages:  # the log has started over
+            self._passive_at, self._restart_at, self._warned_pages = PASSIVE_PAGES, RESTART_PAGES, 0
+        self._last_pages = pages
         if self._copying:
             return
-        if pages > self._hard:
-            # Where reads follow each other without a gap, some of them always need the log that should start over.
-            self._hard = 2 * pages  # a read that lasts, such as a backup, is waited for ever more rarely
-            self._fold(pages, partial(_start_over, db))
+        if pages > self._restart_at:
+            # With reads that follow each other without a gap, some reader always needs the log that should start over.
+            self._restart_at = 2 * pages  # a long read, such as a backup, delays the writer ever more rarely
+            self._checkpoint(pages, partial(_restart, db))
         elif self._copied:
-            self._fold(pages, db.checkpoint)
-        elif pages > self._due:
+            self._checkpoint(pages, db.checkpoint)
+        elif pages > self._passive_at:
             self._copying = True
             self._wanted.set()
 
-    def _fold(self, pages: int, copy: Callable[[], None]) -> None:
+    def _checkpoint(self, pages: int, copy: Callable[[], None]) -> None:
         self._copied = False
         self._catch_faults(copy)
-        # Where a reader holds on to an old page the log goes on growing, and is folded back a stretch later.
-        self._due = pages + _PAGES
-        self._tell(pages)
+        # Where a reader needs an old page the log grows on; the next attempt is one stretch later.
+        self._passive_at = pages + PASSIVE_PAGES
+        self._warn(pages)
 
-    def _tell(self, pages: int) -> None:
-        """Warns of a log that does not start over: when it is twice as long as it may be, and twice that, and so on."""
-        if pages > 2 * max(_PAGES_HARD, self._told):
-            self._told = pages
+    def _warn(self, pages: int) -> None:
+        """Warns of a log that does not start over, at twice its limit and at each doubling after that."""
+        if pages > 2 * max(RESTART_PAGES, self._warned_pages):
+            self._warned_pages = pages
             _log.warning(
                 "The write-ahead log has %d pages: a reader that does not end keeps it from starting over", pages
             )
@@ -93,9 +93,9 @@ class Checkpointer:
             db.close()
 
 
-def _start_over(db: Connection) -> None:
-    """Copies all of the log and has the next commit begin it anew; waits for reads under way, but not for long."""
-    db.pragma("busy_timeout", _READS_MILLISECONDS)
+def _restart(db: Connection) -> None:
+    """Copies all of the log, so that the next commit starts it over; waits briefly for the reads under way."""
+    db.pragma("busy_timeout", RESTART_WAIT_MILLISECONDS)
     try:
         db.pragma("wal_checkpoint", "restart")
     finally:

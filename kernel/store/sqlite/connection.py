@@ -1,37 +1,45 @@
-"""SQLite connections with our settings; a writer may change the file, a reader is opened read-only."""
+"""SQLite connections: settings, transactions, savepoints, checkpoints and backups."""
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.errors import UNSOUND
+from kernel.store.sqlite import changesets
+from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.query_budget import apply_limits
-from kernel.store.transaction import Cursor, Token, Tx
+from kernel.store.transaction import Cursor, Params, Token, Tx
 
-BUSY_MILLISECONDS = 5000
-_WAL_PAGES = 2000  # 8 MB: the length from which a connection without a checkpointer folds its log back itself
-_MMAP_BYTES = (1 << 31) - (1 << 16)  # the most that SQLite maps
+R = TypeVar("R")
+
+BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
+_CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
+_MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
 _CACHE_KIB = 16384
+_CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
+_BACKUP_PAGES = 256  # 1 MB a step, after which progress is reported
 _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
 
 
 class Connection:
-    """One connection: the engine of its transactions."""
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
 
     def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=512)
+        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
-        self.wal_pages = 0  # in the write-ahead log after the last commit of this connection
+        # The driver's own methods: one Python call less for each statement.
+        self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
+        self.changes = self._db.changes
+        self.wal_pages = 0  # pages of the write-ahead log after the last commit of this connection
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
-        self._budget = apply_limits(self._db, apsw, context.call_limits)
+        self.budget = apply_limits(self._db, apsw, context.call_limits)
         settings = {
             "cache_size": -_CACHE_KIB,
             "temp_store": "memory",
@@ -52,26 +60,12 @@ class Connection:
         return apsw.SQLITE_OK
 
     @property
-    def raw(self) -> apsw.Connection:
-        """The connection of the driver, for changesets."""
-        return self._db
-
-    @property
     def filename(self) -> str:
         """The path of the database file."""
         return self._db.filename
 
-    def execute(self, text: str, params: Mapping[str, Any] | None = None) -> Cursor:
-        """Runs one statement within the cost limit of the call."""
-        self._budget.fresh = True
-        return self._db.execute(text, params)
-
-    def changes(self) -> int:
-        """The number of rows the last statement changed."""
-        return self._db.changes()
-
-    def passes_check(self, text: str, params: Mapping[str, Any]) -> bool:
-        """Whether a self-check of FTS5 succeeds."""
+    def passes_check(self, text: str, params: Params) -> bool:
+        """Whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
         except apsw.CorruptError:
@@ -80,16 +74,16 @@ class Connection:
 
     def tokenize(self, text: str) -> list[Token]:
         """The tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
-        found = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
-        return cast("list[Token]", found)
+        tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
+        return cast("list[Token]", tokens)
 
     @property
-    def changed(self) -> int:
-        """How many rows this connection has changed in its life."""
+    def total_changes(self) -> int:
+        """Rows changed since the connection was opened."""
         return self._db.total_changes()
 
     def load_vectors(self) -> None:
-        """Makes sqlite-vec's functions available; extension loading is off before and after."""
+        """Loads sqlite-vec; extension loading is off before and after."""
         if self._vectors_loaded:
             return
         self._db.enable_load_extension(True)
@@ -102,7 +96,7 @@ class Connection:
         return self._db.pragma(name, value) if value is not None else self._db.pragma(name)
 
     def enable_wal(self) -> None:
-        """Turns the write-ahead log on where it is off; the engine does not wait here for others who do the same."""
+        """Turns the write-ahead log on where it is off; SQLite's busy timeout does not apply to this change."""
         deadline = time.monotonic() + BUSY_MILLISECONDS / 1000
         while self._db.pragma("journal_mode") != "wal":
             try:
@@ -113,72 +107,80 @@ class Connection:
                 time.sleep(0.005)
 
     def script(self, text: str) -> None:
-        """Runs several statements that return nothing anybody wants."""
+        """Runs several statements and drops their rows."""
         self._db.execute(text).fetchall()
 
-    def values(self, text: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    def values(self, text: str, params: Params | None = None) -> list[tuple[Any, ...]]:
         """Rows of one statement given as text: for the kernel's own files and pragmas, never for input."""
-        return self._db.execute(text, params or {}).fetchall()
+        return self.execute(text, params).fetchall()
 
     def integrity_errors(self, *, quick: bool = False) -> list[str]:
-        """What the engine finds wrong with the file itself; `quick` does not compare indexes with their tables."""
+        """At most ten errors of SQLite's integrity check; `quick` does not compare indexes with their tables."""
         try:
             found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
-        except UNSOUND as error:
+        except DAMAGED as error:
             return [str(error)]
         return [str(text) for (text,) in found if text != "ok"]
 
     def begin(self, call_context: CallContext) -> Tx:
-        """A write transaction, holding the write lock of the file."""
+        """Opens a write transaction, which holds the write lock of the file."""
         self._db.execute("BEGIN IMMEDIATE")
         return Tx(self, call_context, readonly=False)
 
     def commit(self, tx: Tx) -> None:
-        """Flushes what was deferred and commits; no call of the group is answered before."""
+        """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
         self._db.execute("COMMIT")
         if tx.vacuum_after_commit:
             self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
 
     def rollback(self) -> None:
-        """Ends a transaction, if one is open, without a trace."""
+        """Rolls back the open transaction, if there is one."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
     def call(
-        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], Any], times: int = 1
-    ) -> Any:
-        """One call of a group under its own savepoint, with `times` the usual cost limit; a Fault leaves no trace."""
+        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
+    ) -> R | Fault:
+        """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
         tx.begin_call(call_context)
         self._db.execute("SAVEPOINT call")
-        self._budget.begin(times)
-        answer = self._budget.end(catch_faults(work, tx))
+        self.budget.begin(budget)
+        answer = self.budget.end(catch_faults(work, tx))
         if isinstance(answer, Fault):
-            if not self._db.in_transaction:  # a full disk, or a call cut short, has ended the whole transaction
+            if not self._db.in_transaction:  # a full disk or an interrupt makes SQLite roll back the transaction
                 raise answer
             self._db.execute("ROLLBACK TO call")
             tx.discard_call()
         self._db.execute("RELEASE call")
         return answer
 
-    def read(self, call_context: CallContext, work: Callable[[Tx], Any]) -> Any:
+    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes]:
+        """`work()` and the changeset of what it changed; empty where recording needs more than `limit_bytes`."""
+        return changesets.record(self._db, work, limit_bytes)
+
+    def revert_changes(self, changes: bytes) -> bool:
+        """Reverts a changeset; False, with nothing changed, where a row has changed again since."""
+        return changesets.revert(self._db, changes)
+
+    def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
         tx = Tx(self, call_context, readonly=True)
-        self._budget.begin()
+        self.budget.begin()
         try:
             return work(tx)
         except apsw.InterruptError as error:
-            raise self._budget.end(error) from None
+            raise self.budget.end(error) from None
         finally:
-            self._budget.end()
+            self.budget.end(None)
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
-        """A write transaction of its own that commits at the end of the block and rolls back on any exception.
+        """A write transaction that commits at the end of the block and rolls back on any exception.
 
-        A log that has become long is copied into the file afterwards: who writes like this has nobody who does that.
+        There is no checkpointer here, so a log that has grown long is copied into the file afterwards.
         """
         tx = self.begin(call_context)
         try:
@@ -186,24 +188,24 @@ class Connection:
             self.commit(tx)
         finally:
             self.rollback()
-        if self.wal_pages > _WAL_PAGES:
+        if self.wal_pages > _CHECKPOINT_PAGES:
             self.checkpoint()
 
     def checkpoint(self, *, truncate: bool = False) -> None:
-        """Copies the write-ahead log into the file; the passive form never waits for anybody."""
+        """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
         mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with suppress(apsw.BusyError, apsw.LockedError):
             self._db.wal_checkpoint(mode=mode)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies the whole database to `target` while others read and write."""
+        """Copies the whole database to `target` while it is read and written."""
         self._db.execute("BEGIN")
-        self._db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # one moment: else every commit begins the copy anew
+        self._db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # a snapshot: else each commit restarts the copy
         copy = apsw.Connection(str(target))
         job = copy.backup("main", self._db, "main")
         try:
             while not job.done:
-                job.step(256)
+                job.step(_BACKUP_PAGES)
                 if progress:
                     progress(job.page_count - job.remaining, job.page_count)
             job.finish()
@@ -213,10 +215,29 @@ class Connection:
             copy.close()
         self.rollback()
 
+    def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+        """`backup` through a connection of its own, without what the open transaction has written."""
+        db = Connection(Path(self.filename), self.context, readonly=True)
+        try:
+            db.backup(target, progress)
+        finally:
+            db.close()
+
     def interrupt(self) -> None:
-        """Stops the statement another thread is running on this connection."""
+        """Stops the statement that another thread runs on this connection."""
         self._db.interrupt()
 
     def close(self) -> None:
         """Closes the connection; safe to call twice."""
         self._db.close()
+
+
+@contextmanager
+def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
+    """A connection for maintenance, with the vector functions loaded, closed at the end of the block."""
+    db = Connection(file, context, readonly=False)
+    try:
+        db.load_vectors()
+        yield db
+    finally:
+        db.close()

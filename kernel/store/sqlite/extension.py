@@ -1,4 +1,4 @@
-"""Where the library of sqlite-vec lies."""
+"""The path of the sqlite-vec library."""
 
 import importlib.util
 from pathlib import Path
@@ -7,7 +7,7 @@ from kernel.errors import Fault
 
 
 def vector_extension() -> Path:
-    """The path of sqlite-vec's library, found without importing its package; raises Fault("storage")."""
+    """The path of the library, found without importing its package; raises Fault("storage") where it is missing."""
     spec = importlib.util.find_spec("sqlite_vec")
     if spec is None or spec.origin is None:
         raise Fault("storage", "The sqlite-vec package is not installed.")

@@ -1,19 +1,22 @@
-"""What one call may cost the engine, and the clock that ends a call which costs more."""
+"""Limits of a connection, and the processor time that one call may spend in statements."""
 
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from kernel.errors import Fault
 from kernel.limits import CallLimits
 
+R = TypeVar("R")
+
 TOO_LONG = "The call takes too long, ask for less."
-# No double-quoted text, nothing that a schema not ours could run, no hand on what the engine keeps for itself.
+# As sqlite.org/security.html advises: no double-quoted strings, no functions run by a foreign schema, no writes to
+# shadow tables, no triggers (the schema has none).
 SETTINGS: Mapping[str, int] = MappingProxyType(
     {"DQS_DML": 0, "DQS_DDL": 0, "TRUSTED_SCHEMA": 0, "DEFENSIVE": 1, "ENABLE_TRIGGER": 0}
 )
-# What our own statements need, and VACUUM, which attaches a file.
+# Enough for our own statements; ATTACHED is 1 because VACUUM attaches a file.
 LIMITS: Mapping[str, int] = MappingProxyType(
     {
         "ATTACHED": 1,
@@ -25,56 +28,56 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "WORKER_THREADS": 0,
     }
 )
-STEPS = 50_000  # of the engine between two looks at the clock: some milliseconds, so that most calls never look
+STEPS = 50_000  # virtual machine steps between two checks of the clock: some milliseconds, so most calls never check
 
 
 class Budget:
-    """Asked by the engine, every so many steps of a statement, whether it must stop.
+    """A progress handler that stops a statement once its call has used up its processor time.
 
-    It counts the processor time of the thread inside statements alone: a call pays neither for its neighbours nor for
-    what a handler does between two statements. `fresh` says that a statement begins.
+    It counts the thread's processor time inside statements only, so a call pays neither for its neighbours nor for what
+    its handler does between two statements. `new_statement` marks that one begins.
     """
 
-    __slots__ = ("_last", "_left", "_running", "_seconds", "fresh", "over")
+    __slots__ = ("_last", "_left", "_running", "_seconds", "exceeded", "new_statement")
 
     def __init__(self, milliseconds: int) -> None:
         self._seconds = milliseconds / 1000
         self._left = self._last = 0.0
         self._running = False
-        self.fresh = True
-        self.over = False
+        self.new_statement = True
+        self.exceeded = False
 
-    def begin(self, times: int = 1) -> None:
-        """A call begins, which may take as many times the usual."""
-        self._left = self._seconds * times
+    def begin(self, factor: int = 1) -> None:
+        """Starts a call that may use `factor` times the usual time."""
+        self._left = self._seconds * factor
         self._running = True
-        self.over = False
+        self.exceeded = False
 
-    def end(self, answer: Any = None) -> Any:
-        """The call ends, and what follows is nobody's; its answer, or the Fault that says that it took too long."""
+    def end(self, answer: R) -> R | Fault:
+        """Ends the call; its answer, or the Fault for a call that exceeded its time."""
         self._running = False
-        return Fault("invalid", TOO_LONG) if self.over else answer
+        return Fault("invalid", TOO_LONG) if self.exceeded else answer
 
     def __call__(self) -> bool:
         """Whether the statement must stop."""
         if not self._running:
             return False
         now = time.thread_time()
-        if self.fresh:
-            self.fresh = False
+        if self.new_statement:
+            self.new_statement = False
         else:
             self._left -= now - self._last
-            self.over = self._left < 0
+            self.exceeded = self._left < 0
         self._last = now
-        return self.over
+        return self.exceeded
 
 
-def apply_limits(db: Any, names: Any, engine: CallLimits) -> Budget:
-    """Keeps a connection within bounds; `names` has the constants of the engine. The budget of its calls."""
-    budget = Budget(engine.milliseconds)
+def apply_limits(db: Any, names: Any, limits: CallLimits) -> Budget:
+    """Sets the limits of a connection of the driver `names`; returns the budget of its calls."""
+    budget = Budget(limits.milliseconds)
     db.set_progress_handler(budget, STEPS)
     for name, value in SETTINGS.items():
         db.config(getattr(names, f"SQLITE_DBCONFIG_{name}"), value)
-    for name, value in {**LIMITS, "LENGTH": engine.value}.items():
+    for name, value in {**LIMITS, "LENGTH": limits.value}.items():
         db.limit(getattr(names, f"SQLITE_LIMIT_{name}"), value)
     return budget

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernel.tools import Hints, InputRequired, Interaction, Message, Prompt, Tool, read
+from kernel.tools import Hints, InputRequired, Interaction, Prompt, PromptMessage, Tool, read
 from tests.contracts.conformance.content import Block, Nothing, text
 
 Input = Mapping[str, Any]
@@ -121,9 +121,11 @@ def test_streaming_elicitation(tx: Any, request: Nothing, turn: Interaction) -> 
 
 def test_input_required_result_prompt(
     tx: Any, arguments: Mapping[str, str], turn: Interaction
-) -> list[Message] | InputRequired:
+) -> list[PromptMessage] | InputRequired:
     answer = accepted(turn, "user_context")
-    return InputRequired(CONTEXT) if answer is None else [Message("user", text(f"Context: {answer.get('context')}"))]
+    return (
+        InputRequired(CONTEXT) if answer is None else [PromptMessage("user", text(f"Context: {answer.get('context')}"))]
+    )
 
 
 _HANDLERS: tuple[Callable[..., Said], ...] = (

@@ -8,17 +8,17 @@ import msgspec
 
 from kernel.errors import Fault
 from kernel.tools import (
-    Argument,
-    Content,
     Dialect,
     Hints,
     Interaction,
-    Message,
     Prompt,
+    PromptArgument,
+    PromptMessage,
     Reply,
     Resource,
+    ResourceContents,
     Resources,
-    Template,
+    ResourceTemplate,
     Tool,
     read,
 )
@@ -128,22 +128,22 @@ def test_header_tool(tx: Any, request: Regional) -> Blocks:
     return [text(f"Region {request.region}")]
 
 
-def simple_prompt(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
-    return [Message("user", text("This is a simple prompt for testing."))]
+def simple_prompt(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
+    return [PromptMessage("user", text("This is a simple prompt for testing."))]
 
 
-def prompt_with_arguments(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
+def prompt_with_arguments(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
     said = f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"
-    return [Message("user", text(said))]
+    return [PromptMessage("user", text(said))]
 
 
-def prompt_with_embedded_resource(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
+def prompt_with_embedded_resource(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
     resource = embedded(arguments["resourceUri"], PLAIN, "Embedded resource content for testing.")
-    return [Message("user", resource), Message("user", text("Please process the embedded resource above."))]
+    return [PromptMessage("user", resource), PromptMessage("user", text("Please process the embedded resource above."))]
 
 
-def prompt_with_image(tx: Any, arguments: Mapping[str, str]) -> list[Message]:
-    return [Message("user", image()), Message("user", text("Please analyze the image above."))]
+def prompt_with_image(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
+    return [PromptMessage("user", image()), PromptMessage("user", text("Please analyze the image above."))]
 
 
 PROMPTS = (
@@ -152,13 +152,13 @@ PROMPTS = (
         "test_prompt_with_arguments",
         "A prompt with two arguments.",
         prompt_with_arguments,
-        (Argument("arg1", "The first.", required=True), Argument("arg2", "The second.", required=True)),
+        (PromptArgument("arg1", "The first.", required=True), PromptArgument("arg2", "The second.", required=True)),
     ),
     Prompt(
         "test_prompt_with_embedded_resource",
         "A prompt that carries a resource.",
         prompt_with_embedded_resource,
-        (Argument("resourceUri", "The URI that the resource shall have.", required=True),),
+        (PromptArgument("resourceUri", "The URI that the resource shall have.", required=True),),
     ),
     Prompt("test_prompt_with_image", "A prompt that carries a picture.", prompt_with_image),
     asking.PROMPT,
@@ -182,22 +182,22 @@ def page(tx: Any, cursor: str | None) -> tuple[list[Resource], str | None]:
     return [resource for resource, _ in STATIC.values()], None
 
 
-def resource_contents(tx: Any, uri: str) -> list[Content] | None:
+def resource_contents(tx: Any, uri: str) -> list[ResourceContents] | None:
     if uri in STATIC:
         resource, data = STATIC[uri]
-        return [Content(uri, resource.media, data)]
+        return [ResourceContents(uri, resource.media, data)]
     match = _TEMPLATED.fullmatch(uri)
     if match is None:
         return None
     value = {"id": match[1], "templateTest": True, "data": f"Data for ID: {match[1]}"}
-    return [Content(uri, "application/json", msgspec.json.encode(value).decode())]
+    return [ResourceContents(uri, "application/json", msgspec.json.encode(value).decode())]
 
 
 RESOURCES = Resources(
     "test://",
     page,
     resource_contents,
-    (Template("test://template/{id}/data", "template-data", about="Data by id.", media="application/json"),),
+    (ResourceTemplate("test://template/{id}/data", "template-data", about="Data by id.", media="application/json"),),
 )
 
 

@@ -207,7 +207,7 @@ def test_the_known_clients_are_listed_with_what_they_point_to(home: Path, quipu:
 @pytest.mark.parametrize("client", [client.name for client in CLIENTS if client.link])
 def test_the_links_of_the_readme_are_those_that_are_printed(quipu: Quipu, client: str) -> None:
     _, link, _ = quipu("setup", "--client", client, "--link")
-    shown = re.findall(r"`([a-z]+:[^`]*mcp[^`]*)`", (ROOT / "README.md").read_text(encoding="utf-8"))
+    shown = re.findall(r"`([a-z]+:[^`]*mcp[^`]*)`", (ROOT / "docs" / "clients.md").read_text(encoding="utf-8"))
     assert link.strip() in shown
 
 

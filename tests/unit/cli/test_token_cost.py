@@ -57,7 +57,9 @@ def test_the_readme_prices_every_address_about_right(capsys: pytest.CaptureFixtu
     assert list(found)[:2] == ["/mcp", "/mcp?tools=read"]
     assert len(found) == 2 + 2 * len(app.DIALECTS)
     shown = re.findall(
-        r"^\| `(/mcp\S*)` \| (\d+) \| ([\d,]+) \| (\d+) \| ([\d,]+) \|$", (ROOT / "README.md").read_text(), re.M
+        r"^\| `(/mcp\S*)` \| (\d+) \| ([\d,]+) \| (\d+) \| ([\d,]+) \|$",
+        (ROOT / "docs" / "clients.md").read_text(),
+        re.M,
     )
     assert [row[0] for row in shown] == list(found)[::2]
     for address, tools, tokens, reading, fewer in shown:

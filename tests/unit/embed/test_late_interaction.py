@@ -54,7 +54,7 @@ def test_a_score_depends_on_no_other_text_and_is_at_most_one(query: str, texts: 
 @example("roses", ["the truck " * 10 + "roses", "roses " + "the truck " * 10], 0.5)
 def test_the_beginning_of_a_text_is_scored_like_a_text_of_its_own(query: str, texts: list[str], share: float) -> None:
     asked, *held = [found.tokens for found in EMBEDDER.embed([query, *texts])]
-    beginnings = [tokens[: 2 * late_interaction.BEGINNING] for tokens in held]  # two bytes each
+    beginnings = [tokens[: 2 * late_interaction.OPENING_TOKENS] for tokens in held]  # two bytes each
 
     parts = zip(EMBEDDER.interaction(asked, held), EMBEDDER.interaction(asked, beginnings), strict=True)
 
@@ -66,13 +66,13 @@ def test_texts_are_compared_in_parts_where_they_are_many(monkeypatch: pytest.Mon
     texts = [np.arange(at, at + 7) for at in range(30)]
     whole = late_interaction.interaction(np.arange(5), texts, rows)
 
-    monkeypatch.setattr(late_interaction, "_AT_ONCE", 20)
+    monkeypatch.setattr(late_interaction, "_BATCH_TOKENS", 20)
 
     assert late_interaction.interaction(np.arange(5), texts, rows) == pytest.approx(whole, abs=1e-5)
 
 
 def test_only_the_weightiest_tokens_of_a_long_query_are_compared() -> None:
-    heavy = np.argsort(-np.linalg.norm(MATRIX, axis=1))[: late_interaction.MOST_QUERY_TOKENS]
+    heavy = np.argsort(-np.linalg.norm(MATRIX, axis=1))[: late_interaction.MAX_QUERY_TOKENS]
     texts = [np.arange(10), np.arange(20, 40)]
 
     assert late_interaction.interaction(np.arange(40), texts, rows) == late_interaction.interaction(

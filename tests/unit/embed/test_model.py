@@ -21,8 +21,8 @@ from model2vec import StaticModel
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 from kernel.embed import wordpiece
-from kernel.embed.model import Embedder, Embedding, Vectors
-from kernel.embed.wordpiece import BertRules, Characters, UnprovenError
+from kernel.embed.model import Embedder, Embedding, TokenVectors
+from kernel.embed.wordpiece import BertRules, CharacterMap, UnverifiedCharacterError
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "kernel" / "model" / "static-minilm-256-int8"
@@ -89,10 +89,10 @@ def bert(vocabulary: list[str], lower: bool = True, strip: bool | None = None, m
     return made
 
 
-def knows(characters: Characters, code: int) -> bool:
+def knows(characters: CharacterMap, code: int) -> bool:
     try:
         characters[code]
-    except UnprovenError:
+    except UnverifiedCharacterError:
         return False
     return True
 
@@ -115,7 +115,7 @@ def widened(folder: Path) -> StaticModel:
 
 def check_vectors(folder: Path, texts: list[str], oracle: StaticModel | None = None) -> None:
     expected = (oracle or widened(folder)).encode(texts, normalize=True).astype(np.float64)
-    vectors = Vectors(folder)
+    vectors = TokenVectors(folder)
     for text, embedding, wanted in zip(texts, Embedder(folder).embed(texts), expected, strict=True):
         if not embedding.tokens:
             assert embedding == Embedding(bytes(len(wanted)), 0.0, b"")
@@ -170,7 +170,7 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
 def test_every_character_is_treated_as_the_tokenizers_library_treats_it(
     han: bool, strip: bool | None, lower: bool
 ) -> None:
-    ours = Characters(BertRules(clean_text=True, handle_chinese_chars=han, strip_accents=strip, lowercase=lower))
+    ours = CharacterMap(BertRules(clean_text=True, handle_chinese_chars=han, strip_accents=strip, lowercase=lower))
     normal: Any = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=han, strip_accents=strip, lowercase=lower
     )
@@ -299,11 +299,11 @@ def test_what_is_no_number_never_leaves_the_model(value: float, tmp_path: Path) 
 
 def test_the_memo_is_bounded_and_forgets_without_changing_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Embedder(SHIPPED)
-    monkeypatch.setattr("kernel.embed.wordpiece._MEMO", 3)
+    monkeypatch.setattr("kernel.embed.wordpiece._CACHED_CHUNKS", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
-    chunks = wordpiece.read((SHIPPED / "tokenizer.json").read_bytes(), 2, lambda text: b"")
+    chunks = wordpiece.load_encoder((SHIPPED / "tokenizer.json").read_bytes(), 2, lambda text: b"")
     assert chunks is not None
-    chunks.split("one two three four five " + "long" * 20)
+    chunks.encode("one two three four five " + "long" * 20)
     assert set(chunks) == {"four", "five"}
 
 

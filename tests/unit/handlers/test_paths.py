@@ -21,7 +21,7 @@ from kernel.schema import output_schema
 from kernel.search import index
 from kernel.store import history
 from kernel.store.history import Event
-from kernel.tools import Content, IndexSource, Reply, Resource
+from kernel.tools import IndexSource, Reply, Resource, ResourceContents
 from kernel.tools import Tool as KernelTool
 from tests.conftest import TESTER, Call, Clock, everything
 
@@ -576,8 +576,8 @@ def test_memories_are_resources_under_percent_encoded_uris(kernel: Kernel, call:
         None,
     )
     assert resources(kernel, lambda tx: [resource_read(tx, one.uri) for one in listed[0]]) == [
-        [Content("memory://paths/a%20b/%C3%BC", "text/plain", "in a b/ü")],
-        [Content("memory://paths/project/todo", "text/plain", "in project/todo")],
+        [ResourceContents("memory://paths/a%20b/%C3%BC", "text/plain", "in a b/ü")],
+        [ResourceContents("memory://paths/project/todo", "text/plain", "in project/todo")],
     ]
 
 
@@ -588,7 +588,7 @@ def test_a_resource_is_read_however_its_uri_is_written(kernel: Kernel, call: Cal
     call("add_memory", path="a b/ü", content="here")
     uri = f"memory://paths/{rest}"
 
-    assert resources(kernel, lambda tx: resource_read(tx, uri)) == [Content(uri, "text/plain", "here")]
+    assert resources(kernel, lambda tx: resource_read(tx, uri)) == [ResourceContents(uri, "text/plain", "here")]
 
 
 @pytest.mark.parametrize(

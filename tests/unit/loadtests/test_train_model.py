@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kernel.config import MODEL
-from kernel.embed.model import Embedder, Vectors
+from kernel.embed.model import Embedder, TokenVectors
 from loadtests.quality import debian_dataset, train_model, training_texts
 from loadtests.quality.dataset import read
 from loadtests.quality.training_texts import Text
@@ -99,7 +99,7 @@ def test_directions_keep_some_of_the_tokens_own_and_lengths_stay() -> None:
 
 
 def test_the_lengths_of_the_shipped_model_are_those_of_its_rows() -> None:
-    lengths = train_model.lengths_of(Vectors(MODEL))
+    lengths = train_model.lengths_of(TokenVectors(MODEL))
     raw = (MODEL / "model.safetensors").read_bytes()
     rows = np.frombuffer(raw[-29_525 * 256 :], np.int8).reshape(29_525, 256).astype(np.float32)
     np.testing.assert_allclose(lengths, np.linalg.norm(rows, axis=1), rtol=1e-5)

@@ -36,7 +36,7 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ann_storage, "SIZE", 8)
+    monkeypatch.setattr(ann_storage, "BLOCK_ROWS", 8)
 
 
 def findings(shelf: Shelf) -> list[Finding]:
@@ -49,7 +49,7 @@ def size(shelf: Shelf) -> int:
 
 def refreshed(shelf: Shelf) -> None:
     """What another process that opens the file would know of it."""
-    shelf.world.search_cache.sketches._clear()  # pyright: ignore[reportPrivateUsage]
+    shelf.world.search_cache.sketches.clear()
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -98,7 +98,9 @@ def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel:
         call("drop_memory", path=f"m{number}")
 
     def state() -> tuple[int, int]:
-        return kernel.store.read_sync(lambda tx: (ann_storage.logged(tx), ann_storage.wrong(tx, index.model_id(tx))))
+        return kernel.store.read_sync(
+            lambda tx: (ann_storage.count_deletions(tx), ann_storage.count_mismatches(tx, index.model_id(tx)))
+        )
 
     worn = state()
     tidy(kernel.store, lambda: False)
@@ -151,13 +153,14 @@ def running(program: str, file: Path) -> "subprocess.Popen[str]":
 KILLED = """
 import sys
 from pathlib import Path
-from kernel import app, blocks
-from kernel.maintenance.compact import compact
+from kernel import app
 from kernel.config import MODEL
-blocks.SIZE = 16
-world = app.world(MODEL)
+from kernel.maintenance.compact import compact
+from kernel.search import ann_storage
+ann_storage.SIZE = 16
+context = app.base_context(MODEL)
 while True:
-    compact(Path(sys.argv[1]), world, lambda part: print(part, flush=True), forget="9")
+    compact(Path(sys.argv[1]), context, lambda part: print(part, flush=True), forget="9")
 """
 
 
@@ -170,7 +173,7 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
         living -= {*gone}
         killed = running(KILLED, shelf.file)
         assert killed.stdout is not None
-        killed.stdout.readline()
+        assert killed.stdout.readline()
         time.sleep(chance.random() / 20)
         killed.kill()
         killed.communicate()
@@ -185,10 +188,11 @@ def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: Sh
 REBUILT = """
 import sys
 from pathlib import Path
-from kernel import app, upkeep
+from kernel import app
 from kernel.config import MODEL
-upkeep._BATCH = 4
-upkeep.reindex(Path(sys.argv[1]), app.world(MODEL), lambda done, _: print(done, flush=True))
+from kernel.maintenance import consistency
+consistency._BATCH_ROWS = 4
+consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), lambda done, _: print(done, flush=True))
 """
 
 

@@ -229,7 +229,7 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
 def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernel.store.sqlite.connection._WAL_PAGES", 20)
+    monkeypatch.setattr("kernel.store.sqlite.connection._CHECKPOINT_PAGES", 20)
     running = open_kernel(config)
     for number in range(1000):
         running.store.write_sync(adding(f"filler/{number}", f"Memory {number} of birds. " * 20), WRITER)

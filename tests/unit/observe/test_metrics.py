@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from kernel.calls import ToolEntry
-from kernel.observe.metrics import Histogram, MetricsRegistry, exposition
+from kernel.observe.metrics import Histogram, MetricsRegistry, render
 from kernel.security.permissions import ANONYMOUS_CALLER, RequiredPermission
 from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST, SECOND
@@ -42,7 +42,7 @@ def test_tools_that_were_never_called_have_no_lines() -> None:
     meters = MetricsRegistry()
     meters.observe(bound(0), ANONYMOUS_CALLER)("ok", 0.1)
     meters.observe(bound(1), ANONYMOUS_CALLER)("busy", 0.1)
-    found = samples(exposition(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
+    found = samples(render(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {
         (("dialect", "first"), ("outcome", "ok"), ("tool", "echo")): 1,
         (("dialect", "first"), ("outcome", "busy"), ("tool", "keep")): 1,
@@ -51,7 +51,7 @@ def test_tools_that_were_never_called_have_no_lines() -> None:
 
 def test_commits_are_counted_by_their_size() -> None:
     load = IDLE._replace(groups=GROUPS, calls=12345678)
-    text = exposition(MetricsRegistry(), {"main": load, "other": IDLE}, {}, 2, 2)
+    text = render(MetricsRegistry(), {"main": load, "other": IDLE}, {}, 2, 2)
     main = ("tenant", "main")
     buckets = samples(text, "quipu_commit_calls_bucket")
     upto = [buckets[(("le", size), main)] for size in ("1", "2", "4", "8", "8192", "+Inf")]
@@ -62,7 +62,7 @@ def test_commits_are_counted_by_their_size() -> None:
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(st.characters(codec="utf-8"))))
 def test_any_label_is_read_back(info: dict[str, Any]) -> None:
-    found = samples(exposition(MetricsRegistry(), {"main": IDLE}, info, 0, 1), "quipu_info")
+    found = samples(render(MetricsRegistry(), {"main": IDLE}, info, 0, 1), "quipu_info")
     assert found == {tuple(sorted(info.items())): 1}
 
 
@@ -71,5 +71,5 @@ def test_both_dialects_are_told_apart() -> None:
     meters.observe(
         ToolEntry(SECOND, SECOND.tools[0], lambda arguments: arguments, RequiredPermission()), ANONYMOUS_CALLER
     )("ok", 0.1)
-    found = samples(exposition(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
+    found = samples(render(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}

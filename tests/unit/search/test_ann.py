@@ -11,23 +11,24 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernel.search.ann import CHUNK, Block, Deletion, Row, Sketches, VectorFeed
+from kernel.search.ann import Block, Deletion, Row, Sketches, VectorFeed
 from kernel.search.binary_codes import Sketcher
+from kernel.search.shortlist import CHUNK_ROWS
 from tests.unit.vectors import clustered, fixed
 
 DIMENSIONS = 256
 
 
-def rows(vectors: Sequence[bytes], sketcher: Sketcher, place: int = 1, first: int = 1) -> list[Row]:
-    return [Row(number, place, sketch) for number, sketch in enumerate(sketcher.sketch(vectors), start=first)]
+def rows(vectors: Sequence[bytes], sketcher: Sketcher, partition: int = 1, first: int = 1) -> list[Row]:
+    return [Row(number, partition, sketch) for number, sketch in enumerate(sketcher.sketch(vectors), start=first)]
 
 
 def block(kept: Sequence[Row], last: int | None = None) -> Block:
     """Rows as the store keeps many of them."""
     words = np.frombuffer(b"".join(row.sketch for row in kept), np.uint64).reshape(len(kept), -1 if kept else 0)
     ids = np.array([row.id for row in kept], np.int64).tobytes()
-    places = np.array([row.place for row in kept], np.uint32).tobytes()
-    return Block(last or kept[-1].id, ids, places, np.ascontiguousarray(words.T).tobytes())
+    partitions = np.array([row.partition for row in kept], np.uint32).tobytes()
+    return Block(last or kept[-1].id, ids, partitions, np.ascontiguousarray(words.T).tobytes())
 
 
 @dataclass
@@ -36,25 +37,25 @@ class Store:
 
     rows: list[Row]
     blocks: list[Block] = field(default_factory=list)
-    gone: list[Deletion] = field(default_factory=list)
-    most: int = 2
+    deletions: list[Deletion] = field(default_factory=list)
+    page_size: int = 2
 
-    def source(self) -> VectorFeed:
+    def feed(self) -> VectorFeed:
         return VectorFeed(
             lambda last: [found for found in self.blocks if found.last > last][:1],
-            lambda last: [row for row in self.rows if row.id > last][: self.most],
-            lambda seen: [row for row in self.gone if row.id == 0 or row.id > seen],
-            self.most,
+            lambda last: [row for row in self.rows if row.id > last][: self.page_size],
+            lambda seen: [row for row in self.deletions if row.id == 0 or row.id > seen],
+            self.page_size,
         )
 
     def drop(self, *vectors: int) -> None:
         """Deletes rows as the store does."""
         self.rows = [row for row in self.rows if row.id not in vectors]
-        self.gone += [Deletion(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
+        self.deletions += [Deletion(number, vector) for number, vector in enumerate(vectors, start=self._log() + 1)]
 
     def _log(self) -> int:
         """The number of the last deletion; none is ever given twice."""
-        newest = self.gone[-1] if self.gone else Deletion(0, 0)
+        newest = self.deletions[-1] if self.deletions else Deletion(0, 0)
         return newest.id or newest.vector
 
     def seal(self, size: int) -> None:
@@ -68,12 +69,12 @@ class Store:
         if self.blocks:
             left = [row for row in self.rows if row.id <= self.blocks[-1].last]
             self.blocks = [block(left[at : at + size]) for at in range(0, len(left), size)]
-            self.gone = [Deletion(0, self._log())] if self.gone else []
+            self.deletions = [Deletion(0, self._log())] if self.deletions else []
 
 
 def filled(kept: list[Row], dimensions: int = DIMENSIONS) -> Sketches:
     sketches = Sketches(lambda: Sketcher(dimensions))
-    sketches.extend(Store(kept, most=8192).source())
+    sketches.extend(Store(kept, page_size=8192).feed())
     return sketches
 
 
@@ -121,7 +122,7 @@ def test_everything_is_a_candidate_where_less_is_held_than_asked_for() -> None:
 def test_a_small_place_is_searched_as_if_it_stood_alone() -> None:
     sketcher, (vector, *others) = Sketcher(DIMENSIONS), fixed(4, DIMENSIONS)
     crowd = rows([vector] * 3000, sketcher)
-    few = rows(others, sketcher, place=2, first=3001)
+    few = rows(others, sketcher, partition=2, first=3001)
     sketches = filled([*crowd, *few])
 
     assert len(sketches.nearest(vector, 2, [2])) == 2
@@ -150,13 +151,13 @@ def test_only_new_rows_are_read_and_each_is_kept_once() -> None:
     asked: list[int] = []
 
     for size in (1, 2, 2, 1500, 5000):
-        source = Store(kept[:size], most=4000).source()
+        feed = Store(kept[:size], page_size=4000).feed()
 
-        def read(last: int, source: VectorFeed = source) -> Sequence[Row]:
+        def read(last: int, feed: VectorFeed = feed) -> Sequence[Row]:
             asked.append(last)
-            return source.rows(last)
+            return feed.rows(last)
 
-        sketches.extend(source._replace(rows=read))
+        sketches.extend(feed._replace(rows=read))
 
     assert asked == [0, 1, 2, 2, 1500]
     assert sketches.last == 5000
@@ -164,17 +165,17 @@ def test_only_new_rows_are_read_and_each_is_kept_once() -> None:
 
 
 def test_more_rows_than_a_chunk_holds_are_kept_in_several() -> None:
-    kept = rows(fixed(1, 8) * (CHUNK + 10), Sketcher(8))
+    kept = rows(fixed(1, 8) * (CHUNK_ROWS + 10), Sketcher(8))
     sketches = Sketches(lambda: Sketcher(8))
-    store = Store(kept, [block(kept[: CHUNK - 5]), block(kept[CHUNK - 5 : CHUNK + 5])])
+    store = Store(kept, [block(kept[: CHUNK_ROWS - 5]), block(kept[CHUNK_ROWS - 5 : CHUNK_ROWS + 5])])
 
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
 
-    assert every(sketches, 8) == list(range(1, CHUNK + 11))
+    assert every(sketches, 8) == list(range(1, CHUNK_ROWS + 11))
 
 
 def test_rows_of_another_model_are_passed_over_and_not_read_again() -> None:
-    kept = [row if row.id % 3 else row._replace(place=None) for row in rows(fixed(9, 32), Sketcher(32))]
+    kept = [row if row.id % 3 else row._replace(partition=None) for row in rows(fixed(9, 32), Sketcher(32))]
     sketches = filled(kept, 32)
 
     assert (every(sketches, 32), sketches.last) == ([1, 2, 4, 5, 7, 8], 9)
@@ -184,48 +185,48 @@ def test_dropped_rows_are_gone_for_good_while_new_ones_still_come() -> None:
     store = Store(rows(fixed(30, DIMENSIONS), Sketcher(DIMENSIONS)))
     later, store.rows = store.rows[20:], store.rows[:20]
     sketches = Sketches(lambda: Sketcher(DIMENSIONS))
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
 
     store.drop(1, 2, 3, 20, 99)
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
     assert every(sketches) == list(range(4, 20))
 
     store.rows += later
     store.drop(4, 30)
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
     assert every(sketches) == [*range(5, 20), *range(21, 30)]
 
     store.drop(*range(5, 30))
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
     assert (sketches.last, every(sketches)) == (29, [])
 
 
 def test_a_row_that_remains_keeps_its_place_and_its_sketch_when_others_are_dropped() -> None:
     sketcher, vectors = Sketcher(DIMENSIONS), clustered(3000, 20, 4)
-    kept = [row._replace(place=row.id % 3 + 1) for row in rows(vectors, sketcher)]
+    kept = [row._replace(partition=row.id % 3 + 1) for row in rows(vectors, sketcher)]
 
     for gone in (range(1, 3000, 2), range(1, 3000, 20)):  # so many that the rest moves, and so few that nothing does
-        store, sketches = Store(kept, most=8192), Sketches(lambda: sketcher)
-        sketches.extend(store.source())
+        store, sketches = Store(kept, page_size=8192), Sketches(lambda: sketcher)
+        sketches.extend(store.feed())
         store.drop(*gone)
-        sketches.extend(store.source())
+        sketches.extend(store.feed())
 
         alone = filled(store.rows)
         for vector in vectors[:20]:
-            for places in (None, [2], [1, 3], [7]):
-                assert sorted(sketches.nearest(vector, 50, places)) == sorted(alone.nearest(vector, 50, places))
+            for partitions in (None, [2], [1, 3], [7]):
+                assert sorted(sketches.nearest(vector, 50, partitions)) == sorted(alone.nearest(vector, 50, partitions))
 
 
 def test_who_missed_deletions_that_are_kept_no_more_reads_everything_again() -> None:
     kept = rows(fixed(9, DIMENSIONS), Sketcher(DIMENSIONS))
     store, behind, ahead = Store(kept), *(Sketches(lambda: Sketcher(DIMENSIONS)) for _ in range(2))
-    behind.extend(store.source())
+    behind.extend(store.feed())
     store.drop(1, 2, 3)
-    ahead.extend(store.source())
-    store.blocks, store.gone = [block(store.rows[:4])], [Deletion(0, 3)]
+    ahead.extend(store.feed())
+    store.blocks, store.deletions = [block(store.rows[:4])], [Deletion(0, 3)]
 
     for sketches in (behind, ahead):
-        sketches.extend(store.source())
+        sketches.extend(store.feed())
         assert every(sketches) == [4, 5, 6, 7, 8, 9]
 
 
@@ -252,10 +253,10 @@ def test_what_is_held_is_what_the_store_holds_whatever_happened_between_two_look
             case "renew":
                 store.renew(number)
             case "read":
-                sketches.extend(store.source())
+                sketches.extend(store.feed())
             case _:
                 sketches = Sketches(lambda: sketcher)
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
 
     assert every(sketches, 32) == [row.id for row in store.rows]
 
@@ -270,7 +271,7 @@ def test_threads_that_grow_and_search_at_once_lose_and_double_nothing() -> None:
     def grow() -> None:
         begin.wait()
         while (limit := next(size)) < len(kept):
-            sketches.extend(Store(kept[:limit], most=1000).source())
+            sketches.extend(Store(kept[:limit], page_size=1000).feed())
             near = every(sketches, 64)
             if near != list(range(1, len(near) + 1)) or len(near) < limit:
                 wrong.append(near)
@@ -280,7 +281,7 @@ def test_threads_that_grow_and_search_at_once_lose_and_double_nothing() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    sketches.extend(Store(kept, most=1000).source())
+    sketches.extend(Store(kept, page_size=1000).feed())
 
     assert wrong == []
     assert every(sketches, 64) == list(range(1, 6001))
@@ -297,19 +298,19 @@ def often() -> Iterator[None]:
 
 @pytest.mark.usefixtures("often")
 def test_a_search_beside_deletions_sees_each_row_before_or_after_and_never_fails() -> None:
-    count, deleted = CHUNK - 1, 8000
+    count, deleted = CHUNK_ROWS - 1, 8000
     sketcher = Sketcher(DIMENSIONS)
     vector, probe = fixed(2, DIMENSIONS)
     (sketch,) = sketcher.sketch([vector])
-    store = Store([], [block([Row(number, 1, sketch) for number in range(1, count + 1)])], most=count)
+    store = Store([], [block([Row(number, 1, sketch) for number in range(1, count + 1)])], page_size=count)
     sketches = Sketches(lambda: sketcher)
-    sketches.extend(store.source())
+    sketches.extend(store.feed())
     failures: list[BaseException] = []
 
     def delete() -> None:
         for number in range(1, deleted + 1):
-            store.gone = [Deletion(number, number)]
-            sketches.extend(store.source())
+            store.deletions = [Deletion(number, number)]
+            sketches.extend(store.feed())
 
     def search() -> None:
         try:

@@ -80,7 +80,7 @@ def test_the_distance_is_the_number_of_bits_that_differ() -> None:
     sketcher, vectors = Sketcher(DIMENSIONS), fixed(50, DIMENSIONS)
     sketches = sketcher.sketch(vectors)
 
-    distances = sketcher.probe(vectors[0]).distance(columns(sketches)).tolist()
+    distances = sketcher.query(vectors[0]).hamming(columns(sketches)).tolist()
 
     first = int.from_bytes(sketches[0], "big")
     assert distances == [(first ^ int.from_bytes(sketch, "big")).bit_count() for sketch in sketches]
@@ -90,11 +90,11 @@ def test_the_distance_is_the_number_of_bits_that_differ() -> None:
 def test_the_nearness_is_the_product_with_the_signs_but_for_the_rounding_of_the_query(dimensions: int) -> None:
     sketcher, (query, *vectors) = Sketcher(dimensions), fixed(200, dimensions)
     sketches = sketcher.sketch(vectors)
-    turned = sketcher._turned([query])[0]
+    turned = sketcher._rotated([query])[0]
     signs = np.unpackbits(np.frombuffer(b"".join(sketches), np.uint8)).reshape(len(sketches), -1) * 2.0 - 1
 
     products = signs @ turned
-    nearness = sketcher.probe(query).nearness(columns(sketches))
+    nearness = sketcher.query(query).dot(columns(sketches))
 
     assert np.corrcoef(products, nearness)[0, 1] > 0.99
 
@@ -102,9 +102,9 @@ def test_the_nearness_is_the_product_with_the_signs_but_for_the_rounding_of_the_
 def test_nothing_is_near_to_a_vector_of_zeros_more_than_to_another() -> None:
     sketcher = Sketcher(DIMENSIONS)
 
-    probe = sketcher.probe(bytes(DIMENSIONS))
+    probe = sketcher.query(bytes(DIMENSIONS))
 
-    assert probe.nearness(columns(sketcher.sketch(fixed(3, DIMENSIONS)))).shape == (3,)
+    assert probe.dot(columns(sketcher.sketch(fixed(3, DIMENSIONS)))).shape == (3,)
 
 
 def test_nearness_puts_the_true_neighbours_further_forward_than_distance_does() -> None:
@@ -117,8 +117,8 @@ def test_nearness_puts_the_true_neighbours_further_forward_than_distance_does() 
     found = {"distance": 0, "nearness": 0}
     for query in clustered(40, 60, 1):
         nearest = np.argsort(-(unit @ np.frombuffer(query, np.int8).astype(np.float32)))[:10]
-        probe = sketcher.probe(query)
-        for name, order in (("distance", probe.distance(words)), ("nearness", -probe.nearness(words))):
+        probe = sketcher.query(query)
+        for name, order in (("distance", probe.hamming(words)), ("nearness", -probe.dot(words))):
             found[name] += len(set(nearest.tolist()) & set(np.argsort(order, kind="stable")[:256].tolist()))
 
     assert found["nearness"] > found["distance"]

@@ -268,7 +268,7 @@ def test_a_document_keeps_its_birth_and_takes_on_the_time_and_caller_of_its_last
     assert born == "2026-01-02T03:04:05.678Z"
     assert shelf.reader.read(SOMEBODY, lambda tx: index.documents(tx, [doc, 999])) == {doc: expected}
     keys = [("shelf", "nobody"), ("shelf", "k"), ("other", "k")]
-    assert shelf.reader.read(SOMEBODY, lambda tx: index.find(tx, keys)) == [doc]
+    assert shelf.reader.read(SOMEBODY, lambda tx: index.doc_ids(tx, keys)) == [doc]
 
 
 def test_spaces_and_scopes_bound_a_search(shelf: Shelf) -> None:
@@ -293,7 +293,7 @@ def test_the_places_of_spaces_and_scopes_are_listed(shelf: Shelf) -> None:
     def listed(
         spaces: list[str] | None, scope: str | None, dialects: list[str] | None = None
     ) -> set[tuple[str, str | None]]:
-        return set(shelf.reader.read(SOMEBODY, lambda tx: index.places_of(tx, spaces, dialects, scope)))
+        return set(shelf.reader.read(SOMEBODY, lambda tx: index.partitions_of(tx, spaces, dialects, scope)))
 
     assert listed(None, None) == {("x", "a"), ("x", "b"), ("y", "a"), ("y", "b")}
     assert listed(["x", "z"], None) == {("x", "a"), ("x", "b")}
@@ -348,15 +348,15 @@ def test_the_best_of_each_place_are_those_that_a_search_of_that_place_alone_find
     places: list[tuple[str, str | None]] = [("large", None), ("other", None), ("small", None), ("nowhere", None)]
 
     for text in ("cedar common", "birch common", "common", "alder common", "alder cedar 3", "alder", "gone"):
-        together = wordy.search(text, within=places, limit=7, semantic=False, each=True)
+        together = wordy.search(text, within=places, limit=7, semantic=False, per_partition=True)
         alone = {place[0]: wordy.by_words(text, within=[place], limit=3000) for place in places}
         for space, keys in alone.items():
             found = [hit.id for hit in together if hit.space == space]
             assert len(found) == len(set(found)) == min(7, len(keys)), (text, space)
             assert set(found) <= keys
-            also = {hit.id for hit in wordy.search(text, within=places, limit=7, each=True)}
+            also = {hit.id for hit in wordy.search(text, within=places, limit=7, per_partition=True)}
             assert also >= {hit.id for hit in together}, text
-    assert wordy.search("cedar", within=[("nowhere", None)], semantic=False, each=True) == []
+    assert wordy.search("cedar", within=[("nowhere", None)], semantic=False, per_partition=True) == []
 
 
 def test_a_rare_word_that_is_gone_does_not_hide_the_common_ones(wordy: Shelf) -> None:
@@ -489,9 +489,9 @@ def test_words_counted_in_a_rolled_back_transaction_are_not_remembered(wordy: Sh
 
     wordy.undo(steps(put("new", "quagga"), found("quagga common", limit=5)))
 
-    assert wordy.world.search_cache.frequencies(3000, ["quagga"], lambda missing: dict.fromkeys(missing, 0)) == {
-        "quagga": 0
-    }
+    assert wordy.world.search_cache.document_frequencies(
+        3000, ["quagga"], lambda missing: dict.fromkeys(missing, 0)
+    ) == {"quagga": 0}
     assert len(wordy.keys("quagga common", limit=50)) == 50
 
 
@@ -748,7 +748,7 @@ def test_a_small_place_that_is_the_whole_index_is_searched_by_its_common_words_t
 def test_every_document_by_words_is_found_where_all_are_asked_for(shelf: Shelf) -> None:
     shelf.put([f"knotted cords {'again ' * (number % 5)}" for number in range(40)])
 
-    hits = shelf.search("cords", limit=10, every=True)
+    hits = shelf.search("cords", limit=10, all_matches=True)
 
     assert len(hits) == 40
     assert all(hit.text_rank for hit in hits)

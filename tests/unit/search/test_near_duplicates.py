@@ -5,57 +5,57 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.search.rerank import SAME, SAME_LONG, Likeness
+from kernel.search.near_duplicates import DUPLICATE_COSINE, LONG_DUPLICATE_COSINE, NearDuplicates
 
 PLANE = st.lists(
     st.sampled_from([(127, 0), (120, 40), (95, 84), (60, 112), (0, 127), (-127, 0), (-120, 40)]), max_size=9
 )
 
 
-def grouped(vectors: list[tuple[int, int]], sizes: list[int]) -> Likeness:
-    likeness, docs = Likeness(), list(enumerate(vectors))
+def grouped(vectors: list[tuple[int, int]], sizes: list[int]) -> NearDuplicates:
+    duplicates, docs = NearDuplicates(), list(enumerate(vectors))
     for size in [*sizes, len(docs)]:
-        likeness.add({doc: bytes(part % 256 for part in vector) for doc, vector in docs[:size]})
+        duplicates.add({doc: bytes(part % 256 for part in vector) for doc, vector in docs[:size]})
         docs = docs[size:]
-    return likeness
+    return duplicates
 
 
 @given(PLANE, st.lists(st.integers(1, 4), max_size=4))
 def test_a_group_is_whatever_a_chain_of_nearly_the_same_leads_to(
     vectors: list[tuple[int, int]], sizes: list[int]
 ) -> None:
-    leaders = grouped(vectors, sizes).duplicate_of
+    leaders = grouped(vectors, sizes).leaders
 
     expected = list(range(len(vectors)))
     for _ in vectors:
         for one, first in enumerate(vectors):
             for other, second in enumerate(vectors):
-                if _cosine(first, second) >= SAME:
+                if _cosine(first, second) >= DUPLICATE_COSINE:
                     expected[one] = min(expected[one], expected[other])
     assert [leaders[doc] for doc in range(len(vectors))] == expected
 
 
 def test_a_long_row_of_texts_each_like_the_next_is_one_group() -> None:
     row = [(127, 0), (120, 40), (95, 84), (60, 112), (30, 124), (0, 127)]
-    assert all(_cosine(one, other) >= SAME for one, other in pairwise(row))
-    likeness = grouped(row, [2])
+    assert all(_cosine(one, other) >= DUPLICATE_COSINE for one, other in pairwise(row))
+    duplicates = grouped(row, [2])
 
-    assert set(likeness.duplicate_of.values()) == {0}
-    assert [likeness.rank(doc) for doc in range(7)] == [0, 1, 2, 3, 4, 5, 0]
+    assert set(duplicates.leaders.values()) == {0}
+    assert [duplicates.rank(doc) for doc in range(7)] == [0, 1, 2, 3, 4, 5, 0]
 
 
 def test_of_two_texts_one_of_which_is_long_more_is_asked() -> None:
     one, other = (127, 0), (112, 60)
-    assert SAME <= _cosine(one, other) < SAME_LONG
+    assert DUPLICATE_COSINE <= _cosine(one, other) < LONG_DUPLICATE_COSINE
     vectors = {doc: bytes(vector) for doc, vector in enumerate([one, other])}
 
     def leaders(*long: int) -> dict[int, int]:
-        together, apart = Likeness(), Likeness()
+        together, apart = NearDuplicates(), NearDuplicates()
         together.add(vectors, long)
         for doc, vector in vectors.items():
             apart.add({doc: vector}, long)
-        assert together.duplicate_of == apart.duplicate_of
-        return together.duplicate_of
+        assert together.leaders == apart.leaders
+        return together.leaders
 
     assert leaders() == {0: 0, 1: 0}
     assert leaders(0) == leaders(1) == leaders(0, 1) == {0: 0, 1: 1}

@@ -18,7 +18,7 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.search import index
-from kernel.search.pagination import DEEPEST, LONGEST, SeenPage, decode_cursor, encode_cursor, size
+from kernel.search.pagination import MAX_CURSOR_LENGTH, MAX_SEEN, SeenPage, cursor_length, decode_cursor, encode_cursor
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
 from tests.conftest import Call
@@ -40,29 +40,29 @@ def test_what_was_shown_comes_back_with_what_a_page_adds(
         assert cursor is not None
         assert cursor.replace("-", "").replace("_", "").isalnum()
         shown = decode_cursor(cursor, question)
-        assert len(cursor) == size(len(shown.marks))
+        assert len(cursor) == cursor_length(len(shown.digests))
 
-    assert (shown.last, shown.since, len(shown.marks)) == (last, SINCE, len({f"{a}/{b}" for a, b in first + second}))
-    assert all(shown.holds(space, key) for space, key in first + second)
-    assert not shown.holds("never", "\0 shown")
+    assert (shown.last, shown.since, len(shown.digests)) == (last, SINCE, len({f"{a}/{b}" for a, b in first + second}))
+    assert all(shown.contains(space, key) for space, key in first + second)
+    assert not shown.contains("never", "\0 shown")
 
 
 def test_what_came_after_the_first_page_is_told_from_what_was_only_rewritten() -> None:
     shown = SeenPage(7, SINCE)
 
-    assert shown.begun(7, "2026-01-02T03:04:05.999Z")
-    assert shown.begun(8, SINCE)
-    assert not shown.begun(8, "2026-01-02T03:04:05.679Z")
+    assert shown.existed(7, "2026-01-02T03:04:05.999Z")
+    assert shown.existed(8, SINCE)
+    assert not shown.existed(8, "2026-01-02T03:04:05.679Z")
 
 
 def test_a_list_that_has_become_too_long_has_no_cursor() -> None:
     shown = SeenPage(1, SINCE)
-    keys = [("space", str(number)) for number in range(DEEPEST)]
+    keys = [("space", str(number)) for number in range(MAX_SEEN)]
 
     longest = encode_cursor(shown, "q", keys)
 
     assert longest is not None
-    assert len(longest) == size(DEEPEST) <= LONGEST
+    assert len(longest) == cursor_length(MAX_SEEN) <= MAX_CURSOR_LENGTH
     assert encode_cursor(decode_cursor(longest, "q"), "q", [("space", "one more")]) is None
 
 
@@ -87,7 +87,7 @@ def test_a_damaged_cursor_is_refused_or_hides_some_memories_but_breaks_nothing(d
     at = data.draw(st.integers(0, len(cursor) - 1))
 
     with suppress(Fault):
-        assert len(decode_cursor(cursor[:at] + data.draw(st.characters()) + cursor[at + 1 :], "which").marks) == 1
+        assert len(decode_cursor(cursor[:at] + data.draw(st.characters()) + cursor[at + 1 :], "which").digests) == 1
 
 
 @pytest.fixture
@@ -213,11 +213,11 @@ def test_pages_go_through_filters_and_places(kernel: Kernel, recall: Recall) -> 
 
 
 def test_a_list_ends_after_its_thousandth_memory(kernel: Kernel, recall: Recall) -> None:
-    put(kernel, {str(number): number for number in range(DEEPEST + 20)})
+    put(kernel, {str(number): number for number in range(MAX_SEEN + 20)})
 
     seen = [key for page in pages(recall, limit=100, max_tokens=100_000) for key in page]
 
-    assert DEEPEST <= len(seen) == len(set(seen)) < DEEPEST + 20 + 1
+    assert MAX_SEEN <= len(seen) == len(set(seen)) < MAX_SEEN + 20 + 1
 
 
 def test_a_cursor_goes_with_its_question_alone(config: Config, caller: Callable[..., Call]) -> None:

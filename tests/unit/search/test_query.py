@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 
 from kernel.search.index import Hit
 from kernel.search.query import (
-    ENOUGH,
-    MODEST,
-    MOST,
-    SMALL,
+    MAX_QUERY_TERMS,
+    MAX_RANKED_ROWS,
+    RARE_ROWS,
+    SMALL_INDEX_ROWS,
+    SMALL_PARTITION_DOCS,
     STOP_WORDS,
-    VISITS,
+    PartitionFilter,
     RowQuery,
-    Share,
     Term,
     candidate_queries,
-    glued,
     grams,
     match,
     match_any,
     query_grams,
     query_words,
+    words_beside_cjk,
 )
 from kernel.search.query import quote as quoted
 from kernel.store.transaction import Tx
@@ -235,8 +235,8 @@ def test_a_run_is_looked_up_by_its_pairs_and_a_single_character_as_a_prefix(text
 
 
 def test_words_glued_to_a_run_are_given_apart_from_it() -> None:
-    assert glued("plain words") == ""
-    assert glued("使用Running编程 v2版").split() == ["Running", "v2"]
+    assert words_beside_cjk("plain words") == ""
+    assert words_beside_cjk("使用Running编程 v2版").split() == ["Running", "v2"]
 
 
 @pytest.mark.parametrize("row", SCRIPTS, ids=lambda row: row.text[:8])
@@ -302,7 +302,7 @@ def test_words_that_are_nowhere_make_no_query() -> None:
 
 def test_only_rows_with_a_rare_word_are_visited_while_every_useful_word_ranks() -> None:
     terms = [Term(name, name) for name in ("common", "middling", "rare", "rarest")]
-    known = {"common": 6000, "middling": 2000, "rare": ENOUGH - 1, "rarest": 1}
+    known = {"common": 6000, "middling": 2000, "rare": RARE_ROWS - 1, "rarest": 1}
 
     rare, every = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
     assert match(terms, known, 10_000, None) == f"{{text grams}} : ({rare}) AND {{text grams}} : ({every})"
@@ -315,7 +315,7 @@ def test_the_first_word_is_visited_however_common_and_common_words_are_kept_wher
 
 def test_places_with_few_documents_are_searched_for_every_word() -> None:
     terms = [Term("common", "common"), Term("rare", "rare")]
-    known = {"common": 9000, "rare": 1, "quipuplace1": SMALL, "quipuplace2": 1}
+    known = {"common": 9000, "rare": 1, "quipuplace1": SMALL_PARTITION_DOCS, "quipuplace2": 1}
 
     assert match(terms, known, 10_000, [1]) == 'place : (quipuplace1) AND {text grams} : ("rare" OR "common")'
     assert match(terms, known, 10_000, [1, 2]) == 'place : (quipuplace1 OR quipuplace2) AND {text grams} : ("rare")'
@@ -326,63 +326,67 @@ def named(*names: str) -> list[Term]:
 
 
 def test_every_row_with_a_rare_word_is_visited_and_ranked_by_every_useful_word() -> None:
-    known = {"rarest": 1, "rare": ENOUGH - 1, "middling": 20_000, "common": 60_000}
+    known = {"rarest": 1, "rare": RARE_ROWS - 1, "middling": 20_000, "common": 60_000}
 
-    first, last = candidate_queries(named(*known), known, 100_000, Share(), 100)
+    first, last = candidate_queries(named(*known), known, 100_000, PartitionFilter(), 100)
 
     picked, useful = '"rarest" OR "rare"', '"rarest" OR "rare" OR "middling"'
-    assert first == RowQuery(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, VISITS, 1)
-    assert last == RowQuery(f'{{text grams}} : ({useful} OR "common")', 0, VISITS, 1)
+    assert first == RowQuery(f"{{text grams}} : ({picked}) AND {{text grams}} : ({useful})", 2, MAX_RANKED_ROWS, 1)
+    assert last == RowQuery(f'{{text grams}} : ({useful} OR "common")', 0, MAX_RANKED_ROWS, 1)
 
 
 def test_where_every_word_is_common_rows_with_the_rarest_together_are_visited_until_there_are_enough() -> None:
     known = {"one": 10_000, "two": 20_000, "three": 25_000}
 
-    sought = candidate_queries(named(*known), known, 100_000, Share(), 20)
+    sought = candidate_queries(named(*known), known, 100_000, PartitionFilter(), 20)
 
     ranking = '{text grams} : ("one" OR "two" OR "three")'
     assert sought == [
-        RowQuery(f'{{text grams}} : ("one" AND "two" AND "three") AND {ranking}', 3, VISITS, 20),
-        RowQuery(f'{{text grams}} : ("one" AND "two") AND {ranking}', 2, VISITS, 20),
-        RowQuery(f'{{text grams}} : ("one") AND {ranking}', 1, VISITS, 20),
-        RowQuery(ranking, 0, VISITS, 1),
+        RowQuery(f'{{text grams}} : ("one" AND "two" AND "three") AND {ranking}', 3, MAX_RANKED_ROWS, 20),
+        RowQuery(f'{{text grams}} : ("one" AND "two") AND {ranking}', 2, MAX_RANKED_ROWS, 20),
+        RowQuery(f'{{text grams}} : ("one") AND {ranking}', 1, MAX_RANKED_ROWS, 20),
+        RowQuery(ranking, 0, MAX_RANKED_ROWS, 1),
     ]
-    assert [found.skip for found in candidate_queries(named(*known), known, 100_000, Share(), 300)] == [2, 1, 0]
+    assert [found.skip for found in candidate_queries(named(*known), known, 100_000, PartitionFilter(), 300)] == [
+        2,
+        1,
+        0,
+    ]
 
 
-@pytest.mark.parametrize(("total", "times"), [(MODEST, 2), (MODEST + 1, 1)])
+@pytest.mark.parametrize(("total", "times"), [(SMALL_INDEX_ROWS, 2), (SMALL_INDEX_ROWS + 1, 1)])
 def test_of_modestly_many_rows_twice_as_many_are_visited(total: int, times: int) -> None:
-    known = {"one": ENOUGH, "two": ENOUGH}
+    known = {"one": RARE_ROWS, "two": RARE_ROWS}
     every = '{text grams} : ("one" OR "two")'
     picked = {1: '{text grams} : ("one") AND ', 2: ""}[times]
 
-    assert candidate_queries(named(*known), known, total, Share(), 20) == [
-        RowQuery(picked + every, 1 if picked else 0, times * VISITS, 1),
-        RowQuery(every, 0, times * VISITS, 1),
+    assert candidate_queries(named(*known), known, total, PartitionFilter(), 20) == [
+        RowQuery(picked + every, 1 if picked else 0, times * MAX_RANKED_ROWS, 1),
+        RowQuery(every, 0, times * MAX_RANKED_ROWS, 1),
     ]
 
 
 def test_in_a_part_of_the_rows_a_word_is_as_rare_as_it_is_there_by_chance() -> None:
     known = {"one": 1000, "two": 2000}
 
-    sought = candidate_queries(named(*known), known, 10_000, Share([7], 0.01), 20)
+    sought = candidate_queries(named(*known), known, 10_000, PartitionFilter([7], 0.01), 20)
 
     words = '{text grams} : ("one" OR "two")'
-    assert sought == [RowQuery(f"place : (quipuplace7) AND {words}", 1, 2 * VISITS, 1)] * 2
-    assert candidate_queries([], {}, 10_000, Share(), 20) == []
+    assert sought == [RowQuery(f"place : (quipuplace7) AND {words}", 1, 2 * MAX_RANKED_ROWS, 1)] * 2
+    assert candidate_queries([], {}, 10_000, PartitionFilter(), 20) == []
 
 
 def test_more_rows_are_visited_where_more_are_asked_for() -> None:
-    assert {found.most for found in candidate_queries(named("one"), {"one": 9}, 10, Share(), 2 * VISITS)} == {
-        2 * VISITS
-    }
+    assert {
+        found.limit for found in candidate_queries(named("one"), {"one": 9}, 10, PartitionFilter(), 2 * MAX_RANKED_ROWS)
+    } == {2 * MAX_RANKED_ROWS}
 
 
 def test_a_text_of_many_words_is_looked_up_by_its_rarest() -> None:
-    terms = [Term(f"w{number}", f"w{number}") for number in range(2 * MOST)]
+    terms = [Term(f"w{number}", f"w{number}") for number in range(2 * MAX_QUERY_TERMS)]
     known = {term.stem: number + 1 for number, term in enumerate(terms)}
 
-    assert match_any(terms, known, None).count(" OR ") == MOST - 1
+    assert match_any(terms, known, None).count(" OR ") == MAX_QUERY_TERMS - 1
     assert '"w0"' in match_any(terms, known, None)
 
 

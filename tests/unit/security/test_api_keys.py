@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_trusted_is_told_and_kept(tmp_path: Path, content:
 
 
 def test_commands_at_once_lose_no_key(tmp_path: Path) -> None:
-    program = "import sys; from kernel import keys; from pathlib import Path\n"
+    program = "import sys; from kernel.security import api_keys as keys; from pathlib import Path\n"
     program += "for _ in range(10): keys.create(Path(sys.argv[1]), keys.Key('', 'read', ''))"
     running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT) for _ in range(3)]
     assert [one.wait(60) for one in running] == [0, 0, 0]

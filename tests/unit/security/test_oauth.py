@@ -87,7 +87,7 @@ def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: Jw
         frozenset(),
         True,
     )
-    assert known.ends == "2100-01-01T00:00:00.000Z"
+    assert known.expires == "2100-01-01T00:00:00.000Z"
 
 
 @pytest.mark.parametrize(
@@ -227,14 +227,14 @@ def test_everybody_may_be_of_one_tenant_or_of_the_one_another_claim_tells(tmp_pa
 
 
 def test_other_keys_count_as_soon_as_they_are_in_the_file(tokens: JwtVerifier, tmp_path: Path) -> None:
-    assert not tokens.changed()
+    assert not tokens.reload_if_changed()
     old, new = token("rsa"), token("edwards")
     (tmp_path / "next").write_bytes(key_set("edwards"))
     (tmp_path / "next").replace(tmp_path / "jwks.json")
-    assert tokens.changed()
+    assert tokens.reload_if_changed()
     assert refused(tokens, old)[0] == "invalid_token"
     assert tokens.caller(new)
-    assert not tokens.changed()
+    assert not tokens.reload_if_changed()
 
 
 def test_a_file_that_breaks_takes_every_token_with_it(
@@ -242,7 +242,7 @@ def test_a_file_that_breaks_takes_every_token_with_it(
 ) -> None:
     bearer = token()
     (tmp_path / "jwks.json").write_bytes(b"{")
-    assert tokens.changed()
+    assert tokens.reload_if_changed()
     assert refused(tokens, bearer)[0] == "invalid_token"
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 

@@ -23,7 +23,7 @@ def bearer(key: bytes) -> list[tuple[bytes, bytes]]:
 @pytest.fixture
 def meter() -> RateLimiter:
     made = RateLimiter(rate=10, burst=3)
-    made.doorman = Doorman()
+    made.authenticator = Doorman()
     return made
 
 
@@ -53,7 +53,7 @@ def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter
 
 def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: RateLimiter) -> None:
     assert (meter.counts(local=True), meter.counts(local=False)) == (True, True)
-    meter.doorman = None
+    meter.authenticator = None
     assert (meter.counts(local=True), meter.counts(local=False)) == (False, True)
     assert RateLimiter(rate=0, burst=1).counts(local=False) is False
 

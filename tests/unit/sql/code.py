@@ -9,7 +9,7 @@ from kernel.store import statements
 
 ROOT = Path(__file__).resolve().parents[3]
 STATEMENTS = statements.load()
-METHODS = {"one", "all", "run", "holds"}
+METHODS = {"one", "all", "run", "passes_check"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

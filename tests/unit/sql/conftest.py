@@ -23,7 +23,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connecti
     db.enable_load_extension(True)
     db.load_extension(str(vector_extension()))
     db.enable_load_extension(False)
-    db.register_fts5_function("tally", match_tf)
+    db.register_fts5_function("match_tf", match_tf)
     db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     yield db
     db.close()

@@ -38,16 +38,16 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.lexical.match_with_tf_of", ["SCAN i VIRTUAL TABLE", "SCAN f VIRTUAL TABLE INDEX 0:=M3"]),
         (
-            "kernel.index.by_actor",
+            "kernel.documents.by_actor",
             ["SEARCH d USING COVERING INDEX doc_by_actor (actor=? AND updated_at>? AND updated_at<?)"],
         ),
-        ("kernel.index.by_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
+        ("kernel.documents.by_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
         (
             "kernel.lexical.texts",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.evidence.partition_sizes",
+            "kernel.partitions.sizes",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING COVERING INDEX doc_by_place (place=?)"],
         ),
         (
@@ -68,12 +68,12 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN k VIRTUAL TABLE", "SEARCH d USING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
         ),
         (
-            "kernel.index.ids_of",
+            "kernel.documents.ids_of",
             ["SCAN k VIRTUAL TABLE", "SEARCH d USING COVERING INDEX sqlite_autoindex_doc_1 (space=? AND key=?)"],
         ),
         ("kernel.index.keys_of", ["SCAN i VIRTUAL TABLE", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"]),
         (
-            "kernel.index.partitions",
+            "kernel.partitions.by_pairs",
             [
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
@@ -97,12 +97,12 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
-        ("kernel.lexical.frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
+        ("kernel.lexical.document_frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
         ("kernel.index.fts_delete", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.index.fts_insert", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.index.delete_docs", ["SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
         (
-            "kernel.evidence.model_id",
+            "kernel.vectors.model_id",
             ["SEARCH doc_model USING COVERING INDEX sqlite_autoindex_doc_model_1 (identity=?)"],
         ),
         ("kernel.history.read", ["SEARCH history USING INDEX history_by_key (space=? AND key=?)"]),
@@ -141,10 +141,10 @@ def tables(plan: list[str]) -> list[str]:
                 ["SCAN i VIRTUAL TABLE", f"SEARCH {at} USING INDEX sqlite_autoindex_brain_{table}_1 (db=? AND id=?)"],
             )
             for key, at, table in (
-                ("hybrid.memory_marks", "m", "memory"),
-                ("hybrid.entity_marks", "e", "entity"),
-                ("hybrid.note_marks", "n", "note"),
-                ("hybrid.notes", "n", "note"),
+                ("hybrid_search.memory_signals", "m", "memory"),
+                ("hybrid_search.entity_signals", "e", "entity"),
+                ("hybrid_search.note_signals", "n", "note"),
+                ("hybrid_search.notes", "n", "note"),
                 ("search.entities", "e", "entity"),
             )
         ),
@@ -356,7 +356,7 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN f VIRTUAL TABLE INDEX 0:M3", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"],
         ),
         (
-            "kernel.index.count",
+            "kernel.documents.count",
             [
                 "SCAN CONSTANT ROW",
                 "SCAN w VIRTUAL TABLE",
@@ -368,7 +368,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.index.partitions_matching",
+            "kernel.partitions.matching",
             [
                 "SCAN w VIRTUAL TABLE",
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",

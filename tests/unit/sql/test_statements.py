@@ -90,13 +90,18 @@ def test_nothing_in_a_file_stands_outside_a_named_block() -> None:
 
 def test_every_file_of_statements_has_a_module_of_the_same_stem() -> None:
     files = sorted({statement.file.relative_to(ROOT / "sql") for statement in STATEMENTS.values()})
-    homes = [file if file.parts[0] == "kernel" else ("handlers" / file) for file in files]
-    lonely = [
-        str(home)
-        for home in homes
-        if not (ROOT / home).with_suffix(".py").exists() and not (ROOT / home.with_suffix("") / "__init__.py").exists()
+    kernel_stems = {file.stem for file in (ROOT / "kernel").rglob("*.py")}
+    unmatched = [
+        str(file)
+        for file in files
+        if not (
+            file.stem in kernel_stems
+            if file.parts[0] == "kernel"
+            else any((ROOT / "handlers" / file.with_suffix("") / end).exists() for end in ("", "__init__.py"))
+            or (ROOT / "handlers" / file).with_suffix(".py").exists()
+        )
     ]
-    assert lonely == ["kernel/setting.sql"]  # two statements that only the composition root runs
+    assert unmatched == ["kernel/setting.sql"]  # two statements that only the composition root runs
 
 
 def test_every_name_the_code_asks_for_exists_and_is_a_literal() -> None:
@@ -162,7 +167,9 @@ def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Too
 
 
 def test_what_a_handler_reaches_is_followed_through_the_modules_it_imports() -> None:
-    assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached("handlers.paths.memories.drop_memory")
+    assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached(
+        "handlers.paths.memories.drop_memory"
+    )
     assert "paths.drop" not in reached("handlers.paths.memories.read_memory")
 
 
@@ -175,4 +182,4 @@ def test_the_schema_gives_every_dialect_its_own_tables(migrated: apsw.Connection
 
 def test_statements_are_found_by_path_and_name() -> None:
     assert statements.load(ROOT / "sql") == STATEMENTS
-    assert STATEMENTS["kernel.lexical.match_by_bm25"].file == ROOT / "sql" / "kernel" / "wording.sql"
+    assert STATEMENTS["kernel.lexical.match_by_bm25"].file == ROOT / "sql" / "kernel" / "lexical.sql"

@@ -99,7 +99,7 @@ def chained(kernel: Kernel, call: Call) -> Kernel:
     """A kernel whose audit holds five rows."""
     for number in range(5):
         call("add_memory", path=f"p{number}", content="x")
-    assert kernel.store.read_sync(audit.broken) is None
+    assert kernel.store.read_sync(audit.first_broken) is None
     return kernel
 
 
@@ -120,7 +120,7 @@ def test_a_row_that_was_changed_taken_out_or_put_in_breaks_the_chain(
     db = apsw.Connection(str(chained.config.file))
     db.execute(damage).fetchall()
     db.close()
-    assert chained.store.read_sync(audit.broken) == row
+    assert chained.store.read_sync(audit.first_broken) == row
     assert [(finding.part, finding.rows) for finding in agreed(chained)] == [("audit", 1)]
     assert main(["audit", "--data", str(chained.config.data)]) == 1
     assert f"row {row} does not follow" in capsys.readouterr().err
@@ -136,7 +136,7 @@ def test_the_audit_survives_every_purge(chained: Kernel, call: Call, catalogue: 
     assert call("clear_memory").fault is None
     assert call("maintenance", action="purge_all", confirm=True).fault is None
     assert [entry.tool for entry in entries(chained)][:6] == [*["add_memory"] * 5, "clear_memory"]
-    assert chained.store.read_sync(audit.broken) is None
+    assert chained.store.read_sync(audit.first_broken) is None
     catalogue("S29", injected="everything purged", times=2, outcome="the audit is whole, and tells of it")
 
 
@@ -162,7 +162,7 @@ def test_every_destructive_call_of_every_dialect_can_be_undone_and_the_index_agr
     destructive = {name for name, bound in kernel.dispatch.tools.items() if bound.tool.hints.destructive}
     # The first has a test of its own; in the story the others find nothing to change.
     assert destructive - set(undone) == {"memory_forget", "memory_import", "cleanup_query_log"}
-    assert kernel.store.read_sync(audit.broken) is None
+    assert kernel.store.read_sync(audit.first_broken) is None
     catalogue("S23", injected="destructive calls", times=len(undone), outcome="undone whole, index and all")
 
 
@@ -300,5 +300,5 @@ def test_two_stores_write_one_chain(kernel: Kernel, call: Call, caller: Any) -> 
     for number in range(6):
         (call, ours)[number % 2]("add_memory", path=f"p{number}", content="x")
     assert [entry.id for entry in entries(kernel)] == [1, 2, 3, 4, 5, 6]
-    assert kernel.store.read_sync(audit.broken) is None
+    assert kernel.store.read_sync(audit.first_broken) is None
     second.store.close()

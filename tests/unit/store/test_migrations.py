@@ -226,7 +226,7 @@ def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel,
 def test_a_data_directory_that_cannot_be_made_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Fault, match="Cannot use the data directory"):
-        app.prepare(Config(data=tmp_path / "file" / "data"), StoreContext({}))
+        app.prepare_data(Config(data=tmp_path / "file" / "data"), StoreContext({}))
 
 
 def test_the_schema_of_a_running_kernel_is_the_number_of_migrations(kernel: Kernel) -> None:

@@ -9,7 +9,7 @@ from kernel.cli.progress_bar import Bar, line
 from kernel.dispatch import catch_faults
 from kernel.store import progress
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.progress import Progress, expect, reaching, steps, telling
+from kernel.store.progress import Progress, expect, on_progress, steps, with_progress
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
@@ -23,7 +23,7 @@ def told() -> Told:
 
 @pytest.fixture
 def counting(told: Told, monkeypatch: pytest.MonkeyPatch) -> Progress:
-    monkeypatch.setattr(progress, "_INTERVAL", 0)
+    monkeypatch.setattr(progress, "_REPORT_SECONDS", 0)
     return Progress(lambda done, total: told.append((done, total)))
 
 
@@ -42,14 +42,14 @@ def test_each_step_is_told_of_as_part_of_what_is_known(db: Connection, counting:
         walk(tx, 2, 1, 1)
 
     with db.writing() as tx:
-        telling(counting, work)(tx)
+        with_progress(counting, work)(tx)
     assert told == [(1, 3), (2, 3), (3, 3), (4, 4)]
 
 
 def test_what_is_told_too_often_is_told_at_the_end(db: Connection, told: Told) -> None:
     slow = Progress(lambda done, total: told.append((done, total)))
     with db.writing() as tx:
-        telling(slow, walk)(tx, 10_000)
+        with_progress(slow, walk)(tx, 10_000)
     assert told[0] == (1, 10_000)
     assert told[-1] == (10_000, 10_000)
     assert len(told) < 1000
@@ -57,10 +57,10 @@ def test_what_is_told_too_often_is_told_at_the_end(db: Connection, told: Told) -
 
 def test_one_long_step_tells_how_far_it_is(db: Connection, counting: Progress, told: Told, tmp_path: Path) -> None:
     def work(tx: Tx) -> None:
-        db.backup(tmp_path / "copy.db", reaching(tx))
+        db.backup(tmp_path / "copy.db", on_progress(tx))
 
     db.script("CREATE TABLE a (b); INSERT INTO a VALUES (zeroblob(2000000))")
-    telling(counting, work)(Tx(db, CallContext(), readonly=False))
+    with_progress(counting, work)(Tx(db, CallContext(), readonly=False))
     assert len(told) > 1
     assert told[-1][0] == told[-1][1] > 400
 
@@ -69,9 +69,9 @@ def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, tol
     with db.writing() as tx:
         assert walk(tx, 3) == 3
         expect(tx, 3)
-        assert reaching(tx) is None
-        db.call(tx, CallContext(), catch_faults, telling(counting, walk))
-        telling(counting, walk)(tx, 1)
+        assert on_progress(tx) is None
+        db.call(tx, CallContext(), catch_faults, with_progress(counting, walk))
+        with_progress(counting, walk)(tx, 1)
         db.call(tx, CallContext(), catch_faults, lambda tx: walk(tx, 2))
     assert told == [(1, 1)]
 

@@ -36,7 +36,7 @@ FROM brain_link;
     "source", ["-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;", "-- name: a\n", "-- name: a\n-- only words"]
 )
 def test_a_repeated_or_empty_block_is_an_error_that_names_it(source: str) -> None:
-    with pytest.raises(ValueError, match=r"brain/links\.sql: statement brain\.links\.a is empty or stands twice"):
+    with pytest.raises(ValueError, match=r"brain/links\.sql: statement brain\.links\.a is empty or is defined twice"):
         parse(source, "brain.links", FILE)
 
 

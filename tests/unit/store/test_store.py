@@ -16,9 +16,9 @@ import pytest
 from kernel.dispatch import catch_faults
 from kernel.embed.model import Embedding
 from kernel.errors import Fault
-from kernel.store import store as lanes
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.queue import BoundedQueue, Job, Merge
+from kernel.store.sqlite import database
 from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
 from kernel.store.transaction import Tx
@@ -108,10 +108,10 @@ def locked(file: Path) -> Iterator[Connection]:
         other.close()
 
 
-async def together(store: Store, *calls: Callable[[Tx], Any], alone: bool = False) -> list[Any]:
+async def together(store: Store, *calls: Callable[[Tx], Any], exclusive: bool = False) -> list[Any]:
     """The answers of calls that were queued while the writer was busy, so that they share its next turn."""
     with held(store):
-        futures = [store.write(work, ANYBODY, alone=alone)[1] for work in calls]
+        futures = [store.write(work, ANYBODY, exclusive=exclusive)[1] for work in calls]
     return await asyncio.gather(*futures)
 
 
@@ -188,7 +188,7 @@ def test_a_group_is_no_longer_than_its_limit(file: Path, commits: list[None]) ->
 def test_an_exclusive_call_shares_its_transaction_with_nobody(store: Store, commits: list[None]) -> None:
     async def queue() -> None:
         with held(store):
-            futures = [store.write(add(f"{number}"), ANYBODY, alone=number in {1, 2})[1] for number in range(5)]
+            futures = [store.write(add(f"{number}"), ANYBODY, exclusive=number in {1, 2})[1] for number in range(5)]
         await asyncio.gather(*futures)
 
     asyncio.run(queue())
@@ -314,7 +314,7 @@ def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Sto
 
     def work(tx: Tx) -> None:
         used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
-        tx.defer(fail_disk, None)
+        tx.defer(fail_disk, "a")
 
     with pytest.raises(Fault, match=r"Cannot write to storage\."):
         store.write_sync(work)
@@ -350,8 +350,8 @@ def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) 
 
 def test_a_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
     def fill(tx: Tx) -> None:
-        raw = cast("Connection", tx._engine).raw  # pyright: ignore[reportPrivateUsage]
-        raw.pragma("max_page_count", raw.pragma("page_count"))
+        db = cast("Connection", tx._engine)  # pyright: ignore[reportPrivateUsage]
+        db.pragma("max_page_count", db.pragma("page_count"))
         add("x" * 100_000)(tx)
 
     answers = asyncio.run(together(store, add("a"), fill, add("b")))
@@ -381,7 +381,7 @@ def test_past_its_bound_a_queue_refuses_at_once(file: Path) -> None:
 
 
 def test_reads_are_refused_while_those_before_them_wait_too_long_and_no_longer(file: Path) -> None:
-    store = thing_store(file, readers=1, read_patience=0.05)
+    store = thing_store(file, readers=1, read_max_wait=0.05)
     store.start()
     begun, ended = threading.Event(), threading.Event()
 
@@ -591,7 +591,7 @@ def test_a_reader_or_writer_that_cannot_open_the_file_says_so_and_opens_it_later
 
     store = thing_store(file)
     with monkeypatch.context() as patch:
-        patch.setattr(lanes, "Connection", type("Refusing", (Connection,), {"__init__": refuse}))
+        patch.setattr(database, "Connection", type("Refusing", (Connection,), {"__init__": refuse}))
         store.start()
         answers = [
             catch_faults(store.write_sync, add("a")),

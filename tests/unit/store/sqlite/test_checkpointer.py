@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """A store whose log is due after 50 pages."""
-    monkeypatch.setattr(checkpoint, "_PAGES", 50)
+    monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 50)
     running = thing_store(file)
     running.start()
     yield running
@@ -78,8 +78,8 @@ def test_the_log_starts_over_while_writes_go_on(store: Store, file: Path) -> Non
 def test_the_log_does_not_grow_without_bound_where_its_keeper_is_slow(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "_PAGES", 1_000_000)
-    monkeypatch.setattr(checkpoint, "_PAGES_HARD", 50)
+    monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 1_000_000)
+    monkeypatch.setattr(checkpoint, "RESTART_PAGES", 50)
     store = thing_store(file)
     store.start()
     for _ in range(200):
@@ -111,8 +111,8 @@ def test_a_reader_that_holds_on_to_old_pages_costs_a_copying_a_stretch_and_no_mo
 
 
 def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "_PAGES", 50)
-    monkeypatch.setattr(checkpoint, "_PAGES_HARD", 200)
+    monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 50)
+    monkeypatch.setattr(checkpoint, "RESTART_PAGES", 200)
     store = thing_store(file)
     store.start()
     with _always_read(file):
@@ -126,7 +126,7 @@ def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeyp
 def test_large_groups_have_the_log_start_over_at_the_same_length_again_and_again() -> None:
     log = _Log()
     _keep(log, groups=200)
-    assert log.longest <= checkpoint._PAGES_HARD + _GROUP  # pyright: ignore[reportPrivateUsage]
+    assert log.longest <= checkpoint.RESTART_PAGES + _GROUP
 
 
 def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
@@ -141,7 +141,7 @@ def _keep(log: Any, *, groups: int) -> None:
     keeper.start()
     for _ in range(groups):
         log.write(_GROUP)
-        keeper.after(log)
+        keeper.after_commit(log)
         until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
     keeper.stop()
 

@@ -1,0 +1,46 @@
+"""What search keeps in memory between calls: sketches of all vectors, and document frequencies."""
+
+from collections.abc import Callable, Sequence
+
+from kernel.search.ann import Sketches
+from kernel.store.transaction import Tx
+
+_MAX_GROWTH = 1.125  # document frequencies are counted again once the index has grown by an eighth; not measured
+
+
+class SearchCache:
+    """The cache of one store, shared by all its connections.
+
+    While `warming` is set, a background thread loads the sketches, and searches do not wait for it.
+    """
+
+    def __init__(self, sketches: Sketches) -> None:
+        self.sketches = sketches
+        self.warming = False
+        self._frequencies: dict[str, int] = {}
+        self._total = 0
+        self._uncommitted: Tx | None = None
+
+    def mark_uncommitted(self, tx: Tx) -> None:
+        """Records that `tx` has changed index rows which a rollback would undo."""
+        self._uncommitted = tx
+
+    def can_cache(self, tx: Tx) -> bool:
+        """Whether all index rows that `tx` sees are committed, so that other transactions may use what it reads."""
+        return tx.readonly or tx is not self._uncommitted
+
+    def document_frequencies(
+        self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]
+    ) -> dict[str, int]:
+        """The number of documents that hold each stem; `count` is called for those not cached.
+
+        `total` is the largest document id: the cache is dropped when it shrinks or grows by an eighth.
+        """
+        if not self._total <= total <= self._total * _MAX_GROWTH:
+            self._frequencies = {}
+            self._total = total
+        known = self._frequencies
+        # A stem with frequency 0 is counted each time: it may have been added since.
+        if missing := [stem for stem in stems if not known.get(stem)]:
+            known.update(count(missing))
+        return {stem: known.get(stem, 0) for stem in stems}

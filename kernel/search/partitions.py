@@ -1,0 +1,96 @@
+"""Partitions: one per (space, scope) pair, the unit by which a search is limited."""
+
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
+
+from kernel.store.transaction import Tx
+
+Within = Sequence[tuple[str, str | None]]
+"""(space, scope) pairs; None as scope stands for every scope of the space."""
+
+SMALL_PARTITION_DOCS = 2000  # up to here every document with a query term is ranked, not only those with a rare one
+_SCAN_DOCS = 64  # up to here reading every text costs less than FTS5 queries; not measured
+_MAX_COUNTED = 64  # partitions; counting the documents of more would cost more than it saves; not measured
+
+
+class PartitionSet(NamedTuple):
+    """The partitions a search is limited to, by size.
+
+    The `small` ones together hold at most SMALL_PARTITION_DOCS documents; `large` are the others, and those whose
+    documents were not counted. `docs` is the number of documents counted; with `scan` they are read instead of queried.
+    """
+
+    ids: Sequence[int]
+    small: Sequence[int]
+    large: Sequence[int]
+    docs: int
+    scan: bool
+
+
+class _Size(NamedTuple):
+    partition: int
+    docs: int
+
+
+class _Partition(NamedTuple):
+    id: int
+    space: str
+    scope: str
+
+
+def matching_partitions(tx: Tx, within: Within) -> list[int]:
+    """The ids of the partitions of these (space, scope) pairs."""
+    return tx.all("kernel.partitions.matching", int, pairs=[*within])
+
+
+def partitions_of(
+    tx: Tx, spaces: Sequence[str] | None, dialects: Sequence[str] | None, scope: str | None
+) -> list[tuple[str, str | None]]:
+    """The (space, scope) pairs of these spaces, dialects and this scope; None means any.
+
+    A space belongs to the dialect named by the part before its first colon.
+    """
+
+    def pair(space: str, scope: str) -> tuple[str, str | None]:
+        return (space, scope)
+
+    return tx.all("kernel.partitions.of_dialects", pair, spaces=spaces, dialects=dialects, scope=scope)
+
+
+def ensure_partitions(tx: Tx, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """The partition id of each (space, scope) pair; missing partitions are added."""
+    wanted = sorted(pairs)
+    found = tx.all("kernel.partitions.by_pairs", _Partition, pairs=wanted)
+    if len(found) < len(wanted):
+        tx.run("kernel.partitions.add", pairs=wanted)
+        found = tx.all("kernel.partitions.by_pairs", _Partition, pairs=wanted)
+    return {(row.space, row.scope): row.id for row in found}
+
+
+def partition_set(tx: Tx, ids: Sequence[int]) -> PartitionSet:
+    """The partitions of these ids, split by the number of documents they hold."""
+    if len(ids) > _MAX_COUNTED:
+        return PartitionSet(ids, (), ids, 0, scan=False)
+    return _split_by_size(ids, _sizes(tx, ids))
+
+
+def single_partitions(tx: Tx, ids: Sequence[int], large: Container[int]) -> list[PartitionSet]:
+    """A set for each partition alone; those known to be `large` are not counted."""
+    sizes = {size.partition: size for size in _sizes(tx, [one for one in ids if one not in large])}
+    return [_split_by_size([one], [sizes.get(one) or _Size(one, SMALL_PARTITION_DOCS + 1)]) for one in ids]
+
+
+def _sizes(tx: Tx, ids: Sequence[int]) -> list[_Size]:
+    limit = SMALL_PARTITION_DOCS + 1
+    return tx.all("kernel.partitions.sizes", _Size, partitions=ids, limit=limit) if ids else []
+
+
+def _split_by_size(ids: Sequence[int], sizes: Sequence[_Size]) -> PartitionSet:
+    docs = sum(size.docs for size in sizes)
+    small: list[int] = []
+    room = SMALL_PARTITION_DOCS
+    for size in sorted(sizes, key=lambda size: size.docs):
+        room -= size.docs
+        if room >= 0:
+            small.append(size.partition)
+    return PartitionSet(ids, small, sorted(set(ids) - set(small)), docs, scan=docs <= _SCAN_DOCS)

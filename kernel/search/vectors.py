@@ -1,0 +1,82 @@
+"""Vectors of documents: the model that made them, embeddings of texts, and their rows in the store."""
+
+import zlib
+from collections.abc import Sequence
+
+from kernel.embed.model import Embedding
+from kernel.errors import Fault
+from kernel.search import ann_storage
+from kernel.search.cache import SearchCache
+from kernel.search.query import STOP_WORDS
+from kernel.store.transaction import Tx
+
+COMMON_TEXT = " ".join(sorted(STOP_WORDS))
+"""Its vector is the direction all texts share, by which sketches are centred (see `Sketcher`)."""
+_COMMON_DIGEST = zlib.crc32(COMMON_TEXT.encode())
+
+
+def has_model(tx: Tx) -> bool:
+    """Whether an embedding model is configured and can be read."""
+    return tx.embedding_model is not None
+
+
+def model_id(tx: Tx) -> int:
+    """The id under which the configured model's vectors are stored; 0 before the first, or without a model."""
+    model = _model_key(tx)
+    return tx.one("kernel.vectors.model_id", int, identity=model[0]) or 0 if model else 0
+
+
+def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
+    """The embeddings of `texts`, or None where the model cannot be read: the search is lexical only then."""
+    try:
+        return tx.embed(texts)
+    except Fault as fault:
+        if fault.code != "disabled":
+            raise
+        return None
+
+
+def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
+    """Embeds (document id, text) pairs and stores their vectors; returns the number of rows stored."""
+    vectors = embed_texts(tx, [text for _, text in docs]) if docs and has_model(tx) else None
+    if not vectors:
+        return 0
+    cache: SearchCache = tx.context.search_cache
+    cache.mark_uncommitted(tx)
+    sketches = cache.sketches.sketcher.sketch([embedding.vector for embedding in vectors])
+    rows: list[tuple[int, float, int, int]] = []
+    end = 0
+    for (doc, _), embedding in zip(docs, vectors, strict=True):
+        rows.append((doc, embedding.scale, end + 1, len(embedding.tokens)))
+        end += len(embedding.tokens)
+    model = model_id(tx) or _add_model(tx)
+    stored = tx.run(
+        "kernel.vectors.insert",
+        rows=rows,
+        model=model,
+        vectors=b"".join([embedding.vector for embedding in vectors]),
+        vector_size=len(vectors[0].vector),
+        sketches=b"".join(sketches),
+        sketch_size=len(sketches[0]),
+        tokens=b"".join([embedding.tokens for embedding in vectors]),
+    )
+    ann_storage.seal_blocks(tx, model, 1 + stored // ann_storage.BLOCK_ROWS)
+    return stored
+
+
+def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
+    """Deletes the vectors of documents and logs the deletions, by which sketches in memory are updated."""
+    tx.context.search_cache.mark_uncommitted(tx)
+    tx.run("kernel.vectors.log_deletions", ids=docs)
+    tx.run("kernel.vectors.delete", ids=docs)
+
+
+def _model_key(tx: Tx) -> tuple[str, int] | None:
+    # Sketches depend on the centre too, so vectors of one model with another COMMON_TEXT count as another model's.
+    model = tx.embedding_model
+    return model and (f"{model[0]}/{_COMMON_DIGEST:08x}", model[1])
+
+
+def _add_model(tx: Tx) -> int:
+    model = _model_key(tx)
+    return tx.one("kernel.vectors.add_model", int, identity=model[0], dimensions=model[1]) or 0 if model else 0

@@ -1,0 +1,100 @@
+"""What the store needs of a database engine; `kernel.store.sqlite` is the engine there is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from kernel.errors import CatchFaults, Fault
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+
+
+class ReadConnection(Protocol):
+    """A connection that cannot write."""
+
+    def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
+        """`work(tx)` in one snapshot; raises Fault where it exceeds its cost limit or is interrupted."""
+        ...
+
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs on this connection."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connection; safe to call twice."""
+        ...
+
+
+class WriteConnection(Protocol):
+    """The connection of the writer: one transaction for a group of calls, a savepoint for each call."""
+
+    @property
+    def total_changes(self) -> int:
+        """Rows changed since the connection was opened."""
+        ...
+
+    def begin(self, call_context: CallContext) -> Tx:
+        """Opens a write transaction and takes the write lock."""
+        ...
+
+    def call(
+        self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
+    ) -> R | Fault:
+        """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
+        ...
+
+    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes]:
+        """`work()` and the changes it made, in a form that can be reverted; empty where they exceed the limit."""
+        ...
+
+    def commit(self, tx: Tx) -> None:
+        """Flushes deferred work and commits durably."""
+        ...
+
+    def rollback(self) -> None:
+        """Rolls back the open transaction, if there is one."""
+        ...
+
+    def close(self) -> None:
+        """Closes the connection; safe to call twice."""
+        ...
+
+
+class Database(Protocol):
+    """One database as a Store uses it. Its schema is current before the first connection is opened."""
+
+    @property
+    def context(self) -> StoreContext:
+        """What all transactions share."""
+        ...
+
+    @property
+    def file(self) -> Path:
+        """The path of the database."""
+        ...
+
+    def start(self, catch_faults: CatchFaults) -> None:
+        """Starts background work, such as checkpoints."""
+        ...
+
+    def reader(self) -> ReadConnection:
+        """Opens a connection for reads."""
+        ...
+
+    def writer(self) -> WriteConnection:
+        """Opens the connection of the writer; at most one is in use at a time."""
+        ...
+
+    def after_commit(self) -> None:
+        """Housekeeping on the writer's thread, after each group was answered."""
+        ...
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the database and of its log."""
+        ...
+
+    def close(self) -> None:
+        """Ends background work and folds the log into the database, after all connections are closed."""
+        ...

@@ -1,0 +1,64 @@
+"""One SQLite file as a Store uses it: its connections, its checkpointer, its sizes."""
+
+from pathlib import Path
+
+from kernel.errors import CatchFaults
+from kernel.store.context import StoreContext
+from kernel.store.sqlite.checkpointer import Checkpointer
+from kernel.store.sqlite.connection import Connection
+
+
+class SqliteDatabase:
+    """A migrated database file; without `durable` a power cut may lose the last commits, but never damages the file."""
+
+    def __init__(self, file: Path, context: StoreContext, *, durable: bool = True) -> None:
+        self.file = file
+        self.context = context
+        self._durable = durable
+        self._checkpointer: Checkpointer | None = None
+        self._writer: Connection | None = None
+
+    def start(self, catch_faults: CatchFaults) -> None:
+        """Starts the checkpointer."""
+        self._checkpointer = Checkpointer(catch_faults, lambda: self._connect(readonly=False))
+        self._checkpointer.start()
+
+    def reader(self) -> Connection:
+        """Opens a connection that cannot write."""
+        return self._connect(readonly=True)
+
+    def writer(self) -> Connection:
+        """Opens the connection of the writer, whose log the checkpointer watches from here on."""
+        self._writer = self._connect(readonly=False)
+        return self._writer
+
+    def after_commit(self) -> None:
+        """Requests or finishes a checkpoint if the log has grown long."""
+        if self._checkpointer is not None and self._writer is not None:
+            self._checkpointer.after_commit(self._writer)
+
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of the file and of its write-ahead log."""
+        return _size(self.file), _size(self.file.with_name(f"{self.file.name}-wal"))
+
+    def close(self) -> None:
+        """Stops the checkpointer and folds the whole log into the file."""
+        if self._checkpointer is not None:
+            self._checkpointer.stop()
+        db = Connection(self.file, self.context, readonly=False)
+        try:
+            db.checkpoint(truncate=True)
+        finally:
+            db.close()
+
+    def _connect(self, *, readonly: bool) -> Connection:
+        db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
+        db.load_vectors()
+        return db
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,45 @@
+-- name: by_ids
+SELECT d.id, d.space, d.key, p.scope, d.text, d.dialect, d.tool, d.actor, d.created_at, d.updated_at, f.rule
+FROM json_each(:ids) AS i
+CROSS JOIN doc AS d ON d.id = i.value
+JOIN doc_place AS p ON p.id = d.place
+LEFT JOIN doc_flag AS f ON f.doc = d.id;
+
+-- name: ids_of
+-- The documents of the given (space, key) pairs, in that order.
+SELECT d.id
+FROM json_each(:keys) AS k
+CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
+
+-- name: last_id
+-- The largest document id ever assigned. doc.id is AUTOINCREMENT, so that no id is assigned twice.
+SELECT seq FROM sqlite_sequence WHERE name = 'doc';
+
+-- name: count
+-- A null scope stands for every scope of the space.
+SELECT
+    (
+        SELECT count(*)
+        FROM json_each(:pairs) AS w
+        CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1
+        CROSS JOIN doc AS d ON d.place = p.id
+    ) + (
+        SELECT count(*)
+        FROM json_each(:pairs) AS w
+        CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+        CROSS JOIN doc AS d ON d.place = p.id
+        WHERE w.value ->> 1 IS NULL
+    );
+
+-- name: by_actor
+-- INDEXED BY makes the statement fail rather than scan if the covering index is gone (https://sqlite.org/lang_indexedby.html).
+SELECT d.id, d.place
+FROM doc AS d INDEXED BY doc_by_actor
+WHERE d.actor = :actor AND d.updated_at >= :after AND d.updated_at < :before
+LIMIT :limit;
+
+-- name: by_time
+SELECT d.id, d.place
+FROM doc AS d INDEXED BY doc_by_time
+WHERE d.updated_at >= :after AND d.updated_at < :before
+LIMIT :limit;

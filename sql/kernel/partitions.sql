@@ -1,0 +1,37 @@
+-- name: by_pairs
+SELECT p.id, p.space, p.scope
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1;
+
+-- name: add
+INSERT INTO doc_place (space, scope)
+SELECT value ->> 0, value ->> 1 FROM json_each(:pairs) WHERE true
+ON CONFLICT (space, scope) DO NOTHING;
+
+-- name: matching
+-- A null scope stands for every scope of the space.
+SELECT p.id
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0 AND p.scope = w.value ->> 1
+UNION ALL
+SELECT p.id
+FROM json_each(:pairs) AS w
+CROSS JOIN doc_place AS p ON p.space = w.value ->> 0
+WHERE w.value ->> 1 IS NULL;
+
+-- name: of_dialects
+-- A null parameter excludes nothing. The dialect of a space is the part before its first colon.
+SELECT p.space, p.scope
+FROM doc_place AS p
+WHERE
+    (:spaces IS NULL OR p.space IN (SELECT value FROM json_each(:spaces)))
+    AND (
+        :dialects IS NULL
+        OR substr(p.space, 1, instr(p.space || ':', ':') - 1) IN (SELECT value FROM json_each(:dialects))
+    )
+    AND (:scope IS NULL OR p.scope = :scope);
+
+-- name: sizes
+-- The number of documents of each partition, counted up to a limit: what lies beyond makes no difference.
+SELECT p.value, (SELECT count(*) FROM (SELECT 1 FROM doc AS d WHERE d.place = p.value LIMIT :limit))
+FROM json_each(:partitions) AS p;

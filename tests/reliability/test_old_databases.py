@@ -1,0 +1,116 @@
+"""Databases made by older states of this project open with the code of today and keep everything.
+
+Each state runs from its own commit, as `git archive` has it, over stdio: it writes through every dialect, and what it
+answers to the reading tools is what the code of today must answer over the same files.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# The last commit with each of the newest five schemas, the newest being the one before the packages of today.
+STATES = {
+    "schema 6": "84de7b5",
+    "schema 8": "75f9f25",
+    "schema 9": "10b8f17",
+    "schema 10": "db2de52",
+    "schema 11": "26e9539",
+}
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "old client", "version": "1"}}
+WRITES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("add_memory", {"path": "deploy/database", "content": "The database is PostgreSQL 18."}),
+    ("add_memory", {"path": "deploy/region", "content": "We deploy to Frankfurt."}),
+    ("replace_memory", {"path": "deploy/region", "content": "We deploy to Zürich."}),
+    ("memory_org", {"action": "create", "name": "acme"}),
+    ("memory_project", {"action": "create", "name": "mill", "rootPath": "/src/mill"}),
+    (
+        "memory_guideline",
+        {"action": "add", "scopeType": "global", "name": "errors", "content": "Name the field.", "priority": 80},
+    ),
+    ("save_memory", {"db": "core", "content": "The user prefers metric units.", "category": "preference"}),
+    ("create_entity", {"db": "core", "name": "Ada", "type": "person"}),
+    ("remember", {"session_id": "s1", "content": "Fixed the race in the queue."}),
+)
+READS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("read_memory", {"path": "deploy/database"}),
+    ("read_memory", {"path": "deploy/region"}),
+    ("list_memories", {}),
+    ("memory_org", {"action": "list"}),
+    ("memory_project", {"action": "list"}),
+    ("memory_guideline", {"action": "list", "scopeType": "global"}),
+    ("get_entities", {"db": "core"}),
+    ("list_recent", {"session_id": "s1"}),
+)
+
+
+def checkout(commit: str, folder: Path) -> Path:
+    """The files of a commit; the history is needed for that, so a shallow clone fails here."""
+    packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
+    assert packed.returncode == 0, (
+        f"{packed.stderr.decode()}: this test needs the whole history (git fetch --unshallow)"
+    )
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def answers(root: Path, data: Path, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
+    """What the server of a checkout answers to these calls, one after the other, over stdio."""
+    environment = {**os.environ, "QUIPU_DATA": str(data), "PYTHONPATH": str(root)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernel", "stdio"],
+        cwd=root,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin
+    assert process.stdout
+    found: list[Any] = []
+    try:
+        for number, (method, params) in enumerate(
+            [("initialize", HELLO), *(("tools/call", named(*call)) for call in calls)]
+        ):
+            line = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            process.stdin.write(json.dumps(line).encode() + b"\n")
+            process.stdin.flush()
+            found.append(json.loads(process.stdout.readline()))
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        assert process.wait(60) == 0
+    assert [answer.get("error") for answer in found] == [None] * len(found)
+    return [answer["result"] for answer in found[1:]]
+
+
+def named(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+@pytest.mark.parametrize("commit", STATES.values(), ids=STATES)
+def test_databases_of_older_states_open_and_keep_everything(commit: str, tmp_path: Path) -> None:
+    old, data = checkout(commit, tmp_path / "old"), tmp_path / "data"
+    written = answers(old, data, WRITES)
+    assert [answer.get("isError", False) for answer in written] == [False] * len(WRITES), written
+    before = answers(old, data, READS)
+    after = answers(ROOT, data, READS)
+    assert [texts(answer) for answer in after] == [texts(answer) for answer in before]
+    (found,) = answers(ROOT, data, [("recall", {"query": "which database do we use"})])
+    assert "PostgreSQL 18" in json.dumps(found)
+    environment = {**os.environ, "QUIPU_DATA": str(data)}
+    check = [sys.executable, "-m", "kernel", "check"]
+    done = subprocess.run(check, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    return [block["text"] for block in answer["content"]]
