@@ -1,9 +1,10 @@
-"""The ASGI application over an open kernel: hot paths by dictionary, everything else through Starlette."""
+"""The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
 import threading
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel import app, process
 from kernel.app import Kernel
@@ -26,40 +27,35 @@ from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 _TIDY_SECONDS = 60.0
 
 
 class Application:
-    """Answers requests; `hot` are the addresses that `kernel.http.fast_path` answers without a task."""
+    """The server's application; `fast_routes` are the paths that `kernel.http.fast_path` answers without it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
-        places = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
-        self.doors = access_control(kernel.config, self.tenants, frozenset(places))
-        exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
-        self._exact: dict[str, Asgi] = {**exact}
-        self._tools = ToolRoutes(kernel.dispatch, limits, self.doors)
-        self._rest = AuthGate(lambda: self._pages, limits, self.doors)
-        hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.fast_routes}
+        dialects = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
+        self.access = access_control(kernel.config, self.tenants, frozenset(dialects))
+        self._mcp = {path: self._endpoint(path, some, limits) for path, some in dialects.items()}
+        self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
+        self._pages = AuthGate(lambda: self._starlette, limits, self.access)
+        fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
-            hot = {path: kernel.tracing.hearing(direct) for path, direct in hot.items()}
-        self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, direct) for path, direct in hot.items()}
+            fast = {path: kernel.tracing.wrap_route(route) for path, route in fast.items()}
+        self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, route) for path, route in fast.items()}
         self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if self.kernel.tracing is not None and scope["type"] == "http":
-            self.kernel.tracing.heard(scope)
+            self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
-        hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
-        await hot(scope, receive, send)
+        app = self._mcp.get(path) or (self._tools if path.startswith("/tools/") else self._pages)
+        await app(scope, receive, send)
 
     def close(self) -> None:
         """Closes every store, once the loop has ended."""
@@ -69,16 +65,16 @@ class Application:
             self.kernel.tracing.close()
 
     @cached_property
-    def _pages(self) -> Asgi:
-        # The first answer by meaning needs none of this, and it takes longer to import than that answer to find.
+    def _starlette(self) -> ASGIApp:
+        # Imported at the first GET: the first tool call must not wait for it.
         from starlette.applications import Starlette
 
         from kernel.http.routes import metrics_route, routes
 
-        pages = routes(self.kernel.dispatch, partial(readiness, self.kernel))
+        gets = routes(self.kernel.dispatch, partial(readiness, self.kernel))
         if self.kernel.metrics is not None:
-            pages.append(metrics_route(self.doors, partial(self._measure, self.kernel.metrics), metrics.MEDIA))
-        return Starlette(routes=pages)
+            gets.append(metrics_route(self.access, partial(self._measure, self.kernel.metrics), metrics.MEDIA))
+        return Starlette(routes=gets)
 
     def _measure(self, meters: metrics.MetricsRegistry) -> bytes:
         open_tenants = self.tenants.open_dispatches()
@@ -86,23 +82,23 @@ class Application:
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
         return metrics.render(meters, loads, info, self.connections(), len(loads))
 
-    def _mcp(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
-        return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.doors, path)
+    def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
+        return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
 
 
 def open_application(config: Config) -> Application | Fault:
-    """An application over the configured data, or why there is none."""
+    """An application over the configured data, or the Fault that prevents it."""
     return catch_faults(lambda: Application(mark_warming(app.open_kernel(config))))
 
 
 def mark_warming(kernel: Kernel) -> Kernel:
-    """A kernel whose calls need not wait for the sketches, since `warm` is about to read them."""
+    """The kernel, with calls that do not wait for the sketches until `warm` has read them."""
     kernel.store.context.search_cache.warming = True
     return kernel
 
 
 def limits_of(config: Config) -> Limits:
-    """The edge limits: loopback names always, and what the configuration allows besides."""
+    """The limits of HTTP requests; loopback names are always allowed."""
     return config.limits._replace(
         hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
         origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
@@ -110,13 +106,13 @@ def limits_of(config: Config) -> Limits:
 
 
 def readiness(kernel: Kernel) -> Ready:
-    """What /readyz says of an open store."""
+    """The state of an open store for /readyz."""
     embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
 
 
 def access_control(config: Config, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
-    """Who may come in: those with a key, once there is one or the server listens to more than this machine."""
+    """Keys are required once there is one, or where the server listens beyond the loopback interface."""
     trusted = config.oauth
     tokens = None if trusted is None else _tokens(config, trusted, paths)
     needed = tokens is not None or not on_loopback(config.host)
@@ -126,7 +122,7 @@ def access_control(config: Config, tenants: Tenants, paths: frozenset[str]) -> A
 
 
 def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerifier:
-    """Tokens for all of `/mcp`, or for one dialect at its own address, unless that reads what others keep."""
+    """Tokens for all of /mcp, or for one dialect at its own path unless it reads the data of other dialects."""
     from kernel.security import oauth
 
     known = [name for name in (trusted.audience, config.public) if name]
@@ -137,7 +133,7 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
 
 
 def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
-    """Another tenant, open; its index is completed beside the first calls."""
+    """Another tenant, open; a thread completes its index during the first calls."""
     own = mark_warming(app.open_tenant(kernel, name))
     stopping = threading.Event()
     warming = threading.Thread(target=warm, args=(own, stopping), name="quipu-warm", daemon=True)
@@ -151,23 +147,22 @@ def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
     return OpenTenant(own.dispatch, close)
 
 
-def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Grant = FULL_ACCESS) -> Service:
-    """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
-    bound = kernel.dispatch.tools
+def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", grant: Grant = FULL_ACCESS) -> Service:
+    """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `grant` allows."""
     on_request = None if kernel.tracing is None else kernel.tracing.on_message
     return Service(
-        bound,
+        kernel.dispatch.tools,
         dialects,
         version=VERSION,
         tools=tools,
         seal_key=kernel.seal_key,
-        grant=reach,
+        grant=grant,
         on_request=on_request,
     )
 
 
 def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
-    """Reads the model and the sketches and completes the index beside the first calls, then keeps it tidy.
+    """Reads the model and the sketches and completes the index during the first calls, then compacts it regularly.
 
     `loaded` is called once the model is read, or where there is none.
     """

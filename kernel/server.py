@@ -7,10 +7,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from kernel import process
 from kernel.config import VERSION, Config, on_loopback
@@ -23,70 +23,68 @@ from kernel.security.rate_limit import RateLimiter
 if TYPE_CHECKING:
     from kernel.asgi import Application
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
 GRACE_SECONDS = 5
-_GARBAGE = (50_000, 20, 100)
+# With the default thresholds a tenth of the start went into collections over objects that stay.
+_GC_THRESHOLDS = (50_000, 20, 100)
+# A socket passed by the service manager may hold connections that were accepted just before the signal.
 _LAST_REQUESTS_SECONDS = 0.2
-# What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
+# The probes before the kernel is open; afterwards the application answers them.
 _EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
-_CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
+_STOPPING = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
 
 
 class StartupGate:
-    """The ASGI application from the first moment: it says that it lives, and lets the rest wait for the kernel.
+    """The ASGI application from the start: answers the probes, and lets other requests wait for the kernel.
 
-    `hot` is filled when the kernel is open, and `meter` knows keys from then on.
+    `fast_routes` is filled when the kernel is open, and `rate_limiter` knows keys from then on.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.fast_routes: dict[bytes, FastRoute] = {}
         self.limits = limits._replace(connections=connection_limit(limits.connections))
         self.rate_limiter = RateLimiter(limits.rate, limits.burst)
-        self._decided = asyncio.Event()
-        self._behind: Application | None = None
+        self._opened = asyncio.Event()
+        self._application: Application | None = None
 
-    def set_application(self, behind: "Application | None") -> None:
-        """Hands everything to the application, or refuses it where there will be none."""
-        self._behind = behind
-        if behind is not None:
-            self.fast_routes.update(behind.fast_routes)
-            self.rate_limiter.authenticator = behind.doors.auth
-        self._decided.set()
+    def set_application(self, application: "Application | None") -> None:
+        """Passes requests to the application; with None, answers them with 503."""
+        self._application = application
+        if application is not None:
+            self.fast_routes.update(application.fast_routes)
+            self.rate_limiter.authenticator = application.access.auth
+        self._opened.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if self._behind is None:
+        if self._application is None:
             early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
             if early is None:
-                await self._decided.wait()
-            if self._behind is None:
-                await _say(send, *(early or _CLOSED))
+                await self._opened.wait()
+            if self._application is None:
+                await _send(send, *(early or _STOPPING))
                 return
-        await self._behind(scope, receive, send)
+        await self._application(scope, receive, send)
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that opens the kernel once it listens, in a thread beside the first requests."""
+    """Uvicorn, which opens the kernel in a thread once it listens."""
 
     def __init__(self, config: Config) -> None:
-        self._front = StartupGate(config.limits)
-        super().__init__(_settings(config, self._front))
+        self._gate = StartupGate(config.limits)
+        super().__init__(_uvicorn_config(config, self._gate))
         self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
-        self._chosen = config
+        self._quipu_config = config
         self._stopping = threading.Event()
         self._opening: threading.Thread | None = None
         self._opened = threading.Event()
-        self._behind: Application | None = None
+        self._application: Application | None = None
         self._fault: Fault | None = None
-        self._where = ""
+        self._address = ""
 
     async def startup(self, sockets: Any = None) -> None:
-        """Starts to listen, then leaves the rest to the thread."""
+        """Starts to listen, then opens the kernel in a thread."""
         await super().startup(sockets)
-        self._where = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
+        self._address = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
         if self.started:
             loop = asyncio.get_running_loop()
             self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
@@ -97,9 +95,9 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop.
+        """Answers accepted requests; waits for a kernel that is being opened, since that needs the loop.
 
-        A socket that was given outlives us: who comes to it now is answered by us or by the next server.
+        A socket that was passed in outlives this process: a new connection is answered by it or by the next server.
         """
         if sockets:
             for server in self.servers:
@@ -110,12 +108,12 @@ class Server(uvicorn.Server):
             await asyncio.to_thread(self._opened.wait)
 
     def end(self) -> int:
-        """Closes the kernel; the exit status, or the Fault for which there never was one."""
+        """Closes the kernel; the exit status. Raises the Fault that kept the kernel from opening."""
         self._stopping.set()
         if self._opening is not None:
             self._opening.join()
-        if self._behind is not None:
-            self._behind.close()
+        if self._application is not None:
+            self._application.close()
         if self._fault is not None:
             raise self._fault
         return 0 if self.started else 1
@@ -123,40 +121,40 @@ class Server(uvicorn.Server):
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
 
-        found = asgi.open_application(self._chosen)
+        found = asgi.open_application(self._quipu_config)
         if isinstance(found, Fault):
             self._fault = found
             self.should_exit = True
-            loop.call_soon_threadsafe(self._front.set_application, None)
+            loop.call_soon_threadsafe(self._gate.set_application, None)
             self._opened.set()
             return
-        self._behind = found
+        self._application = found
         found.connections = lambda: len(self.server_state.connections)
-        loop.call_soon_threadsafe(self._front.set_application, found)
+        loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
-        sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
+        sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
         asgi.warm(found.kernel, self._stopping, _collect_garbage)
 
 
 def _collect_garbage() -> None:
-    """From here on, but never among what is there already."""
+    """Enables the collector for objects made from now on."""
     gc.freeze()
-    gc.set_threshold(*_GARBAGE)
+    gc.set_threshold(*_GC_THRESHOLDS)
     gc.enable()
 
 
 def http(config: Config) -> int:
-    """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
-    given = process.inherited_sockets(config.environment, os.getpid())
-    config = config._replace(host=process.most_reachable_host(given) or config.host)
+    """Serves until SIGTERM or SIGINT, then answers accepted requests for at most five seconds."""
+    sockets = process.inherited_sockets(config.environment, os.getpid())
+    config = config._replace(host=process.most_reachable_host(sockets) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
-    # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
+    # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
     try:
-        server.run(given or None)
+        server.run(sockets or None)
     finally:
         status = server.end()
     return status
@@ -180,7 +178,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
 
 
 def _need_keys(config: Config) -> None:
-    """Raises Fault where anybody who reaches the address would be let in, since nobody could have a key."""
+    """Raises Fault where the server would listen beyond the loopback interface without any key."""
     from kernel.security import api_keys
 
     if not api_keys.read(config.data):
@@ -192,23 +190,23 @@ def _need_keys(config: Config) -> None:
 
 
 def _already_stopping(_number: int, _frame: object) -> None:
-    """A signal that has done its work."""
+    """Ignores the signal."""
 
 
-async def _say(send: Send, status: int, body: bytes) -> None:
+async def _send(send: Send, status: int, body: bytes) -> None:
     head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
-def _settings(config: Config, served: StartupGate) -> uvicorn.Config:
-    fast = sys.platform != "win32"
+def _uvicorn_config(config: Config, gate: StartupGate) -> uvicorn.Config:
+    unix = sys.platform != "win32"
     return uvicorn.Config(
-        served,
+        gate,
         host=config.host,
         port=config.port,
-        loop="uvloop" if fast else "asyncio",
-        http=protocol(served.fast_routes, served.limits, served.rate_limiter),
+        loop="uvloop" if unix else "asyncio",
+        http=protocol(gate.fast_routes, gate.limits, gate.rate_limiter),
         ws="none",
         lifespan="off",
         interface="asgi3",

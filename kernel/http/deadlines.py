@@ -1,14 +1,16 @@
-"""One coarse timer for all connections, so that a deadline costs nothing while it is kept."""
+"""One coarse timer for the deadlines of all connections."""
 
 import asyncio
 from typing import Protocol
 
+# Seconds between two checks: deadlines are whole seconds, and a timer per connection costs more than it is worth.
 TICK = 0.25
-_ASLEEP = 1.0
+# After a pause of the event loop this long, what arrived meanwhile is read before deadlines are checked.
+_LOOP_STALL_SECONDS = 1.0
 
 
 class Deadlined(Protocol):
-    """What may come to be late: `late(now)` acts if it is, and says when to look again, or None for never."""
+    """A connection with deadlines; `on_deadline(now)` acts if one has passed, and returns when to check again."""
 
     slot: int
     loop: asyncio.AbstractEventLoop
@@ -17,49 +19,49 @@ class Deadlined(Protocol):
 
 
 class DeadlineWheel:
-    """Looks at each connection when it may be late, four times a second at most; times are the loop's.
+    """A timer wheel: checks each connection in the tick after its time; times are the loop's, in seconds.
 
-    A connection stands in one place only, and who wants to be looked at later than that is looked at twice: so what
-    only stays in use never has to be moved.
+    A connection has one place. Extending its deadline leaves it there, and the early check moves it on: a connection in
+    use is then never moved.
     """
 
     def __init__(self) -> None:
         self._slots: dict[int, set[Deadlined]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._turned = 0.0
+        self._turned_at = 0.0
 
-    def schedule(self, watched: Deadlined, when: float) -> None:
-        """Has `watched` looked at soon after `when`, or earlier if that was wanted before."""
+    def schedule(self, connection: Deadlined, when: float) -> None:
+        """Checks `connection` soon after `when`, or at an earlier time that is already scheduled."""
         slot = int(when / TICK) + 1
-        if watched.slot:
-            if watched.slot <= slot:
+        if connection.slot:
+            if connection.slot <= slot:
                 return
-            self.cancel(watched)
-        watched.slot = slot
-        self._slots.setdefault(slot, set()).add(watched)
+            self.cancel(connection)
+        connection.slot = slot
+        self._slots.setdefault(slot, set()).add(connection)
         if self._timer is None:
-            self._wait(watched.loop)
+            self._start_timer(connection.loop)
 
-    def cancel(self, watched: Deadlined) -> None:
-        """Forgets `watched`."""
-        if watched.slot:
-            self._slots[watched.slot].discard(watched)
-            watched.slot = 0
+    def cancel(self, connection: Deadlined) -> None:
+        """Removes `connection`."""
+        if connection.slot:
+            self._slots[connection.slot].discard(connection)
+            connection.slot = 0
 
-    def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._turned = loop.time()
+    def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._turned_at = loop.time()
         self._timer = loop.call_later(TICK, self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        asleep = now - self._turned > _ASLEEP  # then nothing was read either, and what came meanwhile comes first
+        stalled = now - self._turned_at > _LOOP_STALL_SECONDS
         reached = int(now / TICK)
         for slot in [slot for slot in self._slots if slot <= reached]:
-            for watched in self._slots.pop(slot):
-                watched.slot = 0
-                again = now + TICK if asleep else watched.on_deadline(now)
+            for connection in self._slots.pop(slot):
+                connection.slot = 0
+                again = now + TICK if stalled else connection.on_deadline(now)
                 if again is not None:
-                    self.schedule(watched, again)
+                    self.schedule(connection, again)
         self._timer = None
         if self._slots:
-            self._wait(loop)
+            self._start_timer(loop)

@@ -1,24 +1,24 @@
-"""Whole requests for hot addresses answered where they are read, without an ASGI task between socket and dispatch.
+"""Answers POSTs to known paths from the parser's callbacks, without an ASGI task between socket and dispatch.
 
-What does not come whole, or needs a stream, goes the ordinary way, so that nothing here has to know about either.
+A request that is chunked and in several segments, large, upgrading, pipelined behind a pending one, or answered by a
+stream goes to the ASGI application, so that nothing here handles those.
 """
 
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from kernel.calls import Pending
 from kernel.errors import Fault
 from kernel.http.deadlines import DeadlineWheel
-from kernel.http.uvicorn_protocol import BETWEEN, BODY, HEAD, LimitedProtocol
-from kernel.limits import Limits
+from kernel.http.uvicorn_protocol import BETWEEN_REQUESTS, BODY, HEAD, LimitedProtocol
+from kernel.limits import Header, Limits
 from kernel.security.rate_limit import RateLimiter, client_address
-
-Header = tuple[bytes, bytes]
 
 
 class HttpResponse(NamedTuple):
@@ -31,19 +31,25 @@ class HttpResponse(NamedTuple):
 
 
 Done = Callable[[HttpResponse], None]
-# A Fault is a bug that was caught: nothing may be raised here.
-FastRoute = Callable[[Sequence[Header], bytes, Done], HttpResponse | Pending | Fault | None]
-_CLOSING = (b"connection", b"close")
-_PROBES = (b"/healthz", b"/readyz")
-_TOO_OFTEN = b'{"error":{"code":"too_often","message":"Too many requests, try again later."}}'
-_CALM_SECONDS = 1.0
-_BROKEN = HttpResponse(500, b"Internal Server Error", (_CLOSING,), b"text/plain")
+# The response to a POST, Pending where `done` gets it later, None where it takes the ASGI application. A body of None
+# means that only the headers have arrived: the response then is the refusal they alone decide, or None. It must not
+# raise; a Fault is a bug that was caught.
+FastRoute = Callable[[Sequence[Header], bytes | None, Done], HttpResponse | Pending | Fault | None]
+
+_CLOSE = (b"connection", b"close")
+_NOT_RATE_LIMITED = (b"/healthz", b"/readyz")
+_RATE_LIMITED = b'{"error":{"code":"rate_limited","message":"Too many requests, try again later."}}'
+# A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
+_THROTTLE_SECONDS = 1.0
+_INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (_CLOSE,), b"text/plain")
+# A connection without a key makes the server hold at most this much of a body, which is what uvicorn buffers as well.
+MAX_COLLECTED_BYTES = 65536
 
 
-class _Call:
-    """A call that is waited for, in the place where uvicorn keeps its own."""
+class _PendingCall:
+    """A call under way, with the attributes that uvicorn expects of `self.cycle`."""
 
-    message_event = asyncio.Event()  # uvicorn wakes who waits for a message; here nobody does
+    message_event = asyncio.Event()  # uvicorn sets it when the connection ends; nothing waits for it here
 
     def __init__(self) -> None:
         self.response_started = False
@@ -54,53 +60,53 @@ class _Call:
 
 
 class _CommonHeaders:
-    """The headers every response has, joined once in a second."""
+    """The headers of every response as bytes; uvicorn makes a new list each second, for the date."""
 
     def __init__(self) -> None:
         self._headers: Sequence[Header] = ()
-        self._joined = b""
+        self._encoded = b""
 
-    def joined(self, headers: Sequence[Header]) -> bytes:
+    def encoded(self, headers: Sequence[Header]) -> bytes:
         if headers is not self._headers:
             self._headers = headers
-            self._joined = _lines(headers)
-        return self._joined
+            self._encoded = _encode(headers)
+        return self._encoded
 
 
 class FastPathProtocol(LimitedProtocol):
-    """Uvicorn's HTTP protocol with a shorter way for the addresses in `hot`."""
+    """`LimitedProtocol` with a direct way for the paths in `fast_routes`.
+
+    `_target` is the route of the request being read, or None once it belongs to the ASGI application.
+    """
 
     fast_routes: Mapping[bytes, FastRoute] = {}
     common = _CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._target: FastRoute | None = None
-        self._received: bytes | bytearray = b""
-        self._call: _Call | None = None
-        self._address, self._local = "", True
-        self._wait = 0.0
+    _target: FastRoute | None = None
+    _body: bytes | bytearray = b""
+    _call: _PendingCall | None = None
+    _address, _local = "", True
+    _retry_after = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Notes where from."""
+        """Notes the client's address for the rate limiter."""
         super().connection_made(transport)
         self._address, self._local = client_address(self.client)
 
     def on_incomplete(self, received: int) -> None:
-        """Lets a request whose end has not come go the ordinary way."""
-        if self._target is not None and not self.whole.is_closing():
-            self._hand_over()
+        """Keeps a small body here and hands the rest to ASGI, when the first segment did not complete the request."""
+        if self._target is not None and self.timed != self.reading and not self.transport.is_closing():
+            self._collect_or_hand_over(self._target)
         super().on_incomplete(received)
 
     def reject(self, status: int) -> None:
-        """Refuses what was kept back here as any other."""
-        if self._target is not None:
-            self._hand_over()
+        """Drops what was collected of the request being read, and rejects it."""
+        self._target, self._body = None, b""
         super().reject(status)
 
     def on_message_begin(self) -> None:
-        """Makes no scope before it is needed."""
+        """Starts a request without the ASGI scope, which only `_hand_over` needs."""
         self.reading = HEAD
         self.url = b""
         self.headers = []
@@ -108,8 +114,8 @@ class FastPathProtocol(LimitedProtocol):
         self.scope = None  # type: ignore[assignment]
 
     def on_headers_complete(self) -> None:
-        """Keeps the request back if it may be answered here."""
-        self._received = b""
+        """Keeps the request here if it can be answered here."""
+        self._body = b""
         self._target = self.fast_routes.get(self.url)
         if self._target is None:
             self.check_header_size()
@@ -118,66 +124,65 @@ class FastPathProtocol(LimitedProtocol):
         self.reading = BODY
         if self._target is None or not self._is_plain():
             self._hand_over()
+        else:
+            self.cycle = None  # type: ignore[assignment]  # the response that it stood for is complete
 
     def on_body(self, body: bytes) -> None:
         """Collects the body."""
         if self._target is None:
             super().on_body(body)
-        elif self._received:
-            if isinstance(self._received, bytes):
-                self._received = bytearray(self._received)  # in many pieces it grows in place
-            self._received += body
+        elif self._body:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)  # grows in place, whatever the number of segments
+            self._body += body
         else:
-            self._received = body
+            self._body = body
 
     def on_message_complete(self) -> None:
-        """Answers, begins to, or hands the request over."""
+        """Answers the request, submits its call, or hands it over."""
         target = self._target
         if target is None:
             super().on_message_complete()
             return
-        self.reading = self.watched = BETWEEN
-        call = _Call()
-        found = target(self.headers, bytes(self._received), partial(self._finish, call))
-        if found is None:
+        self.reading = self.timed = BETWEEN_REQUESTS
+        call = _PendingCall()
+        response = target(self.headers, bytes(self._body), partial(self._respond, call))
+        if response is None:
             self._hand_over()
             super().on_message_complete()
             return
         self._target = None
-        if isinstance(found, Fault):
-            found = _BROKEN
-        if isinstance(found, Pending):
-            call.cancel = found.cancel
+        if isinstance(response, Pending):
+            call.cancel = response.cancel
             self._call = self.cycle = call  # type: ignore[assignment]
         else:
-            self._finish(call, found)
-        if self._wait:
-            self._wait = 0.0
-            self.throttle(_CALM_SECONDS)
+            self._respond(call, _INTERNAL_ERROR if isinstance(response, Fault) else response)
+        if self._retry_after:
+            self._retry_after = 0.0
+            self.throttle(_THROTTLE_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gives up what nobody will hear."""
+        """Cancels the call, if its route allows that."""
         super().connection_lost(exc)
-        self._target = None
+        self._target, self._body = None, b""
         if self._call is not None:
             self._call.disconnected = True
             self._call.cancel()
 
     def _count(self) -> None:
-        """Turns to a refusal what comes too often; whether the server lives may be asked as often as one likes."""
-        if self.url not in _PROBES:
-            self._wait = self.rate_limiter.wait(self.headers, self._address, self.loop.time())
-            self._target = self._rate_limited if self._wait else self._target
+        """Counts the request, and lets it be answered with 429 where there are too many."""
+        if self.url not in _NOT_RATE_LIMITED:
+            self._retry_after = self.rate_limiter.wait(self.headers, self._address, self.loop.time())
+            self._target = self._rate_limited if self._retry_after else self._target
 
-    def _rate_limited(self, _raw: Sequence[Header], _body: bytes, _done: Done) -> HttpResponse:
-        return HttpResponse(429, _TOO_OFTEN, ((b"retry-after", b"%d" % max(1, math.ceil(self._wait))),))
+    def _rate_limited(self, _headers: Sequence[Header], _body: bytes | None, _done: Done) -> HttpResponse:
+        return HttpResponse(429, _RATE_LIMITED, ((b"retry-after", b"%d" % max(1, math.ceil(self._retry_after))),))
 
     def _is_plain(self) -> bool:
-        parser: Any = self.parser
-        cycle: Any = self.cycle
+        parser = self.parser
         return (
             parser.get_method() == b"POST"
-            and (cycle is None or cycle.response_complete)
+            and not self._response_pending()
             and parser.should_keep_alive()
             and parser.get_http_version() == "1.1"
             and not parser.should_upgrade()
@@ -185,72 +190,91 @@ class FastPathProtocol(LimitedProtocol):
             and not self.flow.write_paused
         )
 
+    def _collect_or_hand_over(self, target: FastRoute) -> None:
+        """Most clients send head and body in two writes, so a small body is waited for unless the headers refuse it."""
+        if not _declares_small_body(self.headers) or target(self.headers, None, _ignore) is not None:
+            self._hand_over()
+
     def _hand_over(self) -> None:
-        """Lets uvicorn have the request as if it had come to it first."""
-        served, self._target = self.app, None
-        if self._wait:
-            self.app = _refusing(self._rate_limited((), b"", _unheard))
-            self._wait = 0.0
+        """Starts the ASGI application on the request, as uvicorn does when the headers are complete."""
+        app, self._target = self.app, None
+        if self._retry_after:
+            self.app = _responding(self._rate_limited((), None, _ignore))
+            self._retry_after = 0.0
         url, headers, expected = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
         self.url, self.expect_100_continue = url, expected
         self.headers.extend(headers)
         super().on_headers_complete()
-        self.app = served
-        if self._received:
-            received, self._received = self._received, b""
-            super().on_body(bytes(received))
+        self.app = app
+        if self._body:
+            body, self._body = self._body, b""
+            super().on_body(bytes(body))
 
-    def _finish(self, call: _Call, answer: HttpResponse) -> None:
+    def _respond(self, call: _PendingCall, response: HttpResponse) -> None:
         call.response_complete = True
         if self._call is call:
             self._call = None
-        if call.disconnected or self.whole.is_closing():
+        if call.disconnected or self.transport.is_closing():
             return
-        closing = not call.keep_alive or _CLOSING in answer.headers
-        extra = (*answer.headers, _CLOSING) if closing and _CLOSING not in answer.headers else answer.headers
-        self.whole.write(self._head(answer, extra) + answer.body)
+        closing = not call.keep_alive or _CLOSE in response.headers
+        extra = (*response.headers, _CLOSE) if closing and _CLOSE not in response.headers else response.headers
+        self.transport.write(self._head(response, extra) + response.body)
         if closing:
-            self.whole.close()
+            self.transport.close()
         self.on_response_complete()
 
-    def _head(self, answer: HttpResponse, extra: tuple[Header, ...]) -> bytes:
-        common = self.common.joined(self.server_state.default_headers)
-        more = _lines(extra) if extra else b""
-        if not answer.body:
-            return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[answer.status], common, more)
+    def _head(self, response: HttpResponse, extra: tuple[Header, ...]) -> bytes:
+        common = self.common.encoded(self.server_state.default_headers)
+        more = _encode(extra) if extra else b""
+        if not response.body:
+            return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
-            STATUS_LINE[answer.status],
+            STATUS_LINE[response.status],
             common,
-            answer.media,
-            len(answer.body),
+            response.media,
+            len(response.body),
             more,
         )
 
 
-def _lines(headers: Sequence[Header]) -> bytes:
+def _declares_small_body(headers: Sequence[Header]) -> bool:
+    digits = len(str(MAX_COLLECTED_BYTES))
+    for name, value in headers:
+        if name == b"content-length":
+            return len(value) <= digits and int(value) <= MAX_COLLECTED_BYTES
+    return False
+
+
+def _encode(headers: Sequence[Header]) -> bytes:
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
-def _unheard(_answer: HttpResponse) -> None:
-    """For an answer that is given at once."""
+def _ignore(_response: HttpResponse) -> None:
+    """For a route that answers at once."""
 
 
-def _refusing(answer: HttpResponse) -> Any:
-    """An application that says one thing, and closes, since nobody will read the rest."""
-    head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.headers, _CLOSING]
+def _responding(response: HttpResponse) -> ASGIApp:
+    """An application with one response; it closes the connection, since the rest of the body is not read."""
+    length = (b"content-length", b"%d" % len(response.body))
+    head = [(b"content-type", response.media), length, *response.headers, _CLOSE]
 
-    async def app(_scope: Any, _receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": answer.status, "headers": head})
-        await send({"type": "http.response.body", "body": answer.body})
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": response.status, "headers": head})
+        await send({"type": "http.response.body", "body": response.body})
 
     return app
 
 
 def protocol(
-    hot: Mapping[bytes, FastRoute], limits: Limits = Limits(), meter: RateLimiter | None = None
+    fast_routes: Mapping[bytes, FastRoute], limits: Limits = Limits(), rate_limiter: RateLimiter | None = None
 ) -> type[FastPathProtocol]:
-    """The protocol for `uvicorn.Config(http=...)` of one server, that knows these addresses, limits and buckets."""
-    meter = meter or RateLimiter(limits.rate, limits.burst)
-    shared = {"hot": hot, "limits": limits, "common": _CommonHeaders(), "wheel": DeadlineWheel(), "meter": meter}
-    return type("HotProtocol", (FastPathProtocol,), shared)
+    """The protocol for `uvicorn.Config(http=...)` of one server, with its own routes, limits and deadlines."""
+    shared = {
+        "fast_routes": fast_routes,
+        "limits": limits,
+        "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
+        "wheel": DeadlineWheel(),
+        "common": _CommonHeaders(),
+    }
+    return type("ServerProtocol", (FastPathProtocol,), shared)

@@ -1,8 +1,10 @@
-"""MCP over HTTP: one POST in, one JSON answer out, or a stream where a handler speaks first."""
+"""MCP over HTTP: a POST is answered with JSON, or with a stream where notifications precede the answer."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from starlette.types import Message, Receive, Scope, Send
 
 from kernel import limits as bounds
 from kernel.calls import Pending
@@ -19,41 +21,40 @@ from kernel.mcp.server import Response, Service
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Caller, Forbidden, Grant, with_client_name
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Choose = Callable[[bytes, Grant], Service]
 Gate = Callable[[Sequence[Header], Headers], None]
 
 _JSON = (b"content-type", b"application/json")
+_CLOSE = (b"connection", b"close")
 _UNCANCELLED = Pending(lambda: None)
-_REMEMBERED = 1024
-_REMEMBERED_BYTES = 512
+# Bounds of the memory that clients can fill with header values: half a megabyte.
+_MAX_PASSED = 1024
+_MAX_PASSED_BYTES = 512
 
 
 class _HttpRejected(ProtocolError):
-    """A refusal by HTTP itself, with a status of its own."""
+    """A rejection by the HTTP headers, with a status of its own."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(INVALID_REQUEST, refusal.reason)
         self.status = refusal.status
         # Where the body was not read the connection cannot carry another request; a plain GET has none.
-        self.headers = ((b"allow", b"POST"),) if refusal.status == 405 else ((b"connection", b"close"),)
+        self.headers = ((b"allow", b"POST"),) if refusal.status == 405 else (_CLOSE,)
 
 
 class _AccessRefused(ProtocolError):
-    """A refusal of somebody unknown, or of what is out of reach."""
+    """An unauthenticated request, or one without the permission it needs."""
 
-    def __init__(self, shut: AccessRefusal) -> None:
-        super().__init__(INVALID_REQUEST, shut.reason)
-        self.status = shut.status
-        known = shut.status == 403
-        self.headers = ((b"www-authenticate", shut.challenge), *(() if known else ((b"connection", b"close"),)))
+    def __init__(self, refusal: AccessRefusal) -> None:
+        super().__init__(INVALID_REQUEST, refusal.reason)
+        self.status = refusal.status
+        # The body of an unauthenticated request is not read.
+        closing = () if refusal.status == 403 else (_CLOSE,)
+        self.headers = ((b"www-authenticate", refusal.challenge), *closing)
 
 
 class _TenantUnavailable(ProtocolError):
-    """A tenant whose store cannot be opened now."""
+    """The store of the tenant cannot be opened now."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(INTERNAL_ERROR, fault.message)
@@ -62,7 +63,7 @@ class _TenantUnavailable(ProtocolError):
 
 
 class _Request(NamedTuple):
-    """A whole request and who sent it."""
+    """A complete request and its caller."""
 
     raw: Sequence[Header]
     headers: Headers
@@ -79,15 +80,15 @@ class _Opened(NamedTuple):
 
 
 class Endpoint:
-    """MCP at one address: an ASGI callable, and a way around ASGI for what is answered without a stream.
+    """MCP at one path: an ASGI application, and a fast route for requests that need no stream.
 
-    `choose` picks the profile by the query string and the caller's grant; `path` is the address.
+    `choose` picks the service by the query string and the caller's grant.
     """
 
     def __init__(self, choose: Choose, limits: Limits, access: AccessControl, path: str = "/mcp") -> None:
         self._choose = choose
         self._gate = _gate(limits)
-        self._most, self._limits = limits.body, limits
+        self._limits = limits
         self._access = access
         self._caller, self._open_dispatch = access.auth.caller, access.tenants.open_dispatch
         self._path = path
@@ -103,8 +104,8 @@ class Endpoint:
             caller = self._caller(headers)
             message = await receive()
             body: bytes = message.get("body", b"")
-            if message.get("more_body", False) or len(body) > self._most:
-                body = await _rest(receive, message, self._most)
+            if message.get("more_body", False) or len(body) > self._limits.body:
+                body = await _rest(receive, message, self._limits.body)
         except (ProtocolError, Unauthenticated) as error:
             answer = self._refusal(error, b"null", headers)
         else:
@@ -113,16 +114,18 @@ class Endpoint:
             for event in _events(answer):
                 await send(event)
 
-    def direct(self, raw: Sequence[Header], body: bytes, done: Done) -> HttpResponse | Pending | None:
-        """The response to a whole POST, or a call whose response `done` gets; None where it needs ASGI."""
+    def direct(self, raw: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | None:
+        """A `FastRoute`; None for what may be answered by a stream, and where the tenant has to be opened first."""
         headers = dict(raw)
         try:
             self._gate(raw, headers)
             caller = self._caller(headers)
         except (ProtocolError, Unauthenticated) as error:
             return self._refusal(error, b"null", headers)
+        if body is None:
+            return None
         dispatch = self._open_dispatch(caller.tenant)
-        if dispatch is None or len(body) > self._most:
+        if dispatch is None or len(body) > self._limits.body:
             return None
         opened = self._open(_Request(raw, headers, b"", body, caller), dispatch)
         if isinstance(opened, HttpResponse):
@@ -136,7 +139,7 @@ class Endpoint:
             return self._refusal(error, inbound.id, headers)
         if isinstance(response, bytes):
             return HttpResponse(200, response)
-        # In the legacy era a lost connection does not cancel: the client may ask again and expects the call done.
+        # A lost connection does not cancel a legacy call: that era cancels by a notification only.
         return response if inbound.era is MODERN else _UNCANCELLED
 
     async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
@@ -165,15 +168,15 @@ class Endpoint:
 
     async def _wait(self, opened: _Opened, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
         service, inbound = opened
-        watching = receive if inbound.era is MODERN else None
+        watched = receive if inbound.era is MODERN else None
         try:
             if service.is_interactive(inbound):
                 stream = Stream(send, inbound.id)
                 inbound.emit = stream.emit if bounds.accepts(request.headers, b"text/event-stream") else None
-                answer = await stream.run(service.answer(inbound), watching)
+                answer = await stream.run(service.answer(inbound), watched)
             else:
                 answering = service.answer(inbound)
-                answer = await (answering if watching is None else cancel_on_disconnect(answering, watching))
+                answer = await (answering if watched is None else cancel_on_disconnect(answering, watched))
         except (ProtocolError, Forbidden) as error:
             return self._refusal(error, inbound.id, request.headers)
         return None if answer is None else HttpResponse(200, answer)
@@ -187,27 +190,29 @@ class Endpoint:
         refusal = bounds.refuse(raw, headers, self._limits)
         if refusal is None:
             self._access.caller(headers)
-        return _HttpRejected(refusal or Refusal(405, "Only POST is served here"))
+        return _HttpRejected(refusal or Refusal(405, "Method not allowed, use POST"))
 
-    def _refusal(self, why: ProtocolError | Unauthenticated | Forbidden, id_: bytes, headers: Headers) -> HttpResponse:
-        refused = (
-            why if isinstance(why, ProtocolError) else _AccessRefused(self._access.refusal(why, self._path, headers))
-        )
+    def _refusal(
+        self, error: ProtocolError | Unauthenticated | Forbidden, id_: bytes, headers: Headers
+    ) -> HttpResponse:
+        if not isinstance(error, ProtocolError):
+            error = _AccessRefused(self._access.refusal(error, self._path, headers))
         era: Era = protocol_of(headers)[1]
-        return HttpResponse(refused.status or era.http.get(refused.code, 200), refused.reply(id_), refused.headers)
+        return HttpResponse(error.status or era.http.get(error.code, 200), error.reply(id_), error.headers)
 
 
-async def _rest(receive: Receive, message: Mapping[str, Any], most: int) -> bytes:
-    body = await bounds.read_on(receive, message, most)
+async def _rest(receive: Receive, message: Message, limit: int) -> bytes:
+    body = await bounds.read_on(receive, message, limit)
     if body is None:
         raise _HttpRejected(Refusal(413, "Body too large or too slow"))
     return body
 
 
 def _gate(limits: Limits) -> Gate:
-    """The checks on headers; names and media types are remembered once they have passed."""
+    """The checks on headers. The values that passed are kept, so that the next check is a lookup."""
     passed: set[tuple[bytes | None, ...]] = set()
-    short, count, weight = len(str(limits.body)) - 1, limits.header_count, limits.header_bytes
+    # A Content-Length with fewer digits than the limit is below it.
+    digits, count, weight = len(str(limits.body)) - 1, limits.header_count, limits.header_bytes
 
     def gate(raw: Sequence[Header], headers: Headers) -> None:
         get = headers.get
@@ -215,14 +220,14 @@ def _gate(limits: Limits) -> Gate:
         if (
             key in passed
             and len(raw) == len(headers) <= count
-            and len(get(b"content-length", b"")) <= short
+            and len(get(b"content-length", b"")) <= digits
             and len(b"".join([*headers, *headers.values()])) <= weight
         ):
             return
         refusal = bounds.refuse(raw, headers, limits) or bounds.refuse_body(headers, limits) or _unacceptable(headers)
         if refusal is not None:
             raise _HttpRejected(refusal)
-        if len(passed) < _REMEMBERED and sum(len(value or b"") for value in key) <= _REMEMBERED_BYTES:
+        if len(passed) < _MAX_PASSED and sum(len(value or b"") for value in key) <= _MAX_PASSED_BYTES:
             passed.add(key)
 
     return gate
@@ -233,13 +238,13 @@ def _unacceptable(headers: Headers) -> Refusal | None:
     return None if accepted else Refusal(406, "Accept must allow application/json")
 
 
-def _events(answer: HttpResponse) -> tuple[dict[str, Any], dict[str, Any]]:
-    head = _entity(len(answer.body)) + answer.headers
+def _events(answer: HttpResponse) -> tuple[Message, Message]:
+    head = _entity_headers(len(answer.body)) + answer.headers
     start = {"type": "http.response.start", "status": answer.status, "headers": head}
     return start, {"type": "http.response.body", "body": answer.body}
 
 
 @lru_cache(maxsize=4096)
-def _entity(length: int) -> tuple[Header, ...]:
+def _entity_headers(length: int) -> tuple[Header, ...]:
     size = (b"content-length", b"%d" % length)
     return (_JSON, size) if length else (size,)

@@ -1,4 +1,4 @@
-"""The tools as an OpenAPI 3.1 document, made from the same schemas that MCP clients are shown."""
+"""The tools as an OpenAPI 3.1 document, made from the schemas of the MCP tool list."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -12,20 +12,20 @@ from kernel.tools import Dialect, Schema, Tool
 _JSON = "application/json"
 _LOCAL = "#/$defs/"
 _SHARED = "#/components/schemas/"
-_EDGE = f"{_SHARED}error"
+_ERROR_REF = f"{_SHARED}error"
 _MEANING: dict[Code, str] = {
     "invalid": "The arguments are wrong; the message names the field.",
     "not_found": "What the arguments name does not exist.",
-    "conflict": "It exists already, somebody else holds it, or it changed meanwhile.",
+    "conflict": "It exists already, another caller holds it, or it changed meanwhile.",
     "blocked": "The content is refused.",
     "disabled": "This is switched off.",
     "busy": "Too much work is waiting; try again.",
     "storage": "The store cannot be written.",
     "internal": "A bug of the server; the log has the details.",
 }
-# Refusals of the edge, before any tool has run.
-_EDGE_MEANING = {
-    "409": "The tool needs answers of the client first, which only MCP can carry.",
+# Errors outside of any dialect, before a tool runs.
+_HTTP_MEANING = {
+    "409": "The tool requires input that only an MCP client can provide.",
     "413": "The body is over the limit.",
     "415": "The body is not declared as JSON.",
     "421": "The Host header names another server.",
@@ -51,7 +51,7 @@ _ERROR: Schema = {
 def document(dialects: Sequence[Dialect], version: str) -> Schema:
     """The whole document: one POST path per tool, one set of error responses per dialect."""
     schemas: Schema = {"error": _ERROR}
-    responses: Schema = {f"edge.{status}": _edge_response(about) for status, about in _EDGE_MEANING.items()}
+    responses: Schema = {f"edge.{status}": _http_response(about) for status, about in _HTTP_MEANING.items()}
     paths: Schema = {}
     for dialect in dialects:
         responses.update(_fault_responses(dialect))
@@ -88,7 +88,7 @@ def _success(dialect: Dialect, tool: Tool, schemas: Schema) -> Schema:
     content: Schema = {} if media == _JSON else {media: {"schema": {"type": "string"}}}
     if result is not None:
         content[_JSON] = {"schema": _share(result, f"{tool.name}.output", schemas)}
-    return {"description": "The tool's answer.", "content": content or {_JSON: {"schema": {}}}}
+    return {"description": "The reply of the tool.", "content": content or {_JSON: {"schema": {}}}}
 
 
 def _share(schema: Schema, name: str, schemas: Schema) -> Schema:
@@ -114,7 +114,7 @@ def _renamed(value: Any, name: str) -> Any:
 
 def _refusals(dialect: Dialect, tool: Tool) -> Schema:
     owners = {str(HTTP_STATUS[code]): dialect.name for code in _MEANING}
-    owners.update({status: "edge" for status in _EDGE_MEANING if tool.interactive or status not in owners})
+    owners.update({status: "edge" for status in _HTTP_MEANING if tool.interactive or status not in owners})
     return {status: {"$ref": f"#/components/responses/{owners[status]}.{status}"} for status in sorted(owners)}
 
 
@@ -142,8 +142,8 @@ def _fault_response(dialect: Dialect, codes: Sequence[Code]) -> Schema:
     return {**response, "headers": _RETRY} if "busy" in codes else response
 
 
-def _edge_response(about: str) -> Schema:
-    return {"description": about, "content": {_JSON: {"schema": {"$ref": _EDGE}}}}
+def _http_response(about: str) -> Schema:
+    return {"description": about, "content": {_JSON: {"schema": {"$ref": _ERROR_REF}}}}
 
 
 def _media(dialect: Dialect) -> str:

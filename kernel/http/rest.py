@@ -1,75 +1,75 @@
-"""The JSON edge: tools by POST, and who may see the rest."""
+"""JSON over HTTP: tools by POST, and authentication for the GET routes."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel.calls import Answer, Call, Pending, ToolEntry, fail
 from kernel.dispatch import Dispatch
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import Done, FastRoute, HttpResponse
-from kernel.limits import Header, Headers, Limits, Receive, Refusal, excess, read_body, refuse, refuse_body
+from kernel.limits import Header, Headers, Limits, Refusal, excess, read_body, refuse, refuse_body
 from kernel.security.auth import Unauthenticated
 from kernel.security.permissions import Forbidden
 from kernel.tools import InputRequired, Interaction, Reply
 
-Scope = Mapping[str, Any]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
 _JSON = "application/json"
 _PREFIX = "/tools/"
-_EDGE_CODES = {
+_CODES = {
     400: "invalid",
     403: "forbidden",
     413: "too_large",
     415: "unsupported_media_type",
-    421: "misdirected",
+    421: "misdirected_request",
     431: "headers_too_large",
 }
 _RETRY = (b"retry-after", b"1")
+_CLOSE = (b"connection", b"close")
 _PUBLIC_PATHS = frozenset({"/healthz"})
 
 
 class Ready(NamedTuple):
-    """What a store that is open and migrated says of itself; the model may still be loading."""
+    """The body of /readyz for a store that is open and migrated."""
 
     model: Literal["loading", "ready"]
     schema: int
 
 
-def _unheard(*_emitted: object) -> None:
-    """Progress and log lines have nowhere to go in one JSON answer."""
+def _drop(*_emitted: object) -> None:
+    """Progress and log notifications have no place in one JSON response."""
 
 
+# A lost connection does not cancel a call: a plain HTTP client repeats it and expects that it was done once.
 _UNCANCELLED = Pending(lambda: None)
-_SILENT = Interaction({}, None, {}, _unheard, _unheard)
+_NO_INTERACTION = Interaction({}, None, {}, _drop, _drop)
 
 
 def error_response(status: int, code: str, message: str, *extra: Header, **more: Any) -> HttpResponse:
-    """An error of the edge itself, where no dialect is there to word it."""
+    """An error outside of any dialect."""
     return HttpResponse(status, msgspec.json.encode({"error": {"code": code, "message": message, **more}}), extra)
 
 
-_NO_TOOL = error_response(404, "not_found", "There is no such tool; GET /tools lists them.")
-_WRONG_METHOD = error_response(405, "method_not_allowed", "A tool is called by POST.", (b"allow", b"POST"))
+_NO_TOOL = error_response(404, "not_found", "Unknown tool, GET /tools lists the tools.")
+_WRONG_METHOD = error_response(405, "method_not_allowed", "Method not allowed, use POST.", (b"allow", b"POST"))
 _TOO_LARGE = Refusal(413, "Body too large or too slow")
 
 
 class ToolRoutes:
-    """POST /tools/{name}: arguments in as a JSON object, the dialect's own answer out.
+    """POST /tools/{name}: the arguments as a JSON object, answered with the dialect's reply.
 
-    An ASGI callable, and for each tool a way around ASGI.
+    An ASGI application, and a fast route for each tool.
     """
 
-    def __init__(self, dispatch: Dispatch, limits: Limits, doors: AccessControl) -> None:
+    def __init__(self, dispatch: Dispatch, limits: Limits, access: AccessControl) -> None:
         self._dispatch = dispatch
         self._limits = limits
-        self._doors = doors
+        self._access = access
         self.fast_routes: dict[bytes, FastRoute] = {
-            f"{_PREFIX}{bound.tool.name}".encode(): partial(self._direct, bound) for bound in dispatch.tools.values()
+            f"{_PREFIX}{entry.tool.name}".encode(): partial(self._direct, entry) for entry in dispatch.tools.values()
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,18 +80,20 @@ class ToolRoutes:
         refusal = refuse(raw, headers, self._limits)
         try:
             answer = (
-                _refusal_response(refusal) if refusal else await self._answer(scope["method"], path, headers, receive)
+                await self._answer(scope["method"], path, headers, receive)
+                if refusal is None
+                else _refusal_response(refusal)
             )
-        except (Unauthenticated, Forbidden) as why:
-            answer = access_refusal(self._doors, why, path, headers)
+        except (Unauthenticated, Forbidden) as error:
+            answer = access_refusal(self._access, error, path, headers)
         except Fault as fault:
             answer = error_response(503, fault.code, fault.message, _RETRY)
         await _send(send, answer)
 
     async def _answer(self, method: str, path: str, headers: Headers, receive: Receive) -> HttpResponse:
-        caller = self._doors.caller(headers)
-        bound = self._dispatch.tools.get(path.partition(_PREFIX)[2])
-        if bound is None:
+        caller = self._access.caller(headers)
+        entry = self._dispatch.tools.get(path.partition(_PREFIX)[2])
+        if entry is None:
             return _NO_TOOL
         if method != "POST":
             return _WRONG_METHOD
@@ -99,12 +101,12 @@ class ToolRoutes:
         if isinstance(body, Refusal):
             return _refusal_response(body)
         if too_much := excess(body, self._limits):
-            return _answer(fail(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
-        async with self._doors.dispatch_of(caller) as dispatch:
-            return _answer(await dispatch.call(bound, body, caller, _SILENT), headers)
+            return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
+        async with self._access.dispatch_of(caller) as dispatch:
+            return _answer(await dispatch.call(entry, body, caller, _NO_INTERACTION), headers)
 
     def _direct(
-        self, bound: ToolEntry, raw: Sequence[Header], body: bytes, done: Done
+        self, entry: ToolEntry, raw: Sequence[Header], body: bytes | None, done: Done
     ) -> HttpResponse | Pending | None:
         headers: dict[bytes, bytes] = dict(raw)
         refusal = refuse(raw, headers, self._limits) or (
@@ -113,64 +115,71 @@ class ToolRoutes:
         if refusal is not None:
             return _refusal_response(refusal)
         try:
-            return self._begin(bound, headers, body, done)
-        except (Unauthenticated, Forbidden) as why:
-            return access_refusal(self._doors, why, f"{_PREFIX}{bound.tool.name}", headers)
+            return self._begin(entry, headers, body, done)
+        except (Unauthenticated, Forbidden) as error:
+            return access_refusal(self._access, error, f"{_PREFIX}{entry.tool.name}", headers)
 
-    def _begin(self, bound: ToolEntry, headers: Headers, body: bytes, done: Done) -> HttpResponse | Pending | None:
-        caller = self._doors.caller(headers)
-        dispatch = self._doors.open_dispatch(caller)
+    def _begin(
+        self, entry: ToolEntry, headers: Headers, body: bytes | None, done: Done
+    ) -> HttpResponse | Pending | None:
+        caller = self._access.caller(headers)
+        if body is None:
+            return None
+        dispatch = self._access.open_dispatch(caller)
         if dispatch is None or len(body) > self._limits.body:
             return None
         if too_much := excess(body, self._limits):
-            return _answer(fail(bound, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
+            return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
 
         def respond(answer: Answer) -> None:
             done(_answer(answer, headers))
 
-        answer = dispatch.submit(Call(bound, body or b"{}", caller, _SILENT), respond)
+        answer = dispatch.submit(Call(entry, body or b"{}", caller, _NO_INTERACTION), respond)
         return _UNCANCELLED if isinstance(answer, Pending) else _answer(answer, headers)
 
 
 class AuthGate:
-    """Everything else by GET: nobody gets past without a key but to what tells a stranger how to get one.
+    """Requires authentication for all other paths, except OAuth metadata and the health probe.
 
-    `behind` gives what answers those who do, and is not asked before.
+    `application` gives the application behind; it is called at the first request that passes, which spares its import.
     """
 
-    def __init__(self, behind: Callable[[], Any], limits: Limits, doors: AccessControl) -> None:
-        self._behind = behind
+    def __init__(self, application: Callable[[], ASGIApp], limits: Limits, access: AccessControl) -> None:
+        self._application = application
         self._limits = limits
-        self._doors = doors
+        self._access = access
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         raw = scope.get("headers", ())
         headers: dict[bytes, bytes] = dict(raw)
         path: str = scope.get("path", "")  # the lifespan has none
         if scope["type"] == "http" and path not in _PUBLIC_PATHS:
             refusal = refuse(raw, headers, self._limits)
-            told = self._doors.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
-            if refusal is not None or told is not None:
-                await _send(
-                    send, _refusal_response(refusal) if refusal else HttpResponse(200, msgspec.json.encode(told))
-                )
+            if refusal is not None:
+                await _send(send, _refusal_response(refusal))
+                return
+            metadata = self._access.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
+            if metadata is not None:
+                await _send(send, HttpResponse(200, msgspec.json.encode(metadata)))
                 return
             try:
-                scope["caller"] = self._doors.caller(headers)
-            except Unauthenticated as why:
-                await _send(send, access_refusal(self._doors, why, path, headers))
+                scope["caller"] = self._access.caller(headers)
+            except Unauthenticated as error:
+                await _send(send, access_refusal(self._access, error, path, headers))
                 return
-        await self._behind()(scope, receive, send)
+        await self._application()(scope, receive, send)
 
 
-def access_refusal(doors: AccessControl, why: Unauthenticated | Forbidden, path: str, headers: Headers) -> HttpResponse:
-    """The refusal of a stranger, or of what is out of a caller's reach, as the edge words it."""
-    found = doors.refusal(why, path, headers)
-    extra = (b"www-authenticate", found.challenge)
-    # A stranger's body may still be on its way, and nobody will read it.
-    closing = () if found.status == 403 else ((b"connection", b"close"),)
-    return error_response(found.status, found.code, found.reason, extra, *closing)
+def access_refusal(
+    access: AccessControl, error: Unauthenticated | Forbidden, path: str, headers: Headers
+) -> HttpResponse:
+    """401 with a challenge for an unauthenticated request, or 403 where the caller lacks the permission."""
+    refusal = access.refusal(error, path, headers)
+    challenge = (b"www-authenticate", refusal.challenge)
+    # The body of an unauthenticated request is not read, so the connection cannot carry another request.
+    closing = () if refusal.status == 403 else (_CLOSE,)
+    return error_response(refusal.status, refusal.code, refusal.reason, challenge, *closing)
 
 
 def _empty(headers: Headers) -> bool:
@@ -200,13 +209,13 @@ def _answer(reply: Reply | InputRequired, headers: Headers) -> HttpResponse:
 
 def _input_required(ask: InputRequired) -> HttpResponse:
     names = ", ".join(sorted(ask.inputs)) or "another round"
-    message = f"The tool asks for {names} first, which a client can answer over MCP only."
+    message = f"The tool requires input ({names}), which only an MCP client can provide."
     return error_response(409, "input_required", message, inputs=ask.inputs)
 
 
 def _refusal_response(refusal: Refusal) -> HttpResponse:
-    # A body may still be on its way, and nobody will read it.
-    return error_response(refusal.status, _EDGE_CODES[refusal.status], refusal.reason, (b"connection", b"close"))
+    # The body is not read, so the connection cannot carry another request.
+    return error_response(refusal.status, _CODES[refusal.status], refusal.reason, _CLOSE)
 
 
 async def _send(send: Send, answer: HttpResponse) -> None:

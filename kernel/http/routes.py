@@ -1,8 +1,7 @@
-"""What is asked by GET: the tools, their OpenAPI document, the health probes and the metrics, through Starlette."""
+"""The GET routes, through Starlette: home page, tool list, OpenAPI document, health probes and metrics."""
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -13,64 +12,89 @@ from kernel.calls import ToolEntry
 from kernel.config import VERSION
 from kernel.dispatch import Dispatch
 from kernel.http.access import AccessControl
+from kernel.http.fast_path import HttpResponse
+from kernel.http.home import home
 from kernel.http.openapi import document
 from kernel.http.rest import Ready, access_refusal
 from kernel.schema import input_schema, output_schema
 from kernel.security.permissions import Forbidden, Grant, Permission
+from kernel.tools import Dialect, Schema
 
 _JSON = "application/json"
 
 
 def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
-    """GET /tools, /openapi.json, /healthz and /readyz, which says `ready()`; the first two tell what is in reach."""
-
-    def within(reach: Grant) -> list[ToolEntry]:
-        return [bound for bound in dispatch.tools.values() if bound.visible_to(reach)]
-
-    @cache
-    def listing(reach: Grant) -> bytes:
-        return msgspec.json.encode({"tools": [_listed(bound) for bound in within(reach)]})
-
-    @cache
-    def description(reach: Grant) -> bytes:
-        shown = {bound.tool.name for bound in within(reach)}
-        tools = [(d, tuple(tool for tool in d.tools if tool.name in shown)) for d in dispatch.dialects]
-        return msgspec.json.encode(document([d._replace(tools=some) for d, some in tools if some], VERSION))
-
-    async def tools(request: Request) -> Response:
-        return Response(listing(request.scope["caller"].reach), media_type=_JSON)
-
-    async def openapi(request: Request) -> Response:
-        return Response(description(request.scope["caller"].reach), media_type=_JSON)
+    """GET /, /tools, /openapi.json, /healthz and /readyz; the first three show what the caller's grant allows."""
+    pages = _ToolPages(dispatch)
 
     async def readyz(_request: Request) -> Response:
         return Response(msgspec.json.encode({"status": "ready", **ready()._asdict()}), media_type=_JSON)
 
     return [
-        Route("/tools", tools),
-        Route("/openapi.json", openapi),
+        Route("/", pages.index),
+        Route("/tools", pages.tools),
+        Route("/openapi.json", pages.openapi),
         Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
         Route("/readyz", readyz),
     ]
 
 
-def metrics_route(doors: AccessControl, text: Callable[[], bytes], media: str) -> Route:
-    """GET /metrics for those who may hear of the machine."""
+class _ToolPages:
+    """The pages that list tools, encoded once for each grant."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+        self._tool_list = cache(self._encode_tool_list)
+        self._openapi = cache(self._encode_openapi)
+
+    async def index(self, request: Request) -> Response:
+        accept = request.headers.get("accept", "").encode("latin-1")
+        return _response(home(VERSION, self._dialects(_grant(request)), accept))
+
+    async def tools(self, request: Request) -> Response:
+        return Response(self._tool_list(_grant(request)), media_type=_JSON)
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(self._openapi(_grant(request)), media_type=_JSON)
+
+    def _visible(self, grant: Grant) -> list[ToolEntry]:
+        return [entry for entry in self._dispatch.tools.values() if entry.visible_to(grant)]
+
+    def _dialects(self, grant: Grant) -> list[Dialect]:
+        names = {entry.tool.name for entry in self._visible(grant)}
+        tools = [(d, tuple(tool for tool in d.tools if tool.name in names)) for d in self._dispatch.dialects]
+        return [dialect._replace(tools=some) for dialect, some in tools if some]
+
+    def _encode_tool_list(self, grant: Grant) -> bytes:
+        return msgspec.json.encode({"tools": [_listed(entry) for entry in self._visible(grant)]})
+
+    def _encode_openapi(self, grant: Grant) -> bytes:
+        return msgspec.json.encode(document(self._dialects(grant), VERSION))
+
+
+def metrics_route(access: AccessControl, text: Callable[[], bytes], media: str) -> Route:
+    """GET /metrics, for callers with the permission `admin`, since it shows the state of the machine."""
 
     async def metrics(request: Request) -> Response:
-        if request.scope["caller"].reach.right >= Permission.admin:
+        if _grant(request).permission >= Permission.admin:
             return Response(text(), media_type=media)
-        answer = access_refusal(
-            doors, Forbidden("/metrics", Permission.admin), "/metrics", dict(request.scope["headers"])
-        )
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-        return Response(answer.body, answer.status, headers, _JSON)
+        error = Forbidden("/metrics", Permission.admin)
+        return _response(access_refusal(access, error, "/metrics", dict(request.scope["headers"])))
 
     return Route("/metrics", metrics)
 
 
-def _listed(bound: ToolEntry) -> dict[str, Any]:
-    dialect, tool = bound.dialect, bound.tool
+def _grant(request: Request) -> Grant:
+    return request.scope["caller"].grant
+
+
+def _response(answer: HttpResponse) -> Response:
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
+    return Response(answer.body, answer.status, {"content-type": answer.media.decode(), **headers})
+
+
+def _listed(entry: ToolEntry) -> Schema:
+    dialect, tool = entry.dialect, entry.tool
     shown = {
         "name": tool.name,
         "dialect": dialect.name,

@@ -1,18 +1,21 @@
-"""Waiting for an answer over HTTP: watching whether the client is still there, and streaming what is said meanwhile."""
+"""Waiting for an answer over HTTP: cancellation on disconnect, and server-sent events before the answer."""
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Coroutine
+
+from starlette.types import Receive, Send
 
 from kernel.mcp.messages import ProtocolError
 
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Answering = Coroutine[object, None, bytes]
 
-_PATIENCE = 0.05
-_KEEP_ALIVE = 15.0
-_MOST_WAITING = 1024
+# Seconds before the client is watched: most answers arrive earlier, and then the second task is saved.
+_WATCH_DELAY_SECONDS = 0.05
+# Proxies commonly close a response that is silent for 30 to 60 seconds.
+_PING_SECONDS = 15.0
+# A client that does not read loses notifications past this many; the answer itself is never dropped.
+_MAX_QUEUED_MESSAGES = 1024
 _PING = b": ping\n\n"
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -21,55 +24,52 @@ _HEADERS = [
 ]
 
 
-async def cancel_on_disconnect(answer: Coroutine[Any, Any, bytes], receive: Receive) -> bytes | None:
-    """The answer, or None where the client went away first, which cancels the work.
-
-    Most answers come before it is worth a second task to watch the client, so the watch begins a moment later.
-    """
+async def cancel_on_disconnect(answering: Answering, receive: Receive) -> bytes | None:
+    """The answer, or None where the client disconnects first, which cancels the work."""
     task = asyncio.current_task()
     assert task is not None
     watch = _DisconnectWatch(receive, task)
-    late = asyncio.get_running_loop().call_later(_PATIENCE, watch.start)
+    start = asyncio.get_running_loop().call_later(_WATCH_DELAY_SECONDS, watch.start)
     try:
-        return await answer
+        return await answering
     except asyncio.CancelledError:
-        if not watch.gone:
+        if not watch.disconnected:
             raise
         task.uncancel()
         return None
     finally:
-        late.cancel()
+        start.cancel()
         watch.stop()
 
 
 class Stream:
-    """One response that stays JSON unless something is said before the answer; `emit` may be called by any thread."""
+    """One response that is JSON unless a notification precedes the answer; `emit` may be called from any thread."""
 
     def __init__(self, send: Send, id_: bytes) -> None:
         self._send = send
         self._id = id_
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
-        self._said: deque[bytes] = deque()
+        self._messages: deque[bytes] = deque()
         self._open = True
         self._started = False
 
     def emit(self, message: bytes) -> None:
-        """Queues a notification; it is dropped once the answer is out, or while the client does not keep up."""
-        if self._open and len(self._said) < _MOST_WAITING:
-            self._said.append(message)
+        """Queues a notification; drops it after the answer, or while the client does not read."""
+        if self._open and len(self._messages) < _MAX_QUEUED_MESSAGES:
+            self._messages.append(message)
             self._loop.call_soon_threadsafe(self._wake.set)
 
-    async def run(self, answer: Coroutine[Any, Any, bytes], receive: Receive | None) -> bytes | None:
-        """The answer, or None where it ended a stream or the client left; without `receive` nobody looks for that."""
-        task = asyncio.ensure_future(answer)
+    async def run(self, answering: Answering, receive: Receive | None) -> bytes | None:
+        """The answer, or None where it was sent as the last event or the client left; no `receive`, no watch."""
+        task = asyncio.ensure_future(answering)
         task.add_done_callback(lambda _: self._wake.set())
         watch = _DisconnectWatch(receive, task)
         watch.start()
         try:
-            while self._said or not task.done():
+            while self._messages or not task.done():
                 await self._step()
-            return None if watch.gone else await self._finish(task)
+            return None if watch.disconnected else await self._finish(task)
         finally:
             self._open = False
             task.cancel()
@@ -77,40 +77,40 @@ class Stream:
 
     async def _step(self) -> None:
         try:
-            async with asyncio.timeout(_KEEP_ALIVE if self._started else None):
+            async with asyncio.timeout(_PING_SECONDS if self._started else None):
                 await self._wake.wait()
         except TimeoutError:
-            await self._body(_PING)
+            await self._send_body(_PING)
             return
         self._wake.clear()
-        while self._said:
+        while self._messages:
             if not self._started:
                 self._started = True
                 await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            await self._body(_frame(self._said.popleft()))
+            await self._send_body(_event(self._messages.popleft()))
 
     async def _finish(self, task: asyncio.Task[bytes]) -> bytes | None:
         if not self._started:
             return task.result()
         try:
             last = task.result()
-        except ProtocolError as refused:
-            last = refused.reply(self._id)
-        await self._body(_frame(last), more=False)
+        except ProtocolError as error:
+            last = error.reply(self._id)
+        await self._send_body(_event(last), more=False)
         return None
 
-    async def _body(self, data: bytes, *, more: bool = True) -> None:
+    async def _send_body(self, data: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
 class _DisconnectWatch:
     """Cancels a task when its client disconnects; without a `receive` it watches nothing."""
 
-    def __init__(self, receive: Receive | None, task: asyncio.Task[Any]) -> None:
+    def __init__(self, receive: Receive | None, task: asyncio.Task[bytes]) -> None:
         self._receive = receive
         self._task = task
         self._watching: asyncio.Task[None] | None = None
-        self.gone = False
+        self.disconnected = False
 
     def start(self) -> None:
         if self._receive is not None:
@@ -123,9 +123,9 @@ class _DisconnectWatch:
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self.gone = True
+        self.disconnected = True
         self._task.cancel()
 
 
-def _frame(message: bytes) -> bytes:
+def _event(message: bytes) -> bytes:
     return b"event: message\ndata: %b\n\n" % message

@@ -1,312 +1,331 @@
-"""Uvicorn's HTTP protocol with bounds: on connections, on what a request may hold, on how long each side may take."""
+"""Uvicorn's HTTP protocol with limits on connections, request sizes, and the time a client may take to send or read."""
 
 import asyncio
 import logging
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from kernel.http.deadlines import DeadlineWheel
-from kernel.http.joined import JoinedProtocol
 from kernel.limits import BYTES_PER_SECOND, Limits, weight
 
 _log = logging.getLogger("quipu")
-BETWEEN, HEAD, BODY = range(3)
-_SLACK = 65536  # what chunks and trailers may add to a body that is within its limit, besides as much again
-_WORDS = {
-    400: (b"invalid", b"This is no HTTP request"),
-    408: (b"timeout", b"The request took too long to come"),
+# What the parser is reading; plain integers, since they are compared for each segment.
+BETWEEN_REQUESTS, HEAD, BODY = range(3)
+# Chunk headers and trailers may add the size of the body limit and this many bytes.
+_CHUNKING_BYTES = 65536
+_REJECTIONS = {
+    400: (b"invalid", b"Malformed HTTP request"),
+    408: (b"timeout", b"Request timed out"),
     413: (b"too_large", b"Body too large"),
     431: (b"headers_too_large", b"Headers too large"),
     503: (b"busy", b"Too many connections, try again."),
 }
-_AT_ONCE = struct.pack("ii", 1, 0)
-_MIDWAY = (400, 413, 431)  # what is refused while more of it is on its way
+# SO_LINGER with 0 seconds: the kernel drops unsent data and resets the connection.
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+# The client may still be sending when it is rejected with one of these.
+_REJECTED_WHILE_SENDING = (400, 413, 431)
+# A close with unread input resets the connection, and the client may lose the response (RFC 9112 section 9.6).
 _LINGER_SECONDS = 1.0
 _FRAMING = (b"content-length", b"transfer-encoding")
 _UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
 
 
 class Rejected(Exception):
-    """Ends the parsing of what has been refused."""
+    """Ends the parsing of a request that was rejected."""
 
 
-class LimitedProtocol(JoinedProtocol):
+class CycleTransport(NamedTuple):
+    """What a request of uvicorn needs of its transport; `close` is the protocol's, which may linger."""
+
+    write: Callable[[bytes], None]
+    is_closing: Callable[[], bool]
+    close: Callable[[], None]
+
+
+class LimitedProtocol(HttpToolsProtocol):
     """One connection; `limits` and `wheel` are shared by all connections of a server."""
 
     limits = Limits()
     wheel = DeadlineWheel()
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.slot = 0
-        self.reading = BETWEEN  # what the parser is in the midst of
-        self.upgrading = False  # whether the parser will leave the body to another protocol
-        self.watched = BETWEEN  # what of it has a deadline, which begins when it does not come whole
-        self._since = 0.0
-        self._wire = 0
-        self._last = 0.0
-        self._stalled: tuple[float, int] | None = None
-        self._closed = 0.0
-        self._calm = 0.0
-        self._over = False
-        self._lingers = 0.0
+    # The state of one connection; these are the initial values.
+    slot = 0
+    reading = BETWEEN_REQUESTS
+    upgrading = False  # the parser leaves the body of this request to another protocol
+    timed = BETWEEN_REQUESTS  # the part that has a deadline, which starts when it does not arrive whole
+    _timed_since = 0.0
+    _timed_bytes = 0
+    _idle_since = 0.0
+    _write_stall: tuple[float, int] | None = None  # since when, and bytes in the buffer then
+    _closing_since = 0.0
+    _throttled_until = 0.0
+    _rejected = False
+    _linger_until = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Takes the connection, or says that there are too many."""
+        """Accepts the connection, or rejects it with 503 where there are too many."""
         super().connection_made(transport)
+        self._cycle_transport = CycleTransport(transport.write, transport.is_closing, self.close)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
-        self._last = now + silent - idle  # its idle time is over when its silent time is
+        self._idle_since = now + silent - idle  # so that the idle time of a new connection ends after `silent`
         self.wheel.schedule(self, now + min(silent, idle))
         if len(self.connections) > self.limits.connections:
             self.reject(503)
 
     def data_received(self, data: bytes) -> None:
-        """Parses; what does not come whole gets a deadline."""
+        """Parses; a request that is incomplete then gets a deadline."""
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as left:
-            self._read_upgrade_body(data[left.args[0] :])
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_upgrade_body(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
-            self._unreadable(error)
-        if self.reading and not self._over:
+            self._on_parser_error(error)
+        if self.reading and not self._rejected:
             self.on_incomplete(len(data))
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Starts a request."""
         self.reading = HEAD
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Its body, if any, follows."""
+        """Starts the application; the body may follow."""
         self.reading = BODY
-        parser: Any = self.parser
-        self.upgrading = bool(parser.should_upgrade())
+        self.upgrading = bool(self.parser.should_upgrade())
         super().on_headers_complete()
+        self.cycle.transport = cast("asyncio.Transport", self._cycle_transport)
 
     def on_message_complete(self) -> None:
-        """It has come whole, or up to where the parser leaves it to another protocol."""
+        """Ends the request, unless its body is left to another protocol."""
         if self.upgrading:
             return
-        self.reading = self.watched = BETWEEN
+        self.reading = self.timed = BETWEEN_REQUESTS
         super().on_message_complete()
 
     def check_header_size(self) -> None:
-        """Refuses more headers than may be, for those who look at none; ends the parsing then."""
-        count, most = self.limits.header_count, self.limits.header_bytes
-        if len(self.headers) > count or len(self.url) + weight(self.headers) > most:
+        """Rejects headers over the limits, for applications that do not check them; raises Rejected."""
+        count, size = self.limits.header_count, self.limits.header_bytes
+        if len(self.headers) > count or len(self.url) + weight(self.headers) > size:
             self.reject(431)
             raise Rejected
 
     def on_incomplete(self, received: int) -> None:
-        """Watches a request of which more is to come; `received` bytes of it, or of one before it, just have."""
-        if self.watched != self.reading:
-            self.watched = self.reading
-            self._since = self.loop.time()
-            self._wire = 0
-            self.wheel.schedule(self, self._deadline())
+        """Starts or continues the deadline of an incomplete request after a segment of `received` bytes."""
+        if self.timed != self.reading:
+            self.timed = self.reading
+            self._timed_since = self.loop.time()
+            self._timed_bytes = 0
+            self.wheel.schedule(self, self._read_deadline())
             return
-        self._wire += received
-        if self.watched == HEAD and self._wire > self.limits.header_bytes:
+        self._timed_bytes += received
+        if self.timed == HEAD and self._timed_bytes > self.limits.header_bytes:
             self.reject(431)
-        elif self.watched == BODY and self._wire > 2 * self.limits.body + _SLACK:
+        elif self.timed == BODY and self._timed_bytes > 2 * self.limits.body + _CHUNKING_BYTES:
             self.reject(413)
 
     def on_response_complete(self) -> None:
-        """Goes on with the next request, if it is here already."""
+        """Continues with the next request, if it has arrived."""
         self.server_state.total_requests += 1
-        self._last = self.loop.time()
-        if self.whole.is_closing():
+        self._idle_since = self.loop.time()
+        if self.transport.is_closing():
             return
         self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
 
     def pause_writing(self) -> None:
-        """From now on the client has to take what it asked for."""
+        """Starts the deadline for the client to read what is buffered."""
         super().pause_writing()
         now = self.loop.time()
-        self._stalled = (now, self.whole.get_write_buffer_size())
+        self._write_stall = (now, self.transport.get_write_buffer_size())
         self.wheel.schedule(self, now + self.limits.stall_seconds)
 
     def resume_writing(self) -> None:
-        """It has."""
+        """Ends that deadline."""
         super().resume_writing()
-        self._stalled = None
+        self._write_stall = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is late any more."""
+        """Cancels the deadline."""
         super().connection_lost(exc)
         self.wheel.cancel(self)
 
     def shutdown(self) -> None:
-        """Ends the connection, after the answer if there is to be one: half a request gets none."""
-        if self.reading and not self._response_owed():
-            self.whole.close()
+        """Closes the connection, after the response if one is due; an incomplete request gets none."""
+        if self.reading and not self._response_due():
+            self.transport.close()
         else:
             super().shutdown()
 
     def throttle(self, seconds: float) -> None:
-        """Reads nothing more for a while: a caller who does not wait is made to."""
-        self._calm = self.loop.time() + seconds
+        """Reads nothing from the client for a while."""
+        self._throttled_until = self.loop.time() + seconds
         self.flow.pause_reading()
-        self.wheel.schedule(self, self._calm)
+        self.wheel.schedule(self, self._throttled_until)
 
     def on_deadline(self, now: float) -> float | None:
-        """Ends what takes too long; when to look again."""
-        end = self._lingers or self._end(now)
+        """Ends the connection if its deadline has passed; the next time to check, or None."""
+        end = self._linger_until or self._deadline(now)
         if now < end:
             return end
-        if self._stalled is not None or self.whole.is_closing():
-            sock: Any = self.whole.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)  # the system keeps nothing for it either
-            self.whole.abort()
+        if self._write_stall is not None or self.transport.is_closing():
+            sock = cast("socket.socket", self.transport.get_extra_info("socket"))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self.transport.abort()
             return None
-        if self.watched:
+        if self.timed:
             self.reject(408)
         else:
-            self.whole.close()
+            self.transport.close()
         return now + self.limits.stall_seconds
 
     def reject(self, status: int) -> None:
-        """Refuses what is being read and closes; where an earlier request waits for its answer, after that."""
-        if self._over:
+        """Rejects the request being read and closes, after the response to an earlier request if one is due."""
+        if self._rejected:
             return
-        self._over = True
-        self.parser = DiscardParser(self.limits.body, self.whole.close)  # type: ignore[assignment]
-        if self._response_owed():
+        self._discard_input()
+        if self._response_due():
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        if self.reading != BODY or not self.cycle.response_complete:  # nobody is answered twice
-            self.whole.write(_refusal(status, self.server_state.default_headers))
-        self._linger() if status in _MIDWAY else self.whole.close()
+        cycle = self._current_cycle()
+        if self.reading != BODY or cycle is None or not cycle.response_complete:
+            self.transport.write(_rejection(status, self.server_state.default_headers))
+        self._linger() if status in _REJECTED_WHILE_SENDING else self.transport.close()
 
-    def hang_up(self) -> None:
-        """Closes the connection, in the midst of a body only once the sender can have read the answer."""
-        self._linger() if self.reading == BODY else self.whole.close()
+    def close(self) -> None:
+        """Closes the connection; while a body is arriving, lets the client read the response first."""
+        self._linger() if self.reading == BODY else self.transport.close()
 
     def _linger(self) -> None:
-        """Ends our side, and hears the other out for a moment: who is cut off while it sends never reads why."""
-        if self.whole.is_closing() or self._lingers:
+        """Closes the writing side and discards input for a moment."""
+        if self.transport.is_closing() or self._linger_until:
             return
         if self._response_pending():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._over, self.reading, self.watched = True, BETWEEN, BETWEEN
-        self.parser = DiscardParser(self.limits.body, self.whole.close)  # type: ignore[assignment]
-        self._lingers = self.loop.time() + _LINGER_SECONDS
+        self._discard_input()
+        self.reading = self.timed = BETWEEN_REQUESTS
+        self._linger_until = self.loop.time() + _LINGER_SECONDS
         self.flow.resume_reading()
-        self.whole.write_eof()
-        self.wheel.schedule(self, self._lingers)
+        self.transport.write_eof()
+        self.wheel.schedule(self, self._linger_until)
+
+    def _discard_input(self) -> None:
+        self._rejected = True
+        discard = DiscardParser(self.limits.body, self.transport.close)
+        self.parser = cast("httptools.HttpRequestParser", discard)
 
     def _read_upgrade_body(self, rest: bytes) -> None:
-        """Reads the body of a request that would upgrade: there is nothing to upgrade to, so it is one as any other."""
+        """Parses the body of a request with `Upgrade`, which is ignored: the response is HTTP/1.1, then it closes."""
         self.upgrading = False
-        cycle: Any = self.cycle
-        if cycle is None or self._over:
+        cycle = self._current_cycle()
+        if cycle is None or self._rejected:
             return
         cycle.keep_alive = False
         framing = [b"%b: %b\r\n" % header for header in self.headers if header[0] in _FRAMING]
-        self.parser = httptools.HttpRequestParser(_Body(self))
+        self.parser = httptools.HttpRequestParser(_UpgradeBody(self))
         try:
             self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n%b" % (b"".join(framing), rest))
         except httptools.HttpParserError as error:
-            self._unreadable(error)
+            self._on_parser_error(error)
 
-    def _unreadable(self, error: httptools.HttpParserError) -> None:
-        if isinstance(error, httptools.HttpParserCallbackError) and not self._over:
-            _note(error)
+    def _on_parser_error(self, error: httptools.HttpParserError) -> None:
+        if isinstance(error, httptools.HttpParserCallbackError) and not self._rejected:
+            _log_callback_error(error)
         self.reject(400)
 
-    def _end(self, now: float) -> float:
-        """When what goes on must have ended, or when to look again where it is we who are waited for."""
+    def _deadline(self, now: float) -> float:
+        """When the connection ends unless the client acts; while the server has to act, when to check again."""
         limits = self.limits
-        if self._stalled is not None:
-            begun, size = self._stalled
-            taken = size - self.whole.get_write_buffer_size()
-            return begun + limits.stall_seconds + max(0, taken) / BYTES_PER_SECOND
-        if self.whole.is_closing():
-            self._closed = self._closed or now
-            return self._closed + limits.stall_seconds
-        if self._calm and now < self._calm:
-            return self._calm
-        if self._calm:
-            self._calm = 0.0
+        if self._write_stall is not None:
+            since, size = self._write_stall
+            taken = size - self.transport.get_write_buffer_size()
+            return since + limits.stall_seconds + max(0, taken) / BYTES_PER_SECOND
+        if self.transport.is_closing():
+            self._closing_since = self._closing_since or now
+            return self._closing_since + limits.stall_seconds
+        if self._throttled_until and now < self._throttled_until:
+            return self._throttled_until
+        if self._throttled_until:
+            self._throttled_until = 0.0
             self.flow.resume_reading()
         if self.flow.read_paused:
-            self._since = now
+            self._timed_since = now
             return now + limits.stall_seconds
-        if self.watched:
-            return self._deadline()
+        if self.timed:
+            return self._read_deadline()
         if self._response_pending():
             return now + limits.idle_seconds
-        return self._last + limits.idle_seconds
+        return self._idle_since + limits.idle_seconds
 
-    def _deadline(self) -> float:
-        if self.watched == HEAD:
-            return self._since + self.limits.header_seconds
-        return self._since + self.limits.body_seconds + self._wire / BYTES_PER_SECOND
+    def _read_deadline(self) -> float:
+        if self.timed == HEAD:
+            return self._timed_since + self.limits.header_seconds
+        return self._timed_since + self.limits.body_seconds + self._timed_bytes / BYTES_PER_SECOND
+
+    def _current_cycle(self) -> RequestResponseCycle | None:
+        return self.cycle  # uvicorn's annotation leaves out the None before the first request
 
     def _response_pending(self) -> bool:
-        cycle: Any = self.cycle
+        cycle = self._current_cycle()
         return cycle is not None and not cycle.response_complete
 
-    def _response_owed(self) -> bool:
-        """Whether an earlier request than the one being read is still to be answered, or this one is already."""
+    def _response_due(self) -> bool:
+        """Whether a response to an earlier request is pending, or one to this request has started."""
         return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
 
 
-class _Body:
-    """What a second parser tells: the body of one request, and that it is whole."""
+class _UpgradeBody:
+    """Callbacks of the second parser, for the body of one request."""
 
     def __init__(self, protocol: LimitedProtocol) -> None:
         self._protocol: LimitedProtocol | None = protocol
 
     def on_body(self, body: bytes) -> None:
-        """Hands it on."""
         if self._protocol is not None:
             self._protocol.on_body(body)
 
     def on_message_complete(self) -> None:
-        """Hands it on; what follows is no request, since the connection ends with the answer."""
+        """Ends the request; data after it is ignored, since the connection closes with the response."""
         protocol, self._protocol = self._protocol, None
         if protocol is not None:
             protocol.on_message_complete()
 
 
 class DiscardParser:
-    """Reads what nobody wants to know, up to a bound."""
+    """Discards the input of a rejected request; calls `on_excess` after `limit` bytes."""
 
-    def __init__(self, most: int, enough: Callable[[], None]) -> None:
-        self._left = most
-        self._enough = enough
+    def __init__(self, limit: int, on_excess: Callable[[], None]) -> None:
+        self._left = limit
+        self._on_excess = on_excess
 
     def feed_data(self, data: bytes) -> None:
-        """Forgets it."""
+        """Counts and drops `data`."""
         self._left -= len(data)
         if self._left < 0:
-            self._enough()
+            self._on_excess()
 
 
-def _note(error: Exception) -> None:
-    """Logs a bug of ours that the parser met; a request that cannot be read is none."""
+def _log_callback_error(error: Exception) -> None:
+    """Logs an exception of our callbacks; an unreadable URL is the client's error."""
     if not isinstance(error.__context__, _UNREADABLE):
-        _log.error("a request could not be taken", exc_info=error.__context__ or error)
+        _log.error("a request could not be accepted", exc_info=error.__context__ or error)
 
 
-def _refusal(status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
-    body = b'{"error":{"code":"%b","message":"%b"}}' % _WORDS[status]
-    more = b"retry-after: 1\r\n" if status == 503 else b""
+def _rejection(status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
+    body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
+    retry = b"retry-after: 1\r\n" if status == 503 else b""
     common = b"".join([b"%b: %b\r\n" % header for header in headers])
     return b"%b%b%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
         STATUS_LINE[status],
         common,
-        more,
+        retry,
         len(body),
         body,
     )

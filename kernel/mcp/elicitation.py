@@ -6,7 +6,7 @@ import hmac
 import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,11 +15,13 @@ from kernel.mcp.messages import ABSENT, Capabilities, Emit, Inbound, Meta, Objec
 from kernel.mcp.protocol import INVALID_PARAMS, LEGACY, LEVELS, MISSING_CAPABILITY
 from kernel.tools import InputRequired, Interaction
 
-_NOTE = b'{"jsonrpc":"2.0","method":"notifications/%b","params":%b}'
+_NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/%b","params":%b}'
+
+T = TypeVar("T")
 
 
 class Emitter:
-    """Turns a handler's progress and log calls into notifications, dropping what the client did not ask for."""
+    """Turns a handler's progress and log calls into notifications; drops those that the client did not request."""
 
     __slots__ = ("_emit", "_floor", "_last", "_logger", "_token")
 
@@ -31,32 +33,32 @@ class Emitter:
         self._last = -math.inf
 
     def progress(self, value: float, total: float | None = None, message: str | None = None) -> None:
-        """Says how far the work is; a value that does not grow is not sent, since clients rely on growth."""
+        """Sends progress; a value that does not increase is dropped, since the protocol requires an increase."""
         if self._emit is None or self._token is None or not self._last < value < math.inf:
             return
         self._last = value
-        said: Object = {"progressToken": self._token, "progress": value}
+        params: Object = {"progressToken": self._token, "progress": value}
         if total is not None and math.isfinite(total):
-            said["total"] = total
+            params["total"] = total
         if message is not None:
-            said["message"] = message
-        self._emit(_NOTE % (b"progress", msgspec.json.encode(said)))
+            params["message"] = message
+        self._emit(_NOTIFICATION % (b"progress", msgspec.json.encode(params)))
 
-    def log(self, level: str, data: Any) -> None:
-        """Sends a line of JSON-able data at one of the eight levels."""
+    def log(self, level: str, data: object) -> None:
+        """Sends a log message at one of the eight levels; `data` is anything that JSON can hold."""
         if self._emit is not None and LEVELS[level] >= self._floor:
-            line = {"level": level, "logger": self._logger, "data": data}
-            self._emit(_NOTE % (b"message", msgspec.json.encode(line)))
+            params = {"level": level, "logger": self._logger, "data": data}
+            self._emit(_NOTIFICATION % (b"message", msgspec.json.encode(params)))
 
 
 class Elicitation:
-    """The rounds of one request: what the client answered goes to the handler, what the handler asks to the client."""
+    """The rounds of one request: the client's responses and the handler's input requests."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def turn(self, inbound: Inbound, logger: str, belongs: str) -> Interaction:
-        """What the handler gets in this round; raises Refused where the state is not what we sent for `belongs`."""
+    def interaction(self, inbound: Inbound, logger: str, request: str) -> Interaction:
+        """The interaction of this round; raises ProtocolError where the state was not issued for `request`."""
         meta: Meta = inbound.params.meta or Meta()
         emitter = Emitter(inbound.emit, meta.token, inbound.level, logger)
         if inbound.era is LEGACY:
@@ -64,25 +66,25 @@ class Elicitation:
         answers = _decoded(inbound.params.answers, dict[str, Object], "inputResponses")
         token = _decoded(inbound.params.state, str, "requestState")
         capabilities = msgspec.to_builtins(meta.capabilities)
-        return Interaction(answers or {}, self._state(token, belongs), capabilities, emitter.progress, emitter.log)
+        return Interaction(answers or {}, self._state(token, request), capabilities, emitter.progress, emitter.log)
 
-    def question(self, inbound: Inbound, ask: InputRequired, belongs: str) -> Object | ProtocolError:
-        """The fields of an `input_required` result, or the refusal where the client cannot be asked such things."""
+    def input_required(self, inbound: Inbound, ask: InputRequired, request: str) -> Object | ProtocolError:
+        """The fields of an `input_required` result, or the error where the client lacks a capability for it."""
         lacking = missing(ask.inputs, inbound.params.meta.capabilities)
         if lacking:
             message = f"The client must declare: {', '.join(lacking)}"
             return ProtocolError(MISSING_CAPABILITY, message, {"requiredCapabilities": lacking})
-        asked: Object = {"inputRequests": ask.inputs} if ask.inputs else {}
-        if ask.state is not None or not asked:
-            asked["requestState"] = seal(self._key, ask.state, belongs, utc_now())
-        return asked
+        fields: Object = {"inputRequests": ask.inputs} if ask.inputs else {}
+        if ask.state is not None or not fields:
+            fields["requestState"] = seal(self._key, ask.state, request, utc_now())
+        return fields
 
-    def _state(self, token: str | None, belongs: str) -> Any:
+    def _state(self, token: str | None, request: str) -> Any:
         if token is None:
             return None
         try:
-            return unseal(self._key, token, belongs, utc_now())
-        except Broken:
+            return unseal(self._key, token, request, utc_now())
+        except InvalidState:
             raise ProtocolError(INVALID_PARAMS, "Invalid or expired requestState") from None
 
 
@@ -109,12 +111,12 @@ def _offers(offered: Capabilities, capability: str, part: str) -> bool:
     found = getattr(offered, capability)
     if found is None or not part:
         return found is not None
-    if part == "form" and found.url is None:  # an empty `elicitation` object is how a client says "form"
+    if part == "form" and found.url is None:  # an empty `elicitation` object declares `form`
         return True
     return getattr(found, part) is not None
 
 
-def _decoded(raw: msgspec.Raw, kind: Any, name: str) -> Any:
+def _decoded(raw: msgspec.Raw, kind: type[T], name: str) -> T | None:
     if raw == ABSENT:
         return None
     try:
@@ -123,17 +125,19 @@ def _decoded(raw: msgspec.Raw, kind: Any, name: str) -> Any:
         raise ProtocolError(INVALID_PARAMS, f"Invalid params: {name} is malformed") from None
 
 
+# A user needs time to fill in a form; a replayed state must expire soon after.
 LIFETIME = timedelta(minutes=10)
-_SKEW = timedelta(minutes=1)
+# Servers behind one address share the key and not the clock.
+_CLOCK_SKEW = timedelta(minutes=1)
 _PREFIX = "v1"
 
 
-class Broken(Exception):
-    """The state is not ours, not for this request, or too old; the message is for the log alone."""
+class InvalidState(Exception):
+    """A state that was not signed by this server, or for another request, or is too old; the message is for the log."""
 
 
 class Claims(msgspec.Struct):
-    """What a sealed state says: when it was issued, what it belongs to, and the state itself."""
+    """The content of a sealed state: when and for which request it was issued, and the state."""
 
     at: str
     purpose: str
@@ -141,34 +145,34 @@ class Claims(msgspec.Struct):
 
 
 def purpose(actor: str, method: str, name: str, arguments: bytes) -> str:
-    """The fingerprint of a request, the same for every round of it: key order and blanks do not count."""
+    """The fingerprint of a request, equal in all of its rounds; key order and whitespace do not count."""
     digest = hashlib.sha256()
     for part in (actor.encode(), method.encode(), name.encode(), _canonical(arguments)):
         digest.update(b"%d:" % len(part) + part)
     return digest.hexdigest()
 
 
-def seal(key: bytes, state: Any, belongs: str, now: str) -> str:
-    """`state` as a token. The client can read it: it is signed, not encrypted."""
-    payload = _text(msgspec.json.encode(Claims(now, belongs, state)))
+def seal(key: bytes, state: object, request: str, now: str) -> str:
+    """`state` as a token, signed and not encrypted: the client can read it."""
+    payload = _text(msgspec.json.encode(Claims(now, request, state)))
     return f"{_PREFIX}.{payload}.{_sign(key, payload)}"
 
 
-def unseal(key: bytes, token: str, belongs: str, now: str) -> Any:
-    """The state of a token that `seal` made for the same purpose not long ago; raises Broken."""
+def unseal(key: bytes, token: str, request: str, now: str) -> Any:
+    """The state of a token that `seal` made for the same request within `LIFETIME`; raises InvalidState."""
     prefix, _, rest = token.partition(".")
     payload, _, signature = rest.partition(".")
     if prefix != _PREFIX or not token.isascii() or not hmac.compare_digest(signature, _sign(key, payload)):
-        raise Broken("signature")
+        raise InvalidState("signature")
     try:
         claims = msgspec.json.decode(_bytes(payload), type=Claims)
         age = datetime.fromisoformat(now) - datetime.fromisoformat(claims.at)
     except (msgspec.DecodeError, ValueError):
-        raise Broken("payload") from None
-    if not hmac.compare_digest(claims.purpose, belongs):
-        raise Broken("purpose")
-    if not -_SKEW <= age <= LIFETIME:
-        raise Broken("age")
+        raise InvalidState("payload") from None
+    if not hmac.compare_digest(claims.purpose, request):
+        raise InvalidState("purpose")
+    if not -_CLOCK_SKEW <= age <= LIFETIME:
+        raise InvalidState("age")
     return claims.state
 
 

@@ -1,4 +1,4 @@
-"""Which era a message belongs to, and whether its own word about version and sender holds."""
+"""The era of a message, and checks that its headers and its body agree on version and client."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -25,27 +25,29 @@ from kernel.mcp.protocol import (
 from kernel.security.permissions import ANONYMOUS
 
 LEGACY_LEVEL = "info"
-_NAME_KEPT = 64
-_NAME_READ = 256
+# Characters of a client's name in the history, and of those it is taken from.
+_MAX_NAME = 64
+_MAX_NAME_READ = 256
 _CALL = b"tools/call"
 _NO_META = Meta()
 _LEGACY = {version.encode(): version for version in HANDSHAKE_VERSIONS}
 _MODERN = {version.encode(): version for version in MODERN_VERSIONS}
+Routes = Mapping[str, ToolRoute]
 _ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY), **dict.fromkeys(_MODERN, MODERN)}
 
 
 def protocol_of(headers: Headers) -> tuple[bytes | None, Era]:
-    """The version a request's header names and the era that speaks; a request without one is from before headers."""
+    """The version in a request's header, and its era; the first revisions of the protocol had no such header."""
     version = headers.get(routing_headers.VERSION)
     era = _ERAS.get(version)
     if era is None and version is not None:
-        version = version.strip(b" \t")  # some HTTP parsers leave the blanks at its end
+        version = version.strip(b" \t")  # some HTTP parsers keep trailing whitespace
         era = _ERAS.get(version)
     return version, era or MODERN
 
 
 def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
-    """False for what is only acknowledged, a notification or a legacy response; raises Refused for what is neither."""
+    """False for a notification or a legacy response, which get 202; raises ProtocolError for anything else."""
     if envelope.method is UNSET:
         if era is MODERN or not (bytes(envelope.result) or bytes(envelope.error)):
             raise ProtocolError(INVALID_REQUEST, "The body must be one JSON-RPC request or notification object")
@@ -62,24 +64,24 @@ def over_http(
     version: bytes | None,
     raw: Sequence[Header],
     headers: Headers,
-    plans: Mapping[str, ToolRoute],
+    routes: Routes,
 ) -> Inbound:
-    """A request that came by HTTP POST; raises Refused where its headers and its body disagree."""
+    """A request by HTTP POST; raises ProtocolError where its headers and its body disagree."""
     method: Any = envelope.method
     params, wrong = open_params(era, method, envelope.params)
     meta = params.meta or _NO_META
-    plan = plans.get(params.name) if isinstance(params, Call) else None
+    route = routes.get(params.name) if isinstance(params, Call) else None
     actor, level = ANONYMOUS, LEGACY_LEVEL
-    named = plan.header_params if plan is not None else ()
+    named = route.header_params if route is not None else ()
     if len(raw) != len(headers):
         routing_headers.check_single(raw, named if era is MODERN else ())
     if era is MODERN:
         if meta.capabilities is UNSET or version not in _MODERN or _MODERN[version] != meta.version:
             _check_modern(meta, version)
         if (
-            plan is None
+            route is None
             or named
-            or headers.get(routing_headers.NAME) != plan.header
+            or headers.get(routing_headers.NAME) != route.header
             or headers.get(routing_headers.METHOD) != _CALL
         ):
             routing_headers.check(headers, method, params, named)
@@ -90,11 +92,11 @@ def over_http(
         raise ProtocolError(HEADER_MISMATCH, "The mcp-protocol-version header does not match the version in _meta")
     if wrong is not None:
         raise wrong
-    return Inbound(id_, method, params, era, actor, level, plan)
+    return Inbound(id_, method, params, era, actor, level, route)
 
 
-def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, plans: Mapping[str, ToolRoute]) -> Inbound:
-    """A request that came over a pipe, where only its own `_meta` can name the era."""
+def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, routes: Routes) -> Inbound:
+    """A request over stdio, where only its `_meta` names the era."""
     method: Any = envelope.method
     meta = open_params(LEGACY, "", envelope.params)[0].meta or _NO_META
     if meta.version is UNSET:
@@ -106,8 +108,8 @@ def over_stdio(envelope: Message, id_: bytes, actor: str, level: str | None, pla
     params, wrong = open_params(era, method, envelope.params)
     if wrong is not None:
         raise wrong
-    plan = plans.get(params.name) if isinstance(params, Call) else None
-    return Inbound(id_, method, params, era, actor, level, plan)
+    route = routes.get(params.name) if isinstance(params, Call) else None
+    return Inbound(id_, method, params, era, actor, level, route)
 
 
 def _check_modern(meta: Meta, version: bytes | None) -> None:
@@ -125,17 +127,17 @@ def _check_modern(meta: Meta, version: bytes | None) -> None:
 
 
 def unsupported(version: bytes | None) -> ProtocolError:
-    """The refusal that tells a client which versions to try."""
+    """The error that lists the supported versions."""
     requested = (version or b"").decode("latin-1")
     data = {"supported": list(MODERN_VERSIONS), "requested": requested}
     return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 def actor_name(name: str) -> str:
-    """A client's name as history keeps it."""
-    return _printable(name if len(name) <= _NAME_READ else name[:_NAME_READ])
+    """A client's name as the history stores it: printable and short."""
+    return _printable(name if len(name) <= _MAX_NAME_READ else name[:_MAX_NAME_READ])
 
 
 @lru_cache(maxsize=256)
 def _printable(name: str) -> str:
-    return "".join([letter for letter in name if letter.isprintable()])[:_NAME_KEPT] or ANONYMOUS
+    return "".join([letter for letter in name if letter.isprintable()])[:_MAX_NAME] or ANONYMOUS

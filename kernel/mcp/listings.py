@@ -1,10 +1,11 @@
-"""The answers that never change while a server runs, built once per profile: lists, discovery, the handshake."""
+"""Results that do not change while a server runs, encoded once per profile: lists, discovery, the handshake."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from kernel.mcp.messages import Object
 from kernel.mcp.protocol import (
     CACHES,
     COUNTER_OFFER,
@@ -19,14 +20,16 @@ from kernel.mcp.protocol import (
 from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, Prompt, Resource, ResourceTemplate, Tool
 
-Object = dict[str, Any]
 NAME = "quipu"
-# Without a session there is nothing to remember: a level applies to no later call, a subscription to no later stream.
-_HEARD = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+# Accepted without effect: there are no sessions, so a level or a subscription has nothing to apply to later.
+_ACKNOWLEDGED = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
 class ResultTails(NamedTuple):
-    """What ends a result in one era, from just before its closing brace to the end of the message."""
+    """The end of a message in one era, in place of the closing brace of its result.
+
+    `plain` for most results, `fresh` for those that must not be cached, `asking` for `input_required`.
+    """
 
     plain: bytes
     fresh: bytes
@@ -34,17 +37,17 @@ class ResultTails(NamedTuple):
 
 
 def server_info(version: str) -> Object:
-    """Who answers."""
+    """The `serverInfo` object."""
     return {"name": NAME, "title": "Quipu", "version": version}
 
 
 def result_tails(era: Era, version: str) -> ResultTails:
-    """The finisher of an era: the modern one says what kind of result it was and whose, the legacy one nothing."""
+    """The tails of an era: the modern ones add the result type and `serverInfo`, the legacy ones nothing."""
     return ResultTails(_tail(era, version, ""), _tail(era, version, "fresh"), _tail(era, version, "", "input_required"))
 
 
 def close(result: Object, tail: bytes) -> bytes:
-    """An encoded result with a finisher's tail in place of its closing brace."""
+    """An encoded result that ends with `tail` in place of its closing brace."""
     body = msgspec.json.encode(result)[:-1]
     return body + (tail if len(body) > 1 else tail.removeprefix(b","))
 
@@ -52,14 +55,16 @@ def close(result: Object, tail: bytes) -> bytes:
 def static_results(
     era: Era, version: str, tools: Sequence[Tool], dialects: Sequence[Dialect], cache: Cache = "static"
 ) -> Mapping[str, bytes]:
-    """The rest of the message, by method, for what is the same for every caller of the same reach."""
+    """The encoded results by method that are the same for every caller with the same grant."""
     listed = _tail(era, version, cache)
     served = capabilities(tools, dialects)
     found = {"tools/list": close({"tools": [tool_entry(tool) for tool in tools]}, listed)}
     if era is LEGACY:
-        found |= {name: close({}, _tail(era, version, "")) for name in _HEARD if METHODS[name].needs in ("", *served)}
+        found |= {
+            name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
+        }
     else:
-        discovered = {"supportedVersions": list(MODERN_VERSIONS), "capabilities": served, **_about(dialects)}
+        discovered = {"supportedVersions": list(MODERN_VERSIONS), "capabilities": served, **_instructions(dialects)}
         found["server/discover"] = close(discovered, listed)
     if "prompts" in served:
         found["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.prompts]}, listed)
@@ -70,18 +75,18 @@ def static_results(
 
 
 def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Mapping[str, bytes]:
-    """The answer to `initialize` by the version asked for; any other version gets the one under COUNTER_OFFER."""
+    """The result of `initialize` by requested version; any other version gets the one of COUNTER_OFFER."""
     offered = capabilities(tools, dialects)
     if "resources" in offered:
         offered["resources"] = {"subscribe": True}
-    shared = {"capabilities": offered, "serverInfo": server_info(version), **_about(dialects)}
+    shared = {"capabilities": offered, "serverInfo": server_info(version), **_instructions(dialects)}
     plain = _tail(LEGACY, version, "")
     assert COUNTER_OFFER in HANDSHAKE_VERSIONS
     return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}
 
 
 def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
-    """What these dialects offer; logging only where some tool can emit a line."""
+    """The server's capabilities for these dialects; logging only where some tool is interactive."""
     offered: list[tuple[str, bool]] = [
         ("completions", any(dialect.complete for dialect in dialects)),
         ("logging", any(tool.interactive for tool in tools)),
@@ -93,14 +98,14 @@ def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
 
 
 def tool_entry(tool: Tool) -> Object:
-    """A tool as `tools/list` shows it."""
+    """A tool in `tools/list`."""
     hints: Object = {"readOnlyHint": tool.mode == "read", "openWorldHint": False}
     if tool.mode != "read":
         hints |= {"destructiveHint": tool.hints.destructive, "idempotentHint": tool.hints.idempotent}
     returns = output_schema(tool) if tool.hints.typed else None
     return {
         "name": tool.name,
-        **_shown(tool.hints.title, tool.description),
+        **_described(tool.hints.title, tool.description),
         "inputSchema": input_schema(tool),
         **({"outputSchema": returns} if returns else {}),
         "annotations": hints,
@@ -108,20 +113,20 @@ def tool_entry(tool: Tool) -> Object:
 
 
 def prompt_entry(prompt: Prompt) -> Object:
-    """A prompt as `prompts/list` shows it."""
-    arguments = [{"name": a.name, **_shown("", a.about), "required": a.required} for a in prompt.arguments]
-    return {"name": prompt.name, **_shown(prompt.title, prompt.about), "arguments": arguments}
+    """A prompt in `prompts/list`."""
+    arguments = [{"name": a.name, **_described("", a.about), "required": a.required} for a in prompt.arguments]
+    return {"name": prompt.name, **_described(prompt.title, prompt.about), "arguments": arguments}
 
 
 def template_entry(template: ResourceTemplate) -> Object:
-    """A family of resources as `resources/templates/list` shows it."""
-    shown = _shown(template.title, template.about)
+    """A template in `resources/templates/list`."""
+    shown = _described(template.title, template.about)
     return {"uriTemplate": template.pattern, "name": template.name, **shown, "mimeType": template.media}
 
 
 def resource_entry(resource: Resource) -> Object:
-    """A resource as `resources/list` shows it."""
-    entry: Object = {"uri": resource.uri, "name": resource.name, **_shown(resource.title, resource.about)}
+    """A resource in `resources/list`."""
+    entry: Object = {"uri": resource.uri, "name": resource.name, **_described(resource.title, resource.about)}
     entry["mimeType"] = resource.media
     if resource.size is not None:
         entry["size"] = resource.size
@@ -130,11 +135,11 @@ def resource_entry(resource: Resource) -> Object:
     return entry
 
 
-def _shown(title: str, about: str) -> Object:
+def _described(title: str, about: str) -> Object:
     return {key: text for key, text in (("title", title), ("description", about)) if text}
 
 
-def _about(dialects: Sequence[Dialect]) -> Object:
+def _instructions(dialects: Sequence[Dialect]) -> Object:
     text = "\n\n".join(f"{dialect.name}: {dialect.about}" for dialect in dialects if dialect.about)
     return {"instructions": text} if text else {}
 

@@ -1,4 +1,4 @@
-"""One JSON-RPC message decoded once: the envelope typed, the parameters typed by method, the arguments left raw."""
+"""JSON-RPC messages, decoded once: a typed envelope, parameters typed by method, and raw tool arguments."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -20,9 +20,9 @@ Emit = Callable[[bytes], None]
 
 
 class ProtocolError(Exception):
-    """A protocol error on its way to the caller; `data` must be JSON.
+    """A JSON-RPC error for the client; `data` must be JSON.
 
-    `status` stands where HTTP itself refuses, instead of what the era makes of the code; `closing` are its headers.
+    `status` replaces the HTTP status that the era gives the code, and `headers` are added to the response.
     """
 
     status: int | None = None
@@ -43,7 +43,7 @@ class ProtocolError(Exception):
 
 
 class Icon(Struct):
-    """An icon of a client; checked, never shown."""
+    """An icon of a client; only checked."""
 
     src: str
     mimeType: str | None = None
@@ -52,7 +52,7 @@ class Icon(Struct):
 
 
 class Client(Struct, gc=False):
-    """What a client says of itself."""
+    """The client's description of itself."""
 
     name: str
     version: str
@@ -63,21 +63,21 @@ class Client(Struct, gc=False):
 
 
 class Elicitation(Struct, omit_defaults=True):
-    """Which forms of asking the user the client offers; neither named means a form."""
+    """The modes of elicitation that the client offers; an empty object means `form`."""
 
     form: Object | None = None
     url: Object | None = None
 
 
 class Sampling(Struct, omit_defaults=True):
-    """What a client lets a server ask of its model."""
+    """The sampling features that the client offers."""
 
     context: Object | None = None
     tools: Object | None = None
 
 
 class Capabilities(Struct, omit_defaults=True, gc=False):
-    """What a client can do for a server."""
+    """The capabilities of a client."""
 
     elicitation: Elicitation | None = None
     experimental: dict[str, Object] | None = None
@@ -87,7 +87,7 @@ class Capabilities(Struct, omit_defaults=True, gc=False):
 
 
 class Meta(Struct, gc=False):
-    """The part of `_meta` that the protocol reads; the modern era requires the first two."""
+    """The fields of `_meta` that the protocol defines; the modern era requires the first two."""
 
     version: str | UnsetType = field(name=protocol.VERSION_KEY, default=UNSET)
     capabilities: Capabilities | UnsetType = field(name=protocol.CAPABILITIES_KEY, default=UNSET)
@@ -99,7 +99,7 @@ class Meta(Struct, gc=False):
 
 
 class Params(Struct, kw_only=True, gc=False):
-    """What every request may carry."""
+    """The parameters that every request may have."""
 
     meta: Meta | None = field(name="_meta", default=None)
 
@@ -111,7 +111,7 @@ class Page(Params):
 
 
 class InputResponses(Params, kw_only=True, gc=False):
-    """A request that may be a later round of an earlier one; read only where that one asked for it."""
+    """The fields of a request that continues an earlier one; raw, since only interactive handlers read them."""
 
     answers: Raw = field(name="inputResponses", default=ABSENT)
     state: Raw = field(name="requestState", default=ABSENT)
@@ -192,7 +192,7 @@ class Initialize(Params, kw_only=True, gc=False):
 
 
 class Envelope(Struct):
-    """A request, a notification (no id) or a posted response (no method); the parameters are raw until their turn."""
+    """A request, a notification (no id) or a posted response (no method), with raw parameters."""
 
     jsonrpc: Literal["2.0"]
     id: int | str | UnsetType = UNSET
@@ -203,7 +203,7 @@ class Envelope(Struct):
 
 
 class CallEnvelope(Struct, gc=False):
-    """A well-formed tools/call, which is most of the traffic, so that it takes one pass and not two."""
+    """A well-formed tools/call, decoded in one pass, since that is most of the traffic."""
 
     jsonrpc: Literal["2.0"]
     id: int | str
@@ -215,7 +215,7 @@ Message = Envelope | CallEnvelope
 
 
 class HeaderParam(NamedTuple):
-    """An argument that a header repeats: where it stands in the arguments, the header's name, its JSON type."""
+    """An argument that a header repeats: its path in the arguments, the header's name, its JSON type."""
 
     path: tuple[str, ...]
     header: bytes
@@ -223,7 +223,7 @@ class HeaderParam(NamedTuple):
 
 
 class ToolRoute(NamedTuple):
-    """What is known of a tool before it is called; `header` is its name as Mcp-Name says it plainly, or empty."""
+    """A tool as tools/call finds it; `header` is its name as an unencoded Mcp-Name value, or empty."""
 
     entry: "ToolEntry"
     interactive: bool
@@ -232,10 +232,10 @@ class ToolRoute(NamedTuple):
 
 
 class Inbound(Struct, gc=False):
-    """A request its transport let through.
+    """A request that its transport accepted.
 
-    `id` is encoded, `level` the least log level wanted or None for no lines, `plan` what a tools/call meets if its
-    tool exists. `caller` and `dispatch`, whose the tools are, come from the transport; nothing is served without them.
+    `id` is encoded; `level` is the least log level to send, or None; `route` is set for a tools/call of a known tool.
+    The transport sets `caller` and `dispatch` before the request is answered.
     """
 
     id: bytes
@@ -264,8 +264,8 @@ _KINDS: dict[str, type[Params]] = {
     "initialize": Initialize,
     "logging/setLevel": SetLevel,
 }
-_decode_called = msgspec.json.Decoder(CallEnvelope).decode
-_plain = msgspec.json.Decoder(Params).decode
+_decode_call = msgspec.json.Decoder(CallEnvelope).decode
+_decode_params = msgspec.json.Decoder(Params).decode
 _decoders = {
     era.name: {name: msgspec.json.Decoder(kind).decode for name, kind in _KINDS.items() if protocol.knows(era, name)}
     for era in (protocol.LEGACY, protocol.MODERN)
@@ -274,13 +274,13 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def open_message(body: bytes, limits: Limits) -> Message:
-    """The message in `body`; raises Refused with -32700 or -32600."""
+    """The message in `body`; raises ProtocolError with -32700 or -32600."""
     if too_much := excess(body, limits):
         raise ProtocolError(protocol.PARSE_ERROR, too_much.capitalize())
     try:
         if not body.isascii():
-            body.decode()  # what stays raw is not checked by the decoder
-        return _decode_called(body)
+            body.decode()  # the decoder does not check the encoding of raw fields
+        return _decode_call(body)
     except msgspec.ValidationError:
         return _open_other(body)
     except _UNREADABLE:
@@ -288,9 +288,9 @@ def open_message(body: bytes, limits: Limits) -> Message:
 
 
 def _open_other(body: bytes) -> Envelope:
-    for kind in (Envelope, Raw):  # the second only tells a wrong shape from what is no JSON at all
+    for kind in (Envelope, Raw):  # Raw accepts all JSON, which separates a wrong shape from a parse error
         try:
-            found: Any = msgspec.json.decode(body, type=kind)
+            found = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError:
             continue
         except _UNREADABLE:
@@ -301,10 +301,10 @@ def _open_other(body: bytes) -> Envelope:
 
 
 def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params, ProtocolError | None]:
-    """The parameters of a request, typed by its method, or what all methods share and what is wrong with the rest."""
+    """The parameters of a request, typed by its method, or only the common ones and the error in the others."""
     if isinstance(raw, Call):
         return raw, None
-    decode = _decoders[era.name].get(method, _plain)
+    decode = _decoders[era.name].get(method, _decode_params)
     text = bytes(raw)
     if text in (b"", b"null"):
         text = b"{}"
@@ -315,13 +315,13 @@ def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params
     if text[:1] != b"{":
         raise ProtocolError(protocol.INVALID_REQUEST, "params must be an object")
     try:
-        return _plain(text), wrong
+        return _decode_params(text), wrong
     except _UNREADABLE:
         raise wrong from None
 
 
 def field_message(error: Exception) -> str:
-    """What the decoder found wrong, with the field named and nothing of the value."""
+    """The decoder's message, which names the field and not its value."""
     return str(error).replace("`$.", "`") if isinstance(error, msgspec.ValidationError) else "not valid JSON"
 
 

@@ -1,9 +1,10 @@
-"""The protocol as data: versions, eras, methods, errors and log levels; a new revision is a change to these tables."""
+"""The protocol as tables: versions, eras, methods, error codes and log levels."""
 
 from typing import Literal, NamedTuple
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
+# The version that `initialize` answers with where it does not know the requested one.
 COUNTER_OFFER = HANDSHAKE_VERSIONS[-1]
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -34,6 +35,7 @@ LEVELS: dict[str, int] = {
     "emergency": 7,
 }
 
+# No caching fields; the same for all callers; the same for callers with this key; may change at any time.
 Cache = Literal["", "static", "own", "fresh"]
 CACHES: dict[Cache, dict[str, int | str]] = {
     "": {},
@@ -44,7 +46,7 @@ CACHES: dict[Cache, dict[str, int | str]] = {
 
 
 class Era(NamedTuple):
-    """One generation of the wire: how errors map to HTTP, which code says that a resource is missing."""
+    """A generation of the protocol: its versions, its HTTP status by error code, its code for a missing resource."""
 
     name: Literal["legacy", "modern"]
     versions: tuple[str, ...]
@@ -72,7 +74,7 @@ Capability = Literal["", "tools", "resources", "prompts", "completions", "loggin
 
 
 class Method(NamedTuple):
-    """A method: the eras that know it, the capability that must be declared, how long its result may be kept.
+    """A method: the eras that have it, the capability it belongs to, how its result may be cached.
 
     `named` is the parameter that the Mcp-Name header repeats.
     """
@@ -108,5 +110,5 @@ METHODS: dict[str, Method] = {
 
 
 def knows(era: Era, method: str) -> bool:
-    """Whether a method exists in an era."""
+    """Whether an era has a method."""
     return method in METHODS and era in METHODS[method].eras

@@ -1,31 +1,35 @@
-"""What a server offers besides tools: resources, prompts and completions, read from the dialects that have them."""
+"""Resources, prompts and completions, of the dialects that have them."""
 
 import base64
 import binascii
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
 from kernel.mcp import elicitation, listings
-from kernel.mcp import messages as envelope
-from kernel.mcp.messages import Inbound, Object, ProtocolError
+from kernel.mcp.messages import Complete, Get, Inbound, Object, PromptRef, ProtocolError, ResourceRef
 from kernel.mcp.protocol import INVALID_PARAMS
-from kernel.tools import Dialect, InputRequired, Prompt, ResourceContents
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, InputRequired, Interaction, Prompt, ResourceContents
 
-Answer = Callable[[Inbound], Coroutine[Any, Any, Object | InputRequired]]
-_COMPLETIONS = 100
-_NAME_SHOWN = 128
+T = TypeVar("T")
+Method = Callable[[Inbound], Coroutine[object, None, Object | InputRequired]]
+OpenInteraction = Callable[[Inbound, str, str], Interaction]
+# The protocol allows no more in one result.
+_MAX_COMPLETIONS = 100
+# Characters of an unknown name in an error message.
+_MAX_NAME_SHOWN = 128
 
 
 class ResourceMethods:
-    """The resources, prompts and completions of some dialects, each method answering with the fields of its result."""
+    """The methods for resources, prompts and completions of some dialects; each returns the fields of its result."""
 
-    def __init__(self, dialects: Sequence[Dialect], turn: Callable[..., Any]) -> None:
-        self._turn = turn
+    def __init__(self, dialects: Sequence[Dialect], open_interaction: OpenInteraction) -> None:
+        self._open_interaction = open_interaction
         self._resources = [dialect for dialect in dialects if dialect.resources]
         self._prompts = {prompt.name: (dialect, prompt) for dialect in dialects for prompt in dialect.prompts}
-        self.methods: Mapping[str, Answer] = {
+        self.methods: Mapping[str, Method] = {
             "resources/list": self._resource_page,
             "resources/read": self._resource_read,
             "prompts/get": self._prompt_get,
@@ -33,28 +37,28 @@ class ResourceMethods:
         }
 
     def is_interactive(self, name: str) -> bool:
-        """Whether the prompt of this name may ask or report before it answers."""
+        """Whether the prompt may report progress, log or request input before it answers."""
         return name in self._prompts and self._prompts[name][1].interactive
 
     async def _resource_page(self, inbound: Inbound) -> Object:
-        place, cursor = _place(inbound.params.cursor, len(self._resources))
+        index, cursor = _decode_cursor(inbound.params.cursor, len(self._resources))
         while True:
-            dialect, page = self._page(place, cursor)
+            dialect, page = self._page(index, cursor)
             found, cursor = await _read(inbound, dialect, page)
-            place += cursor is None
-            if found or place == len(self._resources):
+            index += cursor is None
+            if found or index == len(self._resources):
                 break
         result: Object = {"resources": found}
-        if place < len(self._resources):
-            result["nextCursor"] = _cursor(place, cursor)
+        if index < len(self._resources):
+            result["nextCursor"] = _encode_cursor(index, cursor)
         return result
 
-    def _page(self, place: int, cursor: str | None) -> tuple[Dialect, Callable[[Any], Any]]:
-        dialect = self._resources[place]
+    def _page(self, index: int, cursor: str | None) -> tuple[Dialect, Callable[[Tx], tuple[list[Object], str | None]]]:
+        dialect = self._resources[index]
         resources = dialect.resources
         assert resources is not None
 
-        def page(tx: Any) -> tuple[list[Object], str | None]:
+        def page(tx: Tx) -> tuple[list[Object], str | None]:
             found, onward = resources.page(tx, cursor)
             return [listings.resource_entry(resource) for resource in found], onward
 
@@ -72,43 +76,43 @@ class ResourceMethods:
         return found
 
     async def _prompt_get(self, inbound: Inbound) -> Object | InputRequired:
-        params: envelope.Get = inbound.params
+        params: Get = inbound.params
         dialect, prompt = self._prompt(params.name)
         arguments = params.arguments or {}
         lacking = [one.name for one in prompt.arguments if one.required and one.name not in arguments]
         if lacking:
             raise ProtocolError(INVALID_PARAMS, f"Missing prompt arguments: {', '.join(lacking)}")
-        turn = (self._turn(inbound, dialect.name, prompt_purpose(inbound)),) if prompt.interactive else ()
+        extra = (self._open_interaction(inbound, dialect.name, prompt_purpose(inbound)),) if prompt.interactive else ()
 
-        def say(tx: Any) -> Object | InputRequired:
-            said = prompt.handler(tx, arguments, *turn)
-            if isinstance(said, InputRequired):
-                return said
-            messages = [{"role": role, "content": content} for role, content in said]
+        def get(tx: Tx) -> Object | InputRequired:
+            result = prompt.handler(tx, arguments, *extra)
+            if isinstance(result, InputRequired):
+                return result
+            messages = [{"role": role, "content": content} for role, content in result]
             return {"description": prompt.about, "messages": messages}
 
-        return await _read(inbound, dialect, say)
+        return await _read(inbound, dialect, get)
 
     async def _completion(self, inbound: Inbound) -> Object:
-        params: envelope.Complete = inbound.params
+        params: Complete = inbound.params
         dialect, ref = self._completed(params.ref)
         complete = dialect.complete if dialect else None
         values: list[str] = []
         if dialect is not None and complete is not None:
             one, known = params.argument, (params.context.arguments if params.context else None) or {}
             values = await _read(inbound, dialect, lambda tx: complete(tx, ref, one.name, one.value, known))
-        shown = values[:_COMPLETIONS]
+        shown = values[:_MAX_COMPLETIONS]
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}}
 
-    def _completed(self, ref: envelope.PromptRef | envelope.ResourceRef) -> tuple[Dialect | None, str]:
-        if isinstance(ref, envelope.ResourceRef):
+    def _completed(self, ref: PromptRef | ResourceRef) -> tuple[Dialect | None, str]:
+        if isinstance(ref, ResourceRef):
             return self._owner(ref.uri), ref.uri
         return self._prompt(ref.name)[0], ref.name
 
     def _prompt(self, name: str) -> tuple[Dialect, Prompt]:
         found = self._prompts.get(name)
         if found is None:
-            raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:_NAME_SHOWN]}")
+            raise ProtocolError(INVALID_PARAMS, f"Unknown prompt: {name[:_MAX_NAME_SHOWN]}")
         return found
 
     def _owner(self, uri: str) -> Dialect | None:
@@ -117,13 +121,13 @@ class ResourceMethods:
         return fitting[max(fitting)] if fitting else None
 
 
-async def _read(inbound: Inbound, dialect: Dialect, work: Callable[[Any], Any]) -> Any:
+async def _read(inbound: Inbound, dialect: Dialect, work: Callable[[Tx], T]) -> T:
     return await inbound.dispatch.read(dialect, work, inbound.caller)
 
 
 def prompt_purpose(inbound: Inbound) -> str:
-    """What the state of a prompt's rounds is bound to."""
-    params: envelope.Get = inbound.params
+    """The fingerprint that the state of a prompt's rounds is bound to."""
+    params: Get = inbound.params
     return elicitation.purpose(
         inbound.caller.audit_identity, inbound.method, params.name, msgspec.json.encode(params.arguments or {})
     )
@@ -140,17 +144,17 @@ def _content(content: ResourceContents) -> Object:
     return {**held, "text": content.data}
 
 
-def _cursor(place: int, inner: str | None) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode((place, inner))).decode()
+def _encode_cursor(index: int, inner: str | None) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode((index, inner))).decode()
 
 
-def _place(cursor: str | None, count: int) -> tuple[int, str | None]:
+def _decode_cursor(cursor: str | None, count: int) -> tuple[int, str | None]:
     if not cursor:
         return 0, None
     try:
-        place, inner = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str | None])
+        index, inner = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str | None])
     except (msgspec.DecodeError, ValueError, binascii.Error):
         raise ProtocolError(INVALID_PARAMS, "Unknown cursor") from None
-    if not 0 <= place < count:
+    if not 0 <= index < count:
         raise ProtocolError(INVALID_PARAMS, "Unknown cursor")
-    return place, inner
+    return index, inner

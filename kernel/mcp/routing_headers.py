@@ -1,4 +1,4 @@
-"""The routing headers of the modern wire, which must say what the body says, so that proxies may trust them."""
+"""The routing headers of the modern era, which must match the body, since proxies route by them."""
 
 import base64
 import binascii
@@ -27,32 +27,32 @@ _SCALARS = ("string", "integer", "boolean")
 
 
 def check_single(raw: Sequence[Header], named: Sequence[HeaderParam] = ()) -> None:
-    """Raises Refused where a routing header comes twice: two readers could take two different copies."""
+    """Raises ProtocolError for a repeated routing header: a proxy could read the one copy and the server the other."""
     doubled = repeated(raw).intersection((VERSION, METHOD, NAME, *(one.header for one in named)))
     if doubled:
         raise _mismatch(min(doubled).decode(), "appears more than once")
 
 
 def check(headers: Headers, method: str, params: Params, named: Sequence[HeaderParam] = ()) -> None:
-    """Raises Refused where Mcp-Method, Mcp-Name or an Mcp-Param header is missing or says something else."""
-    said = headers.get(METHOD)
-    if said != method.encode() and (said is None or said.strip(_BLANKS) != method.encode()):
+    """Raises ProtocolError where Mcp-Method, Mcp-Name or an Mcp-Param header is missing or differs from the body."""
+    sent = headers.get(METHOD)
+    if sent != method.encode() and (sent is None or sent.strip(_BLANKS) != method.encode()):
         raise _mismatch("mcp-method", "does not match the method of the body")
     field = _NAMED.get(method)
     if field is not None:
         name: str | None = getattr(params, field, None)
-        said = headers.get(NAME)
-        if name is not None and not (said == name.encode() and name.isascii()) and unwrap(said) != name:
+        sent = headers.get(NAME)
+        if name is not None and not (sent == name.encode() and name.isascii()) and unwrap(sent) != name:
             raise _mismatch("mcp-name", f"does not match params.{field} of the body")
     if named and isinstance(params, Call):
         _check_arguments(headers, params, named)
 
 
 def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
-    """The annotated arguments of an input schema; none where an annotation is one that clients must reject."""
+    """The annotated arguments of an input schema; none where an annotation is invalid, since clients reject those."""
     found: list[HeaderParam] = []
     waiting: list[tuple[tuple[str, ...], Schema]] = [((), schema)]
-    for path, here in waiting:  # it grows while it is walked
+    for path, here in waiting:  # grows during the loop
         token = here.get(_ANNOTATION)
         if token is not None:
             if not path or not _valid(token, here):
@@ -63,7 +63,7 @@ def header_params(schema: Schema) -> tuple[HeaderParam, ...]:
 
 
 def unwrap(value: bytes | None) -> str | None:
-    """A header value as text, out of its base64 wrapping; None where it is damaged or should have been wrapped."""
+    """A header value as text, decoded from =?base64?...?=; None where it is invalid or should have been encoded."""
     if value is None or not value.isascii():
         return None
     text = value.strip(_BLANKS).decode()
@@ -72,7 +72,7 @@ def unwrap(value: bytes | None) -> str | None:
         return text
     try:
         data = base64.b64decode(wrapped[1], validate=True)
-        # b64decode lets stray trailing bits pass, which would give one name several spellings.
+        # b64decode ignores trailing bits, which would give one name several encodings.
         return data.decode() if base64.b64encode(data).decode() == wrapped[1] else None
     except (binascii.Error, ValueError):
         return None
@@ -82,15 +82,15 @@ def _check_arguments(headers: Headers, params: Call, named: Sequence[HeaderParam
     arguments = _plain(params)
     for one in named:
         value = _at(arguments, one.path)
-        said = headers.get(one.header)
+        sent = headers.get(one.header)
         text = _rendered(value)
         label = one.header.decode()
         if text is None:
-            if said is not None:
+            if sent is not None:
                 raise _mismatch(label, f"is present but the argument {'.'.join(one.path)} is not")
-        elif said is None:
+        elif sent is None:
             raise _mismatch(label, f"is missing but the argument {'.'.join(one.path)} is present")
-        elif not _same(unwrap(said), text, value, one.kind):
+        elif not _same(unwrap(sent), text, value, one.kind):
             raise _mismatch(label, f"does not match the argument {'.'.join(one.path)}")
 
 
@@ -113,12 +113,12 @@ def _rendered(value: Any) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def _same(said: str | None, text: str, value: Any, kind: str) -> bool:
-    if said is None:
+def _same(sent: str | None, text: str, value: Any, kind: str) -> bool:
+    if sent is None:
         return False
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    digits = _DECIMAL.fullmatch(said) if kind == "integer" and whole and not isinstance(value, bool) else None
-    return int(digits[1]) == int(value) if digits else said == text
+    digits = _DECIMAL.fullmatch(sent) if kind == "integer" and whole and not isinstance(value, bool) else None
+    return int(digits[1]) == int(value) if digits else sent == text
 
 
 def _valid(token: Any, here: Schema) -> bool:

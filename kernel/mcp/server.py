@@ -1,9 +1,9 @@
-"""The MCP methods of one profile, for both eras and any transport: a decoded request in, an encoded response out."""
+"""The MCP methods of one profile, for both eras and any transport: from a decoded request to an encoded response."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import parse_qs
 
 import msgspec
@@ -33,14 +33,15 @@ _TEXT_END = b"}]"
 _BLOCKS = b',"result":{"content":'
 _STRUCTURED = b',"structuredContent":'
 _TOO_OLD = "This needs to ask you something first, which takes a client of protocol version 2026-07-28."
-_NAME_SHOWN = 128
+# Characters of an unknown name in an error message.
+_MAX_NAME_SHOWN = 128
 
 
 class Service:
-    """Some dialects as one MCP server; `tools="read"` leaves out what writes.
+    """Some dialects as one MCP server; `tools="read"` leaves out the tools that write.
 
-    It shows what is within `reach`, to whom it is made for; what is not is still told from what does not exist. The
-    store comes with each request.
+    Its lists show what `grant` allows. A call of another tool is refused as forbidden, not as unknown. The store comes
+    with each request.
     """
 
     def __init__(
@@ -59,25 +60,27 @@ class Service:
         self.routes = {tool.name: _route(entries[tool.name]) for tool in served}
         dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
         served = [tool for tool in served if entries[tool.name].visible_to(grant)]
-        offered = listings.capabilities(served, dialects)
-        self._rounds = Elicitation(seal_key)
-        self._offers = ResourceMethods(dialects, self._rounds.turn)
-        self._methods = {name: work for name, work in self._offers.methods.items() if METHODS[name].needs in offered}
+        capabilities = listings.capabilities(served, dialects)
+        self._elicitation = Elicitation(seal_key)
+        self._resources = ResourceMethods(dialects, self._elicitation.interaction)
+        self._methods = {
+            name: work for name, work in self._resources.methods.items() if METHODS[name].needs in capabilities
+        }
         cache = "own" if grant.by_key else "static"
-        self._fixed = {
+        self._static_results = {
             era.name: listings.static_results(era, version, served, dialects, cache) for era in (LEGACY, MODERN)
         }
-        self._ends = {era.name: listings.result_tails(era, version) for era in (LEGACY, MODERN)}
-        self._called_ends = {
-            name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._ends.items()
+        self._tails = {era.name: listings.result_tails(era, version) for era in (LEGACY, MODERN)}
+        self._call_tails = {
+            name: (b',"isError":false' + end.plain, b',"isError":true' + end.plain) for name, end in self._tails.items()
         }
         self._handshakes = listings.handshakes(version, served, dialects)
 
     def is_interactive(self, inbound: Inbound) -> bool:
-        """Whether the handler may report progress, log or ask before it answers."""
+        """Whether the handler may report progress, log or request input before it answers."""
         if inbound.route is not None:
             return inbound.route.interactive
-        return inbound.method == "prompts/get" and self._offers.is_interactive(inbound.params.name)
+        return inbound.method == "prompts/get" and self._resources.is_interactive(inbound.params.name)
 
     def submit(self, inbound: Inbound, done: Done) -> bytes | Pending:
         """The response if it is there at once, else Pending, and `done` gets it on this event loop.
@@ -90,7 +93,7 @@ class Service:
             return self._submit_call(inbound, inbound.route, done)
         if inbound.method in self._methods:
             return _finish_task(self._call_method(inbound), done)
-        return self._static(inbound)
+        return self._static_response(inbound)
 
     async def answer(self, inbound: Inbound) -> bytes:
         """`submit`, awaited; a task that is cancelled cancels the call. Raises ProtocolError and Forbidden."""
@@ -112,19 +115,19 @@ class Service:
             raise response
         return response
 
-    def _static(self, inbound: Inbound) -> bytes:
-        """The response to a method whose result is known before it is asked for; raises ProtocolError."""
+    def _static_response(self, inbound: Inbound) -> bytes:
+        """The response to a method with a fixed result; raises ProtocolError."""
         method = inbound.method
-        static = self._fixed[inbound.era.name].get(method)
+        static = self._static_results[inbound.era.name].get(method)
         if static is not None:
             if isinstance(inbound.params, messages.Page) and inbound.params.cursor:
                 raise ProtocolError(INVALID_PARAMS, "Unknown cursor")
             return _OPEN % (inbound.id, static)
         if method == "initialize" and inbound.era is LEGACY:
-            asked: str = inbound.params.protocolVersion
-            return _OPEN % (inbound.id, self._handshakes.get(asked) or self._handshakes[COUNTER_OFFER])
+            version: str = inbound.params.protocolVersion
+            return _OPEN % (inbound.id, self._handshakes.get(version) or self._handshakes[COUNTER_OFFER])
         if method == "tools/call":
-            raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_NAME_SHOWN]}")
+            raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {inbound.params.name[:_MAX_NAME_SHOWN]}")
         raise ProtocolError(METHOD_NOT_FOUND, "Method not found")
 
     def _submit_call(self, inbound: Inbound, route: ToolRoute, done: Done) -> bytes | Pending:
@@ -132,15 +135,15 @@ class Service:
         request, interaction = "", None
         if route.interactive:
             request = purpose(inbound.caller.audit_identity, inbound.method, entry.tool.name, arguments)
-            interaction = self._rounds.turn(inbound, entry.dialect.name, request)
+            interaction = self._elicitation.interaction(inbound, entry.dialect.name, request)
 
         def respond(answer: Answer) -> Response:
             if isinstance(answer, Reply):
                 return self.format_result(inbound, answer)
             if inbound.era is LEGACY:
                 return self.format_result(inbound, fail(entry, Fault("disabled", _TOO_OLD)))
-            asked = self._input_required(inbound, answer, request)
-            return self.format_result(inbound, fail(entry, asked)) if isinstance(asked, Fault) else asked
+            response = self._input_required(inbound, answer, request)
+            return self.format_result(inbound, fail(entry, response)) if isinstance(response, Fault) else response
 
         call = Call(entry, arguments, inbound.caller, interaction)
         answer = inbound.dispatch.submit(call, lambda answer: done(respond(answer)))
@@ -152,17 +155,18 @@ class Service:
         return response
 
     def format_result(self, inbound: Inbound, reply: Reply) -> bytes:
-        era, found = inbound.era, reply.structured
-        good, bad = self._called_ends[era.name]
+        """The response to a tools/call; in the legacy era only an object may be structured content."""
+        era, structured = inbound.era, reply.structured
+        success, failure = self._call_tails[era.name]
         if reply.content is None:
-            shown = (_TEXT, msgspec.json.encode(reply.body.decode("utf-8", "replace")), _TEXT_END)
+            content = (_TEXT, msgspec.json.encode(reply.body.decode("utf-8", "replace")), _TEXT_END)
         else:
-            shown = (_BLOCKS, reply.content)
+            content = (_BLOCKS, reply.content)
         if reply.fault is not None:
-            return b"".join((_ID, inbound.id, *shown, bad))
-        if found is not None and (era is MODERN or found[:1] == b"{"):
-            return b"".join((_ID, inbound.id, *shown, _STRUCTURED, found, good))
-        return b"".join((_ID, inbound.id, *shown, good))
+            return b"".join((_ID, inbound.id, *content, failure))
+        if structured is not None and (era is MODERN or structured[:1] == b"{"):
+            return b"".join((_ID, inbound.id, *content, _STRUCTURED, structured, success))
+        return b"".join((_ID, inbound.id, *content, success))
 
     async def _call_method(self, inbound: Inbound) -> bytes:
         method = inbound.method
@@ -175,7 +179,7 @@ class Service:
                 raise ProtocolError(INVALID_PARAMS, _TOO_OLD)
             encoded = self._input_required(inbound, result, prompt_purpose(inbound))
         else:
-            ends = self._ends[inbound.era.name]
+            ends = self._tails[inbound.era.name]
             encoded = _encoded(inbound, result, ends.fresh if METHODS[method].cache else ends.plain)
         if isinstance(encoded, Fault):
             raise _protocol_error(encoded)
@@ -184,20 +188,20 @@ class Service:
         return encoded
 
     def _input_required(self, inbound: Inbound, ask: InputRequired, request: str) -> bytes | Fault | ProtocolError:
-        question = catch_faults(self._rounds.question, inbound, ask, request)
+        question = catch_faults(self._elicitation.input_required, inbound, ask, request)
         if isinstance(question, (Fault, ProtocolError)):
             return question
-        return _encoded(inbound, question, self._ends["modern"].asking)
+        return _encoded(inbound, question, self._tails["modern"].asking)
 
 
 def profiles(make: Callable[[ToolProfile, Grant], Service]) -> Callable[[bytes, Grant], Service]:
-    """The profile a query string asks for, each made when first asked for: `tools=read`, or everything in reach."""
+    """The service for a query string and a grant, made at first use; `tools=read` leaves out the tools that write."""
     made = cache(make)
 
-    def choose(query: bytes, reach: Grant) -> Service:
+    def choose(query: bytes, grant: Grant) -> Service:
         if not query:
-            return made("all", reach)
-        return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", reach)
+            return made("all", grant)
+        return made("read" if parse_qs(query.decode("latin-1")).get("tools") == ["read"] else "all", grant)
 
     return choose
 
@@ -208,7 +212,7 @@ def _route(entry: ToolEntry) -> ToolRoute:
     return ToolRoute(entry, tool.interactive or tool.long, header_params(input_schema(tool)), header)
 
 
-def _finish_task(work: Coroutine[Any, Any, bytes], done: Done) -> Pending:
+def _finish_task(work: Coroutine[object, None, bytes], done: Done) -> Pending:
     task = asyncio.ensure_future(work)
 
     def finished(task: asyncio.Task[bytes]) -> None:
@@ -242,5 +246,5 @@ def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:
 
 
 def _protocol_error(fault: Fault) -> ProtocolError:
-    ours = fault.code in ("busy", "storage", "internal")
-    return ProtocolError(INTERNAL_ERROR if ours else INVALID_PARAMS, fault.message)
+    internal = fault.code in ("busy", "storage", "internal")
+    return ProtocolError(INTERNAL_ERROR if internal else INVALID_PARAMS, fault.message)

@@ -1,9 +1,9 @@
-"""MCP over standard input and output: one JSON message a line, both eras in one process, nothing else on the wire."""
+"""MCP over standard input and output: one JSON message per line, both eras in one process."""
 
 import asyncio
 import contextlib
 import signal
-from typing import Any
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
@@ -11,13 +11,14 @@ from msgspec import UNSET
 from kernel.calls import Pending
 from kernel.dispatch import Dispatch
 from kernel.limits import Limits
-from kernel.mcp import inbound as admission
-from kernel.mcp.messages import Inbound, Initialize, Message, ProtocolError, SetLevel, encoded_id, open_message
+from kernel.mcp.inbound import LEGACY_LEVEL, actor_name, over_stdio
+from kernel.mcp.messages import Inbound, Initialize, Message, Params, ProtocolError, SetLevel, encoded_id, open_message
 from kernel.mcp.protocol import INVALID_REQUEST
 from kernel.mcp.server import Response, Service
 from kernel.mcp.stdio_streams import StdinReader, StdoutWriter, take_over
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client_name
 
+# Calls under way at the end of input get this long; clients kill a server that takes longer (the SDKs wait 2 s).
 DRAIN_SECONDS = 1.0
 
 
@@ -28,9 +29,9 @@ class _Cancelled(msgspec.Struct):
 def serve(
     service: Service, dispatch: Dispatch, input_fd: int = 0, output_fd: int = 1, limits: Limits = Limits()
 ) -> None:
-    """Serves one client until it closes its end or SIGTERM comes, then finishes what it can within a second.
+    """Serves one client until the end of input or SIGTERM, then finishes calls for at most a second.
 
-    Whoever started the process may do everything.
+    The client started the process, so it has full access.
     """
     asyncio.run(converse(service, dispatch, *take_over(input_fd, output_fd), limits))
 
@@ -38,36 +39,36 @@ def serve(
 async def converse(
     service: Service, dispatch: Dispatch, input_fd: int, output_fd: int, limits: Limits = Limits()
 ) -> None:
-    """`serve` on descriptors of one's own, inside a running loop."""
+    """`serve` on descriptors that the caller has taken over, inside a running loop."""
     loop = asyncio.get_running_loop()
     session = _Session(
-        service, dispatch, StdoutWriter(output_fd, lambda: loop.call_soon_threadsafe(source.stop)), limits
+        service, dispatch, StdoutWriter(output_fd, lambda: loop.call_soon_threadsafe(reader.stop)), limits
     )
-    source = StdinReader(input_fd, limits.body, session.take)
-    # Only the main thread of a system with signals can hear them; elsewhere the end of input is the only end.
+    reader = StdinReader(input_fd, limits.body, session.take)
+    # Only the main thread of a POSIX process can handle signals; elsewhere the end of input is the only end.
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, source.stop)
-    await source.run()
+            loop.add_signal_handler(number, reader.stop)
+    await reader.run()
     await session.close()
 
 
 class _Session:
-    """One client: who it says it is, which log lines it wants, and its calls under way."""
+    """One client: its name, its log level, and its calls under way."""
 
-    def __init__(self, service: Service, dispatch: Dispatch, sink: StdoutWriter, limits: Limits) -> None:
+    def __init__(self, service: Service, dispatch: Dispatch, writer: StdoutWriter, limits: Limits) -> None:
         self._service = service
         self._dispatch = dispatch
-        self._sink = sink
+        self._writer = writer
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._calls: dict[int | str, Pending] = {}
         self._idle = asyncio.Event()
         self._actor = ANONYMOUS
-        self._level: str | None = admission.LEGACY_LEVEL
+        self._level: str | None = LEGACY_LEVEL
 
     def take(self, line: bytes | None) -> None:
-        """Handles one line, which is answered at once or when its call is done."""
+        """Handles one line; the response is written at once or when its call is done."""
         id_ = b"null"
         try:
             envelope = self._open(line)
@@ -75,16 +76,16 @@ class _Session:
                 self._on_notification(envelope)
                 return
             id_ = encoded_id(envelope.id)
-            inbound = admission.over_stdio(envelope, id_, self._actor, self._level, self._service.routes)
+            inbound = over_stdio(envelope, id_, self._actor, self._level, self._service.routes)
             inbound.caller, inbound.dispatch = with_client_name(ANONYMOUS_CALLER, inbound.actor), self._dispatch
             self._note(inbound)
             self._submit(envelope.id, inbound)
-        except ProtocolError as refused:
-            self._sink.write(refused.reply(id_))
+        except ProtocolError as error:
+            self._writer.write(error.reply(id_))
 
     async def close(self) -> None:
-        """Gives calls under way a moment to finish, then drops them without an answer."""
-        await asyncio.sleep(0)
+        """Waits for calls under way, then cancels the rest without a response."""
+        await asyncio.sleep(0)  # so that responses that were scheduled are written
         self._idle.clear()
         if self._calls:
             with contextlib.suppress(TimeoutError):
@@ -92,7 +93,7 @@ class _Session:
         for pending in self._calls.values():
             pending.cancel()
         self._calls.clear()
-        self._sink.close(DRAIN_SECONDS)
+        self._writer.close(DRAIN_SECONDS)
 
     def _open(self, line: bytes | None) -> Message:
         if line is None:
@@ -110,7 +111,7 @@ class _Session:
     def _note(self, inbound: Inbound) -> None:
         params = inbound.params
         if isinstance(params, Initialize):
-            self._actor = admission.actor_name(params.clientInfo.name)
+            self._actor = actor_name(params.clientInfo.name)
         elif isinstance(params, SetLevel):
             self._level = params.level
 
@@ -131,16 +132,16 @@ class _Session:
             self._loop.call_soon(self._respond, inbound, pending)  # after what the handler emitted on this loop
 
     def _respond(self, inbound: Inbound, response: Response) -> None:
-        self._sink.write(response.reply(inbound.id) if isinstance(response, ProtocolError) else response)
+        self._writer.write(response.reply(inbound.id) if isinstance(response, ProtocolError) else response)
         if not self._calls:
             self._idle.set()
 
     def _emit(self, message: bytes) -> None:
-        self._loop.call_soon_threadsafe(self._sink.write, message)
+        self._loop.call_soon_threadsafe(self._writer.write, message)
 
 
-def _cancelled(params: Any) -> int | str | None:
+def _cancelled(params: msgspec.Raw | Params) -> int | str | None:
     try:
-        return msgspec.json.decode(params, type=_Cancelled).requestId
+        return msgspec.json.decode(cast("msgspec.Raw", params), type=_Cancelled).requestId
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -1,4 +1,4 @@
-"""The two ends of a pipe as newline-framed messages, kept clear of whatever else a process reads and prints."""
+"""Newline-framed messages over two descriptors, separated from what else the process reads and prints."""
 
 import asyncio
 import os
@@ -8,16 +8,17 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-_CHUNK = 65536
-# What select calls writable takes this much without blocking.
-_AT_ONCE = getattr(select, "PIPE_BUF", 0)
+# The capacity of a pipe on Linux.
+_READ_BYTES = 65536
+# A pipe that select reports as writable accepts this many bytes without blocking (pipe(7)).
+_ATOMIC_WRITE_BYTES = getattr(select, "PIPE_BUF", 0)
 
 
 def take_over(input_fd: int, output_fd: int) -> tuple[int, int]:
-    """Private copies of both descriptors; the standard ones then lead to nothing and to stderr.
+    """Private copies of both descriptors; descriptor 0 then reads from null, and 1 writes to stderr.
 
-    So neither a stray print nor a child process can speak on the wire or read from it. It is not undone: text that
-    Python still holds for stdout at exit would land on the wire.
+    Neither a stray print nor a child process can then write to the client or read from it. This is not undone: text in
+    Python's buffer of stdout would reach the client at exit.
     """
     source, sink = os.dup(input_fd), os.dup(output_fd)
     if input_fd == 0:
@@ -35,7 +36,7 @@ def take_over(input_fd: int, output_fd: int) -> tuple[int, int]:
 
 
 class StdinReader:
-    """Hands on the lines of a descriptor, without their ends and without blank ones; one past the limit as None."""
+    """Passes on the lines of a descriptor, stripped and without blank ones; None for a line over the limit."""
 
     def __init__(self, fd: int, limit: int, take: Callable[[bytes | None], None]) -> None:
         self._fd = fd
@@ -48,7 +49,7 @@ class StdinReader:
         self._dropping = False
 
     async def run(self) -> None:
-        """Hands on every line until the other side closes or `stop` is called."""
+        """Passes on every line until the end of input or `stop`."""
         try:
             self._loop.add_reader(self._fd, self._read)
             self._polled = True
@@ -57,7 +58,7 @@ class StdinReader:
         await self._ended.wait()
 
     def stop(self) -> None:
-        """Ends the run; what has come of a line without its end is taken for a whole one."""
+        """Ends the run; text after the last line end counts as a line."""
         if self._polled:
             self._loop.remove_reader(self._fd)
             self._polled = False
@@ -95,20 +96,20 @@ class StdinReader:
 
 
 class StdoutWriter:
-    """Writes whole messages in order without blocking: what may not fit the pipe at once goes by a thread."""
+    """Writes messages in order without blocking the event loop: a thread writes those the pipe may not accept."""
 
-    def __init__(self, fd: int, lost: Callable[[], object]) -> None:
+    def __init__(self, fd: int, on_lost: Callable[[], object]) -> None:
         self._fd = fd
-        self._lost = lost
+        self._on_lost = on_lost
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
         self._queued = 0
         self._written = 0
         self._thread: threading.Thread | None = None
 
     def write(self, message: bytes) -> None:
-        """Sends one message and its line end."""
+        """Writes one message and its line end."""
         data = message + b"\n"
-        if self._queued == self._written and len(data) <= _AT_ONCE and _writable(self._fd):
+        if self._queued == self._written and len(data) <= _ATOMIC_WRITE_BYTES and _writable(self._fd):
             self._put(data)
             return
         self._queued += 1
@@ -118,7 +119,7 @@ class StdoutWriter:
             self._thread.start()
 
     def close(self, seconds: float) -> None:
-        """Waits that long for what is still on its way."""
+        """Waits up to `seconds` for queued messages."""
         if self._thread is not None:
             self._waiting.put(None)
             self._thread.join(seconds)
@@ -133,12 +134,12 @@ class StdoutWriter:
             while data:
                 data = data[os.write(self._fd, data) :]
         except OSError:
-            self._lost()
+            self._on_lost()
 
 
 def _read(fd: int) -> bytes:
     try:
-        return os.read(fd, _CHUNK)
+        return os.read(fd, _READ_BYTES)
     except OSError:
         return b""
 

@@ -71,7 +71,7 @@ class Tracing:
     def wrap_route(self, direct: FastRoute) -> FastRoute:
         """The same way around ASGI, with the headers heard first."""
 
-        def heard(headers: Sequence[Header], body: bytes, done: Done) -> HttpResponse | Pending | Fault | None:
+        def heard(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
             _hear(headers)
             return direct(headers, body, done)
 

@@ -93,7 +93,8 @@ def quipu(**settings: Any) -> tuple[Any, Callable[[], None]]:
     def fail(fault: Fault) -> Reply:
         return Reply(fault.message.encode(), "text/plain", fault.code)
 
-    dialect = Dialect("echo", "An echo.", (read(echo, Hints("Echo", idempotent=True, short=True)),), reply, fail)
+    tool = read(echo, Hints("Echo", idempotent=True, short=True, typed=False))
+    dialect = Dialect("echo", "An echo.", (tool,), reply, fail)
     folder = tempfile.TemporaryDirectory()
     kernel = open_kernel(Config(Path(folder.name), model=None, **settings), (dialect,))
 
@@ -161,7 +162,7 @@ def main() -> None:
 
         logs.set_up(as_json=True, calls=arguments.log_calls)
         app, close = quipu(metrics=arguments.metrics, log_calls=arguments.log_calls, traces=arguments.traces)
-        run(app, arguments.port, http=protocol(app.hot))
+        run(app, arguments.port, http=protocol(app.fast_routes))
         close()
     elif arguments.peer == "sdk":
         run(sdk(), arguments.port, lifespan="on")

@@ -1,7 +1,8 @@
 """Processor time of one tools/call over HTTP: bare ASGI, Quipu and the official SDK on the same uvicorn, both eras.
 
-All three have one tool that says what it is told; every reply is looked at. The last table leaves the HTTP server out:
-what the two callables take by themselves, in this process.
+All three have one echo tool, and every reply is checked. Requests come in one segment, and as head and body in two, as
+most HTTP clients send them. Then the share of calls of real clients that Quipu answers without its ASGI application.
+The last table leaves the HTTP server out: what the two callables take by themselves, in this process.
 """
 
 import asyncio
@@ -10,16 +11,23 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import cycle
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from starlette.types import ASGIApp, Message
 
 from loadtests.baselines import echo_servers
-from loadtests.lib import http_requests
+from loadtests.lib import fast_path_share, http_requests
 from loadtests.lib.http_load import Request, Result, drive
 from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, paired, rounds, served, table
 
 _PEERS = {"bare ASGI + msgspec": "bare", "quipu": "quipu", "official SDK": "sdk"}
 _BARE, _QUIPU, _SDK = _PEERS
 _ERAS: tuple[http_requests.Era, ...] = ("modern", "legacy")
+# Seconds between head and body: much longer than a server takes for the heads of all callers.
+_BODY_DELAYS = {"one segment": 0.0, "two segments": 0.001}
+_RATIO_BUDGETS = {"one segment": 1.3, "two segments": 1.5}
+_SDK_BUDGET = 7
+_SHARE_BUDGET = 0.95
 _TEXTS = 256
 
 
@@ -28,6 +36,16 @@ class Run(NamedTuple):
 
     seen: Result
     cpu: float
+
+
+class Case(NamedTuple):
+    """An era and the number of segments of a request."""
+
+    era: http_requests.Era
+    form: str
+
+    def __str__(self) -> str:
+        return f"{self.era}, {self.form}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,27 +65,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         for server in servers.values():
             server.wait("/mcp", status=0)
-        found: dict[http_requests.Era, dict[str, list[Run]]] = {
-            era: _era(servers, era, chosen.callers, count, seconds) for era in _ERAS
+        found = {
+            case: _measure(servers, case, chosen.callers, count, seconds)
+            for case in [Case(era, form) for era in _ERAS for form in _BODY_DELAYS]
         }
-    for era, runs in found.items():
-        _show(era, runs, chosen.callers, count)
+    for case, runs in found.items():
+        _show(case, runs, chosen.callers, count)
+    shares = fast_path_share.measure(20 if chosen.quick else 200)
+    table("calls answered on the fast path", ("client", "calls", "share"), [(c, n, share) for c, n, share in shares])
     _alone(500 if chosen.quick else 5000, count)
-    budgets([row for era, runs in found.items() for row in _promises(era, runs)])
+    rows = [row for case, runs in found.items() for row in _budgets(case, runs)]
+    budgets([*rows, *(budget(f"fast path: {name}", share, _SHARE_BUDGET, least=True) for name, _, share in shares)])
     return finish(
         [run.seen.complaint for runs in found.values() for side in runs.values() for run in side if run.seen.errors]
     )
 
 
-def _era(
-    servers: dict[str, Server], era: http_requests.Era, callers: int, count: int, seconds: float
-) -> dict[str, list[Run]]:
-    requests = [request(era, number) for number in range(_TEXTS)]
+def _measure(servers: dict[str, Server], case: Case, callers: int, count: int, seconds: float) -> dict[str, list[Run]]:
+    requests, delay = [request(case.era, number) for number in range(_TEXTS)], _BODY_DELAYS[case.form]
     for server in servers.values():
-        run(server, requests, callers, min(0.2, seconds))
+        run(server, requests, callers, min(0.2, seconds), delay)
     return rounds(
         count,
-        {name: lambda server=server: run(server, requests, callers, seconds) for name, server in servers.items()},
+        {
+            name: lambda server=server: run(server, requests, callers, seconds, delay)
+            for name, server in servers.items()
+        },
     )
 
 
@@ -77,14 +100,14 @@ def request(era: http_requests.Era, number: int) -> Request:
     return http_requests.mcp(era, "echo", {"text": text}, f'"text":"{text}"'.encode(), number)
 
 
-def run(server: Server, requests: Sequence[Request], callers: int, seconds: float) -> Run:
-    """One run; the caller never sleeps."""
+def run(server: Server, requests: Sequence[Request], callers: int, seconds: float, body_delay: float = 0.0) -> Run:
+    """One run; the callers never sleep."""
     before = server.cpu()
-    seen = drive(server.port, cycle(requests), callers=callers, seconds=seconds, spin=True)
+    seen = drive(server.port, cycle(requests), callers=callers, seconds=seconds, spin=True, body_delay=body_delay)
     return Run(seen, (server.cpu() - before) / max(1, seen.replies) * 1e6)
 
 
-def _show(era: http_requests.Era, runs: dict[str, list[Run]], callers: int, count: int) -> None:
+def _show(case: Case, runs: dict[str, list[Run]], callers: int, count: int) -> None:
     rows = [
         (
             name,
@@ -98,7 +121,8 @@ def _show(era: http_requests.Era, runs: dict[str, list[Run]], callers: int, coun
         for name, side in runs.items()
     ]
     header = ("server", "least cpu us", "median", "calls/s", "p50 ms", "p99 ms", "x bare")
-    table(f"tools/call, {http_requests.VERSIONS[era]}, {callers} callers, {count} rounds", header, rows)
+    version = http_requests.VERSIONS[case.era]
+    table(f"tools/call, {version}, {case.form}, {callers} callers, {count} rounds", header, rows)
 
 
 def _alone(calls: int, count: int) -> None:
@@ -111,22 +135,24 @@ def _alone(calls: int, count: int) -> None:
     table(f"the callable by itself, {calls:,} calls a round", ("callable", "least cpu us", "median"), rows)
 
 
-def _boundary(sides: dict[str, Any], era: http_requests.Era, calls: int, count: int) -> list[tuple[str, float, float]]:
+def _boundary(
+    sides: dict[str, ASGIApp], era: http_requests.Era, calls: int, count: int
+) -> list[tuple[str, float, float]]:
     contenders = {name: lambda app=app: asyncio.run(_called(app, era, calls)) for name, app in sides.items()}
     return [(f"{name}, {era}", min(spent), median(spent)) for name, spent in rounds(count, contenders).items()]
 
 
-async def _called(app: Any, era: http_requests.Era, calls: int) -> float:
+async def _called(app: ASGIApp, era: http_requests.Era, calls: int) -> float:
     """Microseconds of processor time of one call, with an HTTP server that costs nothing."""
     head, _, body = request(era, 1).data.partition(b"\r\n\r\n")
     headers = [tuple(line.split(b": ", 1)) for line in head.split(b"\r\n")[1:]]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": headers}
     message = {"type": "http.request", "body": body, "more_body": False}
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         return message
 
-    async def send(_message: Any) -> None:
+    async def send(_message: Message) -> None:
         return None
 
     begun = time.thread_time()
@@ -135,10 +161,12 @@ async def _called(app: Any, era: http_requests.Era, calls: int) -> float:
     return (time.thread_time() - begun) / calls * 1e6
 
 
-def _promises(era: http_requests.Era, runs: dict[str, list[Run]]) -> list[tuple[str, str, str, str]]:
+def _budgets(case: Case, runs: dict[str, list[Run]]) -> list[tuple[str, str, str, str]]:
+    over_bare = paired(_cpu(runs[_QUIPU]), _cpu(runs[_BARE]))
+    sdk_over_ours = paired(_cpu(runs[_SDK]), _cpu(runs[_QUIPU]))
     return [
-        budget(f"{era}: quipu over bare ASGI, cpu", paired(_cpu(runs[_QUIPU]), _cpu(runs[_BARE])), 1.3),
-        budget(f"{era}: SDK over quipu, cpu", paired(_cpu(runs[_SDK]), _cpu(runs[_QUIPU])), 7, least=True),
+        budget(f"{case}: quipu over bare ASGI, cpu", over_bare, _RATIO_BUDGETS[case.form]),
+        budget(f"{case}: SDK over ours, cpu", sdk_over_ours, _SDK_BUDGET, least=True),
     ]
 
 

@@ -3,6 +3,7 @@
 import select
 import socket
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -39,20 +40,30 @@ class Result(NamedTuple):
 
 
 class Caller:
-    """One connection with at most one request under way."""
+    """One connection with at most one request under way; `body` is the part of it that is still to be sent."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), _TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.held = b""
+        self.body = b""
         self.expect: tuple[bytes, ...] = ()
         self.sent = 0.0
 
-    def ask(self, request: Request) -> None:
-        """Sends a request."""
+    def ask(self, request: Request, *, split: bool = False) -> None:
+        """Sends a request; with `split` only its head, and `send_body` sends the rest."""
+        data = request.data
+        if split:
+            end = data.index(b"\r\n\r\n") + 4
+            data, self.body = data[:end], data[end:]
         self.expect = request.expect
         self.sent = time.perf_counter()
-        self.socket.sendall(request.data)
+        self.socket.sendall(data)
+
+    def send_body(self) -> None:
+        """Sends what `ask` left, in a segment of its own."""
+        self.socket.sendall(self.body)
+        self.body = b""
 
     def reply(self) -> tuple[bytes, bytes] | None:
         """The head and the body of the reply, or None while something is missing."""
@@ -69,15 +80,22 @@ class Caller:
 
 
 def drive(
-    port: int, requests: Iterable[Request], *, callers: int, seconds: float = 3600.0, spin: bool = False
+    port: int,
+    requests: Iterable[Request],
+    *,
+    callers: int,
+    seconds: float = 3600.0,
+    spin: bool = False,
+    body_delay: float = 0.0,
 ) -> Result:
     """Sends `requests` from so many callers until they are used up or the time is; every one sent is answered.
 
-    With `spin` the caller never sleeps: where cores are few, one that is woken by each reply takes the server's core,
-    and so charges a slow server for what a fast one is spared.
+    With `spin` the callers never sleep: where cores are few, one that is woken by each reply takes the server's core,
+    which costs a slow server more than a fast one. `body_delay` seconds lie between the head and the body of a request,
+    so that the server reads them separately; it needs `spin`.
     """
     crowd = [Caller(port) for _ in range(callers)]
-    run = _Run({caller.socket.fileno(): caller for caller in crowd}, iter(requests), spin=spin)
+    run = _Run({caller.socket.fileno(): caller for caller in crowd}, iter(requests), spin=spin, body_delay=body_delay)
     try:
         return run.until(seconds)
     finally:
@@ -86,8 +104,12 @@ def drive(
 
 
 class _Run:
-    def __init__(self, callers: dict[int, Caller], requests: Iterator[Request], *, spin: bool) -> None:
+    def __init__(
+        self, callers: dict[int, Caller], requests: Iterator[Request], *, spin: bool, body_delay: float
+    ) -> None:
         self._spin = spin
+        self._body_delay = body_delay
+        self._bodies: deque[Caller] = deque()
         self._callers = callers
         self._requests = requests
         self._waiting = 0
@@ -113,6 +135,7 @@ class _Run:
         while self._waiting:
             ready = poll.poll(0)
             while not ready and self._spin and clock() < deadline + _TIMEOUT:
+                self._send_bodies(clock())
                 ready = poll.poll(0)
             if not ready and not (ready := poll.poll(wait)):
                 raise TimeoutError(f"{self._waiting} requests were not answered")
@@ -131,8 +154,14 @@ class _Run:
     def _ask(self, caller: Caller) -> None:
         request = next(self._requests, None)
         if request is not None:
-            caller.ask(request)
+            caller.ask(request, split=self._body_delay > 0)
             self._waiting += 1
+            if caller.body:
+                self._bodies.append(caller)
+
+    def _send_bodies(self, now: float) -> None:
+        while self._bodies and self._bodies[0].sent + self._body_delay <= now:
+            self._bodies.popleft().send_body()
 
     def _check(self, caller: Caller, head: bytes, body: bytes) -> None:
         if head.startswith(b"HTTP/1.1 200") and all(piece in body for piece in caller.expect):

@@ -51,7 +51,7 @@ def plain(full: Full) -> Full:
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH"])
 def test_only_post_is_served_and_the_answer_says_so(server: Served, method: str) -> None:
     assert plain(exchange(server.port, b"", [*BASIC], method=method)) == refused(
-        405, "Only POST is served here", allow="POST"
+        405, "Method not allowed, use POST", allow="POST"
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
+from kernel.config import VERSION
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import HTTP_STATUS, Code, Fault
 from kernel.http import rest, routes
@@ -27,6 +28,7 @@ from tests.http.mcp_fixture import unlocked
 LIMITS = Limits(body=200, depth=8)
 JSON = "application/json"
 MARKDOWN = "text/markdown; charset=utf-8"
+HOME_LINKS = ["/mcp", "/mcp/talk", "/mcp/plain", "/tools", "/openapi.json", "/healthz", "/readyz"]
 Send = Callable[..., tuple[int, dict[str, str], bytes]]
 
 
@@ -202,12 +204,13 @@ def test_arguments_that_do_not_fit_are_refused_in_the_words_of_the_dialect(
 @pytest.mark.parametrize("path", ["/tools/nothing", "/tools/", "/tools/say/more", "/tools/Say"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_tool_that_is_not_there_is_not_found(send: Send, method: str, path: str) -> None:
-    assert send(method, path) == refused(404, "not_found", "There is no such tool; GET /tools lists them.")
+    assert send(method, path) == refused(404, "not_found", "Unknown tool, GET /tools lists the tools.")
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
 def test_a_tool_is_called_by_post_alone(send: Send, method: str) -> None:
-    assert send(method, "/tools/say") == refused(405, "method_not_allowed", "A tool is called by POST.", allow="POST")
+    expected = refused(405, "method_not_allowed", "Method not allowed, use POST.", allow="POST")
+    assert send(method, "/tools/say") == expected
 
 
 @pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"])
@@ -249,7 +252,7 @@ def test_a_header_that_may_appear_once_is_refused_twice(send: Send) -> None:
 @pytest.mark.parametrize(
     ("header", "value", "expected"),
     [
-        ("host", "evil.example", unread(421, "misdirected", "Host not allowed")),
+        ("host", "evil.example", unread(421, "misdirected_request", "Host not allowed")),
         ("origin", "https://evil.example", unread(403, "forbidden", "Origin not allowed")),
         ("origin", "null", unread(403, "forbidden", "Origin not allowed")),
         ("origin", "http://localhost:7847", answered(b"# nothing", MARKDOWN)),
@@ -263,7 +266,7 @@ def test_pages_and_names_of_strangers_are_refused_and_no_answer_invites_other_or
 
 def test_a_tool_that_needs_the_client_first_says_what_it_asks_for(send: Send) -> None:
     inputs = {"name": {"method": "elicitation/create", "params": {"message": "Who?"}}}
-    message = "The tool asks for name first, which a client can answer over MCP only."
+    message = "The tool requires input (name), which only an MCP client can provide."
     body = msgspec.json.encode({"error": {"code": "input_required", "message": message, "inputs": inputs}})
     assert send("POST", "/tools/wonder", json={}) == answered(body, JSON, 409)
 
@@ -293,7 +296,29 @@ def test_readiness_tells_the_state_of_the_model_and_the_schema(send: Send) -> No
     assert send("GET", "/readyz") == answered(b'{"status":"ready","model":"loading","schema":2}')
 
 
-@pytest.mark.parametrize("path", ["/tools", "/openapi.json", "/healthz", "/readyz"])
+@pytest.mark.parametrize("accept", ["text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", "Text/HTML"])
+def test_home_page_is_html_for_browsers_and_loads_nothing(send: Send, accept: str) -> None:
+    status, headers, body = send("GET", "/", headers={"accept": accept})
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["vary"] == "accept"
+    page = body.decode()
+    for path in HOME_LINKS:
+        assert f'<a href="{path}">{path}</a>' in page
+    assert VERSION in page
+    assert not any(part in page for part in ("<script", "src=", "http://", "https://", "url("))
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "text/plain"])
+def test_home_page_is_plain_text_for_other_clients(send: Send, accept: str) -> None:
+    status, headers, body = send("GET", "/", headers={"accept": accept})
+    assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    text = body.decode()
+    assert text.startswith(f"Quipu {VERSION}\n")
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("  ")] == HOME_LINKS
+
+
+@pytest.mark.parametrize("path", ["/", "/tools", "/openapi.json", "/healthz", "/readyz"])
 def test_what_can_only_be_read_says_so(send: Send, path: str) -> None:
     status, headers, _ = send("POST", path)
     assert (status, set(headers["allow"].split(", "))) == (405, {"GET", "HEAD"})

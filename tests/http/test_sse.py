@@ -57,7 +57,7 @@ def test_an_answer_in_time_is_not_watched() -> None:
 
 
 def test_a_client_that_leaves_cancels_the_work_and_nobody_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "_PATIENCE", 0)
+    monkeypatch.setattr(sse, "_WATCH_DELAY_SECONDS", 0)
 
     async def scene() -> tuple[bytes | None, int]:
         line = Line()
@@ -128,7 +128,7 @@ def test_what_a_thread_says_stands_before_the_answer() -> None:
 
 
 def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "_MOST_WAITING", 2)
+    monkeypatch.setattr(sse, "_MAX_QUEUED_MESSAGES", 2)
 
     async def scene() -> list[Any]:
         line = Line()
@@ -146,7 +146,7 @@ def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkey
 
 
 def test_a_silent_stream_is_kept_alive_only_once_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "_KEEP_ALIVE", 0.001)
+    monkeypatch.setattr(sse, "_PING_SECONDS", 0.001)
     pinged = asyncio.Event()
     ping = {"type": "http.response.body", "body": b": ping\n\n", "more_body": True}
 

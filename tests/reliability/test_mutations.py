@@ -31,7 +31,7 @@ FAULTS = {
     "too_large",
     "method_not_allowed",
     "unsupported_media_type",
-    "misdirected",
+    "misdirected_request",
     "headers_too_large",
     "timeout",
 }

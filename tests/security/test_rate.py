@@ -56,7 +56,7 @@ def test_past_the_burst_a_caller_is_told_to_wait_and_may_go_on_later(
         status, headers, body = answer
         assert answered >= BURST
         assert (status, headers["retry-after"], headers.get("connection", "")) == (429, "1", "")
-        assert body == {"error": {"code": "too_often", "message": "Too many requests, try again later."}}
+        assert body == {"error": {"code": "rate_limited", "message": "Too many requests, try again later."}}
         begun = time.monotonic()
         peer.send(call)
         assert peer.answer()[0] != 429

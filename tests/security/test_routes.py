@@ -73,8 +73,8 @@ def unlocked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 def test_every_route_is_walked(locked: House) -> None:
     """Whatever the application finds something behind stands in one of the lists above."""
     served: Any = locked.application
-    routes = {route.path for route in served._pages.routes}
-    found = {*served._exact, *(path.decode() for path in served.hot), *routes}
+    routes = {route.path for route in served._starlette.routes}
+    found = {*served._mcp, *(path.decode() for path in served.fast_routes), *routes}
     assert found <= {*ENDPOINTS, *TOOLS, *PAGES, *EVERYBODYS}
     assert {"/mcp", "/tools/recall", "/tools", "/healthz"} <= found
 

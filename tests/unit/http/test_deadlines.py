@@ -59,7 +59,7 @@ def test_after_a_sleep_of_the_whole_process_what_came_meanwhile_is_read_first() 
         loop = asyncio.get_running_loop()
         wheel_, seen = DeadlineWheel(), Seen(loop)
         wheel_.schedule(seen, loop.time())
-        wheel_._turned -= wheel._ASLEEP + TICK
+        wheel_._turned_at -= wheel._LOOP_STALL_SECONDS + TICK
         await asyncio.sleep(1.5 * TICK)
         early = len(seen.looks)
         await asyncio.sleep(3 * TICK)

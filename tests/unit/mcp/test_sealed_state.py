@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.mcp.elicitation import Broken, purpose, seal, unseal
+from kernel.mcp.elicitation import InvalidState, purpose, seal, unseal
 
 KEY = b"key"
 NOW = "2026-01-02T03:04:05.678Z"
@@ -38,7 +38,7 @@ def test_state_lives_ten_minutes(now: str, valid: bool) -> None:
     if valid:
         assert unseal(KEY, token, "p", now) == 1
     else:
-        with pytest.raises(Broken, match="age"):
+        with pytest.raises(InvalidState, match="age"):
             unseal(KEY, token, "p", now)
 
 
@@ -47,23 +47,23 @@ def test_state_with_any_letter_changed_is_refused(place: int, letter: str) -> No
     token = seal(KEY, {"name": "Ada"}, "p", NOW)
     place %= len(token)
     if token[place] != letter:
-        with pytest.raises(Broken):
+        with pytest.raises(InvalidState):
             unseal(KEY, token[:place] + letter + token[place + 1 :], "p", NOW)
 
 
 @given(st.text())
 def test_what_was_never_sealed_is_refused(token: str) -> None:
-    with pytest.raises(Broken):
+    with pytest.raises(InvalidState):
         unseal(KEY, token, "p", NOW)
 
 
 def test_state_that_was_signed_without_a_time_is_refused() -> None:
-    with pytest.raises(Broken, match="payload"):
+    with pytest.raises(InvalidState, match="payload"):
         unseal(KEY, seal(KEY, 1, "p", "today"), "p", NOW)
 
 
 def test_state_sealed_for_one_purpose_is_refused_for_another() -> None:
-    with pytest.raises(Broken, match="purpose"):
+    with pytest.raises(InvalidState, match="purpose"):
         unseal(KEY, seal(KEY, 1, "p", NOW), "q", NOW)
 
 

@@ -1,4 +1,4 @@
-"""Responses leave whole, whatever kind they are."""
+"""Framing of responses: HEAD, pipelined, after 100 Continue, empty, and to what is not HTTP."""
 
 import http.client
 import socket
@@ -13,11 +13,11 @@ POST = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory):
-    with serving(tmp_path_factory.mktemp("joined") / "data") as server:
+    with serving(tmp_path_factory.mktemp("responses") / "data") as server:
         yield server.port
 
 
-def test_a_head_without_a_body_leaves_at_once_and_the_connection_goes_on(port: int) -> None:
+def test_head_response_has_no_body_and_keeps_the_connection(port: int) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for method in ("HEAD", "GET", "HEAD"):
         connection.request(method, "/healthz")
@@ -35,7 +35,7 @@ def test_pipelined_requests_are_answered_in_order(port: int) -> None:
     assert data.count(b"HTTP/1.1 200 OK") == 20
 
 
-def test_a_client_that_waits_for_leave_to_send_gets_it(port: int) -> None:
+def test_expect_continue_gets_100_and_then_the_response(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(POST % (len(PING), b"Expect: 100-continue\r\n", b""))
         assert connection.recv(65536).startswith(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -43,21 +43,21 @@ def test_a_client_that_waits_for_leave_to_send_gets_it(port: int) -> None:
         assert connection.recv(65536).endswith(b'{"jsonrpc":"2.0","id":1,"result":{}}')
 
 
-def test_an_answer_arrives_in_one_piece(port: int) -> None:
+def test_fast_path_response_is_one_segment(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         for _ in range(50):
             connection.sendall(POST % (len(PING), b"", PING))
             assert connection.recv(65536).endswith(b'"result":{}}')
 
 
-def test_an_empty_answer_leaves_too(port: int) -> None:
+def test_notification_gets_an_empty_202(port: int) -> None:
     notice = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(POST % (len(notice), b"", notice))
         assert connection.recv(65536).startswith(b"HTTP/1.1 202 ")
 
 
-def test_what_is_no_http_is_refused_before_anything_is_known_of_it(port: int) -> None:
+def test_unsupported_http_version_is_a_400(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(b"POST /mcp HTTP/9.9\r\nHost: localhost\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")

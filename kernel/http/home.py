@@ -1,0 +1,61 @@
+"""GET /: what this server is and where its endpoints are, as a page for browsers and as text for everything else."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from kernel.http.fast_path import HttpResponse
+from kernel.tools import Dialect
+
+_PURPOSE = "A memory server for AI agents: MCP over HTTP, and the same tools as JSON over HTTP."
+_DOCUMENTATION = "Documentation: README.md and the folder docs in the repository."
+_STYLE = "body{font:1rem/1.5 system-ui;max-width:48rem;margin:2rem auto;padding:0 1rem}td{padding-right:1rem}"
+# The page needs no script and loads nothing; a proxy or a bug that injects either gets no further.
+_SECURITY = (
+    (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"vary", b"accept"),
+)
+
+
+class Link(NamedTuple):
+    """An endpoint and what it serves."""
+
+    path: str
+    about: str
+
+
+def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpResponse:
+    """The page where `accept` names HTML, else the text; only these dialects are shown."""
+    links = _links(dialects)
+    if b"text/html" in accept.lower():
+        return HttpResponse(200, _page(version, links).encode(), _SECURITY, b"text/html; charset=utf-8")
+    return HttpResponse(200, _text(version, links).encode(), _SECURITY, b"text/plain; charset=utf-8")
+
+
+def _links(dialects: Sequence[Dialect]) -> list[Link]:
+    return [
+        Link("/mcp", "MCP, all dialects (POST)"),
+        *(Link(f"/mcp/{dialect.name}", f"MCP, {dialect.name}: {dialect.about}") for dialect in dialects),
+        Link("/tools", "the tools with their schemas; POST /tools/NAME calls one"),
+        Link("/openapi.json", "the tools as an OpenAPI 3.1 document"),
+        Link("/healthz", "whether the process runs"),
+        Link("/readyz", "whether the store is open and the model is loaded"),
+    ]
+
+
+def _page(version: str, links: Sequence[Link]) -> str:
+    rows = "\n".join(
+        f'<tr><td><a href="{one.path}">{one.path}</a></td><td>{escape(one.about)}</td></tr>' for one in links
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Quipu</title>\n'
+        f"<style>{_STYLE}</style></head>\n<body>\n<h1>Quipu {escape(version)}</h1>\n<p>{escape(_PURPOSE)}</p>\n"
+        f"<table>\n{rows}\n</table>\n<p>{escape(_DOCUMENTATION)}</p>\n</body>\n</html>\n"
+    )
+
+
+def _text(version: str, links: Sequence[Link]) -> str:
+    width = max(len(one.path) for one in links)
+    rows = "\n".join(f"  {one.path.ljust(width)}  {one.about}" for one in links)
+    return f"Quipu {version}\n{_PURPOSE}\n\n{rows}\n\n{_DOCUMENTATION}\n"
