@@ -10,6 +10,7 @@ from handlers.brain import (
     hybrid_search,
     links,
     memories,
+    memory_history,
     notes,
     querylog,
     resources,
@@ -18,6 +19,7 @@ from handlers.brain import (
     vectors,
 )
 from handlers.brain.base import BARE
+from handlers.brain.deviations import DEVIATIONS
 from handlers.brain.import_project_brain import IMPORTS
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source
 from handlers.brain.schemas import Entity, Memory, Note, Resource
@@ -70,6 +72,7 @@ def _owned(kind: Any) -> Any:
 TOOLS: tuple[Tool, ...] = (
     *memories.TOOLS,
     *smart.TOOLS,
+    *memory_history.TOOLS,
     *entities.TOOLS,
     *links.TOOLS,
     *search.TOOLS,
@@ -90,5 +93,6 @@ DIALECT = Dialect(
     sources=sources,
     settings=SETTINGS,
     imports=IMPORTS,
+    deviations=DEVIATIONS,
     choices={"db": DATABASES, "dbs": DATABASES},
 )

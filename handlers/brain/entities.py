@@ -24,7 +24,7 @@ from handlers.brain.schemas import (
 )
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 
 class CreateEntity(Struct, forbid_unknown_fields=True):
@@ -204,6 +204,18 @@ TOOLS: tuple[Tool, ...] = (
     write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
     read(get_entities, Hints("Get entities"), permission="read"),
     write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
-    read(get_entity_full, Hints("Get entity with everything around it"), permission="read"),
+    read(
+        get_entity_full,
+        Hints("Get entity with everything around it"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "behaviour: databases",
+                "not mentioned",
+                "memories, entities and links of the entity's own database only",
+                "The contract names one database; get_links covers the others",
+            ),
+        ),
+    ),
     write(delete_entity, Hints("Delete entity", destructive=True), permission="write"),
 )

@@ -17,7 +17,7 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Hit
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read
+from kernel.tools import Deviation, Hints, Hooks, Tool, read
 
 WIDER = 3
 
@@ -218,6 +218,41 @@ def _follow_semantic(tx: Tx, request: SemanticSearch, result: SemanticResults) -
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(hybrid_search, Hints("Search by all signals"), permission="read", hooks=Hooks(after_read=_follow_hybrid)),
+    read(
+        hybrid_search,
+        Hints("Search by all signals"),
+        permission="read",
+        hooks=Hooks(after_read=_follow_hybrid),
+        deviations=(
+            Deviation(
+                "limit: weights",
+                "any number",
+                "0 to 1; any other value in the configuration counts as not set",
+                "Each signal stays in [0, 1]",
+            ),
+            Deviation(
+                "behaviour: signals",
+                "an example",
+                "the contribution of each signal: its value in [0, 1] times its weight; all four are always present; "
+                "the score is their sum",
+                "No other reading fits the example. In the original, cosine and BM25 contribute at most .0066 and "
+                ".0049, so importance alone decides the order",
+            ),
+            Deviation(
+                "behaviour: relevance",
+                "not mentioned",
+                "cosine and BM25 relative to the best candidate, squared",
+                "They share no scale; squared, the relevant memory comes first even if it is the least important: "
+                "for 100 % of 200 queries against 2,000 distractors, and for 97 % if it is a half-life older as well "
+                "(`tests/unit/handlers/brain/test_hybrid_search.py`)",
+            ),
+            Deviation(
+                "behaviour: configured weights",
+                "config table",
+                "those of `set_config` apply to every database",
+                "The original sets them in one database and reads them in another",
+            ),
+        ),
+    ),
     read(semantic_search, Hints("Search by meaning"), permission="read", hooks=Hooks(after_read=_follow_semantic)),
 )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from handlers.brain import decay, repository
 from handlers.brain.base import as_rows, column, embedding, moment, nothing_to_update, space
+from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.immutability import protect, unreplaced
 from handlers.brain.index_text import ACTIVE, memory_source, show
 from handlers.brain.links import unlink
@@ -29,7 +30,7 @@ from handlers.brain.schemas import (
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 MOST = 100
 
@@ -276,7 +277,21 @@ def _superseding_text(request: SupersedeMemory) -> list[str]:
 
 TOOLS: tuple[Tool, ...] = (
     write(save_memory, Hints("Save memory"), permission="write", hooks=Hooks(texts=_saved_text, batch=save_memories)),
-    read(get_memories, Hints("Get memories"), permission="read", hooks=Hooks(after_read=_seen)),
+    read(
+        get_memories,
+        Hints("Get memories"),
+        permission="read",
+        hooks=Hooks(after_read=_seen),
+        deviations=(
+            Deviation("behaviour: status", "no default stated", "active", AS_ORIGINAL),
+            Deviation(
+                "behaviour: created_after, created_before",
+                "not mentioned",
+                "both bounds are inclusive; a date alone means 00:00 UTC",
+                "A range that ends at the start of its last day must be documented",
+            ),
+        ),
+    ),
     write(
         update_memory,
         Hints("Update memory", destructive=True, idempotent=True),
@@ -288,6 +303,14 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Supersede memory", destructive=True),
         permission="write",
         hooks=Hooks(texts=_superseding_text),
+        deviations=(
+            Deviation(
+                "behaviour: already superseded",
+                "not mentioned",
+                "refused as a conflict that names the successor, until update_memory makes the memory active again",
+                "The original overwrites `superseded_by`, so the first successor is lost",
+            ),
+        ),
     ),
     write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
     write(delete_memory, Hints("Delete memory", destructive=True), permission="write"),

@@ -10,7 +10,7 @@ from handlers.brain.index_text import note_source, note_text, show
 from handlers.brain.schemas import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]
 
@@ -145,7 +145,27 @@ def _saved_text(request: SaveNote) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_note, Hints("Save note"), permission="write", hooks=Hooks(texts=_saved_text)),
-    read(get_notes, Hints("Get notes"), permission="read"),
-    write(update_note, Hints("Update note", destructive=True), permission="write"),
+    write(
+        save_note,
+        Hints("Save note"),
+        permission="write",
+        hooks=Hooks(texts=_saved_text),
+        deviations=(
+            Deviation(
+                "tool", "no", "yes", "`hybrid_search` and `batch_embed` handle notes, and no other tool creates one"
+            ),
+        ),
+    ),
+    read(
+        get_notes,
+        Hints("Get notes"),
+        permission="read",
+        deviations=(Deviation("tool", "no", "yes", "Without it, notes could be written but not read"),),
+    ),
+    write(
+        update_note,
+        Hints("Update note", destructive=True),
+        permission="write",
+        deviations=(Deviation("tool", "no", "yes", "Without it, notes could be written but not changed"),),
+    ),
 )

@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 
 from handlers.brain.base import as_rows, new_id
+from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Limit
 from kernel.lazy_regex import regex
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
-from kernel.tools import Hints, Tool, read, write
+from kernel.tools import Deviation, Hints, Tool, read, write
 
 Source = Literal["hybrid", "semantic", "fts"]
 GroupBy = Literal["tool", "query", "day"]
@@ -200,6 +201,11 @@ def _days_ago(tx: Tx, days: int) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(get_query_stats, Hints("Get query statistics"), permission="read"),
+    read(
+        get_query_stats,
+        Hints("Get query statistics"),
+        permission="read",
+        deviations=(Deviation("behaviour: group_by", "no default stated", "tool", AS_ORIGINAL),),
+    ),
     write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True), permission="admin"),
 )

@@ -11,7 +11,7 @@ from handlers.brain.index_text import resource_source, resource_text, show
 from handlers.brain.schemas import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
 Status = Literal["captured", "reading", "read", "reference", "archived"]
@@ -116,6 +116,18 @@ def _saved_text(request: SaveResource) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_resource, Hints("Save resource"), permission="write", hooks=Hooks(texts=_saved_text)),
-    read(get_resources, Hints("Get resources"), permission="read", hooks=Hooks(after_read=_seen)),
+    write(
+        save_resource,
+        Hints("Save resource"),
+        permission="write",
+        hooks=Hooks(texts=_saved_text),
+        deviations=(Deviation("tool", "no", "yes", "`batch_embed` handles resources, and no other tool creates one"),),
+    ),
+    read(
+        get_resources,
+        Hints("Get resources"),
+        permission="read",
+        hooks=Hooks(after_read=_seen),
+        deviations=(Deviation("tool", "no", "yes", "Without it, resources could be written but not read"),),
+    ),
 )

@@ -12,7 +12,7 @@ from handlers.brain.querylog import Query, begun, elapsed
 from handlers.brain.schemas import Database, Entity, Kind, Limit, Memory
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read
+from kernel.tools import Deviation, Hints, Hooks, Tool, read
 
 MAX_QUERY = 10_000
 PER_DATABASE = 10
@@ -133,5 +133,18 @@ def _seen(tx: Tx, query: str, result: Mapping[str, Found]) -> None:
 
 TOOLS: tuple[Tool, ...] = (
     read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_follow)),
-    read(search_all, Hints("Search every database by words"), permission="read", hooks=Hooks(after_read=_follow_all)),
+    read(
+        search_all,
+        Hints("Search every database by words"),
+        permission="read",
+        hooks=Hooks(after_read=_follow_all),
+        deviations=(
+            Deviation(
+                "values dbs",
+                "any",
+                "core, dnd, hlg, therapy",
+                "An agent that reads the names in the schema does not mistype them",
+            ),
+        ),
+    ),
 )

@@ -1,28 +1,24 @@
 """The smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct, tell the history."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import column, databases, moment, space
+from handlers.brain.base import column, space
 from handlers.brain.immutability import protect
 from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
+from handlers.brain.schemas import Category, Database, Id, Importance, Memory, Share, Text, Word, Words
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from kernel.search import index
 from kernel.search.index import Hit
 from kernel.settings import setting
-from kernel.store import history
-from kernel.store.history import Event
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, write
 
 NEAREST = 5
 OVERLAP = 0.5
-_NO_MEMORY = ("ent_", "note_", "lnk_")
 _CHOICES = (
     "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
     "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
@@ -57,13 +53,6 @@ class HandleCorrection(Struct, forbid_unknown_fields=True):
     )
 
 
-class GetMemoryHistory(Struct, forbid_unknown_fields=True):
-    """A memory, and the moment to look back to."""
-
-    memory_id: Annotated[Id, Meta(description="Id of the memory, deleted ones included")]
-    as_of: Annotated[Time | None, Meta(description="Also tell what it said at this ISO 8601 date or time")] = None
-
-
 class Similar(Memory, kw_only=True):
     """A memory much like the new one: `distance` is L2 between unit vectors, `similarity` the cosine that belongs to
     it. Without `distance` the words alike are what gave it away, and `similarity` is their share.
@@ -92,30 +81,6 @@ class Corrected(Struct, tag_field="action", tag="corrected"):
 
     archived_memory_id: str | None
     correction_memory: Memory
-
-
-class Change(Struct):
-    """One thing that happened to a memory; content is null where there was none, or none that held any longer."""
-
-    id: str
-    db: str
-    memory_id: str
-    operation: str
-    content_before: str | None
-    content_after: str | None
-    reason: str | None
-    changed_at: str
-
-
-class MemoryHistory(Struct):
-    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` as it stood,
-    null where the memory was not there or no longer held.
-    """
-
-    db: str
-    history: list[Change]
-    as_of: str | UnsetType = UNSET
-    content: str | UnsetType | None = UNSET
 
 
 def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added:
@@ -168,20 +133,6 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     return Corrected(wrong.id if wrong else None, row)
 
 
-def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str:
-    """Tell everything that happened to a memory, in whichever database it is: what it said before and after, why and
-    when; with as_of also what it said at that moment.
-    """
-    at = moment("as_of", request.as_of)
-    if request.memory_id.startswith(_NO_MEMORY):
-        return f"No history found for memory '{request.memory_id}'"
-    for db in databases(tx):
-        events = history.read(tx, space(tx, db), request.memory_id)
-        if events:
-            return _told(tx, db, request.memory_id, events, at)
-    return f"No history found for memory '{request.memory_id}'"
-
-
 def near(tx: Tx, db: str, content: str) -> list[Similar]:
     """The active memories so like `content` that it may be one of them, nearest first.
 
@@ -231,17 +182,6 @@ def _saying(tx: Tx, db: str, content: str) -> Memory | None:
     return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
 
 
-def _told(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
-    changes = [
-        Change(f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at)
-        for event in events
-        if at is None or event.at <= at
-    ]
-    if at is None:
-        return MemoryHistory(db, changes)
-    return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
-
-
 def _smart_text(request: SmartSaveMemory) -> list[str]:
     return [request.content]
 
@@ -251,12 +191,71 @@ def _correction_texts(request: HandleCorrection) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(smart_save_memory, Hints("Save memory unless known"), permission="write", hooks=Hooks(texts=_smart_text)),
+    write(
+        smart_save_memory,
+        Hints("Save memory unless known"),
+        permission="write",
+        hooks=Hooks(texts=_smart_text),
+        deviations=(
+            Deviation(
+                "behaviour: search",
+                "vectors, then full text",
+                "both search active memories only, however many others are near",
+                "The original takes the five nearest and filters afterwards, so archived ones hide a duplicate",
+            ),
+            Deviation(
+                "behaviour: distance",
+                "below 0.9",
+                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.55",
+                "0.9 was chosen for another model; see [how the threshold was chosen](#the-duplicate-threshold)",
+            ),
+            Deviation(
+                "behaviour: words",
+                "if no vector matches, more than half the words in common",
+                "the same, but only for memories without an embedding",
+                "Facts of one kind share most words: of 180 new ones in the held-out set of the threshold, 120 would "
+                "be flagged",
+            ),
+            Deviation(
+                "behaviour: texts without words",
+                "not mentioned",
+                "a text such as `!!!` matches only identical texts",
+                "It has neither a vector nor words",
+            ),
+        ),
+    ),
     write(
         handle_correction,
         Hints("Correct memory", destructive=True),
         permission="write",
         hooks=Hooks(texts=_correction_texts),
+        deviations=(
+            Deviation(
+                "behaviour: protection",
+                "founding memories",
+                "every immutable memory",
+                "The contract says that immutable memories are permanently protected; the original archives hard "
+                "constraints this way",
+            ),
+            Deviation(
+                "behaviour: unknown id",
+                "not mentioned",
+                "refused",
+                "The original saves the correction and leaves the wrong memory active",
+            ),
+            Deviation(
+                "behaviour: content search",
+                "not mentioned",
+                "the best match that is as near as a duplicate or contains every word; otherwise nothing is archived "
+                "and `archived_memory_id` is null",
+                "Archiving the top hit unconditionally would retire unrelated memories",
+            ),
+            Deviation(
+                "behaviour: neither id nor content",
+                "not mentioned",
+                "saves the correction, with `archived_memory_id` null",
+                "A correction by the user must not be lost because no memory contradicts it",
+            ),
+        ),
     ),
-    read(get_memory_history, Hints("Get memory history"), permission="read"),
 )
