@@ -1,6 +1,5 @@
 """What every tool of `brain` stands on: databases and their index spaces, ids, times and JSON columns."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -35,7 +34,7 @@ def new_id(tx: Tx, prefix: str) -> str:
     return f"{prefix}_{rest[-ID_LENGTH:]}"
 
 
-def column(value: Any) -> str | None:
+def json_text(value: Any) -> str | None:
     """A list or object as the JSON text a column holds; None stays None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
@@ -72,8 +71,3 @@ def missing(kind: str, key: str) -> Fault:
 def nothing_to_update() -> Fault:
     """The refusal of an update that changes nothing."""
     return Fault("invalid", "No fields to update", BARE)
-
-
-def as_rows(rows: Sequence[Any]) -> str:
-    """Rows or ids as the JSON that a statement reads with `json_each`."""
-    return msgspec.json.encode(rows).decode()

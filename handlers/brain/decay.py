@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from handlers.brain.base import as_rows
 from handlers.brain.schemas import Memory
 from handlers.brain.settings import HALF_LIFE_DAYS
 from kernel.settings import setting
@@ -19,7 +18,7 @@ def touch(tx: Tx, db: str, seen: Sequence[Memory]) -> None:
         return
     half_life = half_life_days(tx)
     rows = [(row.id, min(1.0, strength(row, tx.now, half_life) + STEP)) for row in seen]
-    tx.run("brain.decay.record_access", db=db, rows=as_rows(rows), now=tx.now)
+    tx.run("brain.decay.record_access", db=db, rows=rows, now=tx.now)
 
 
 def half_life_days(tx: Tx) -> float:

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
-from handlers.brain.base import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.base import embedding, json_text, missing, new_id, nothing_to_update, space
 from handlers.brain.index_text import ACTIVE, entity_source, entity_text, show
 from handlers.brain.links import unlink
 from handlers.brain.schemas import (
@@ -103,7 +103,7 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
         request.type,
         request.subtype,
         request.description,
-        column(request.tags),
+        json_text(request.tags),
         None,
         ACTIVE,
         0,
@@ -111,11 +111,11 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
         None,
         embedded,
         model,
-        column(request.metadata),
+        json_text(request.metadata),
         tx.now,
         tx.now,
     )
-    tx.run("brain.entities.insert", rows=as_rows([(request.db, *astuple(row))]))
+    tx.run("brain.entities.insert", rows=[(request.db, *astuple(row))])
     history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
     show(tx, entity_source(here, row))
     return row
@@ -130,7 +130,7 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
         db=request.db,
         type=request.type,
         status=request.status or ACTIVE,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         limit=request.limit,
         offset=request.offset,
     )
@@ -143,9 +143,9 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     changes = {
         "name": request.name,
         "description": request.description,
-        "tags": column(request.tags),
+        "tags": json_text(request.tags),
         "status": request.status,
-        "metadata": column(request.metadata),
+        "metadata": json_text(request.metadata),
     }
     named = [name for name, value in changes.items() if value is not None]
     if not named:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from handlers.brain import decay, querylog, repository
-from handlers.brain.base import BARE, as_rows, space
+from handlers.brain.base import BARE, space
 from handlers.brain.index_text import entity_text, note_text
 from handlers.brain.querylog import Query, begun, elapsed
 from handlers.brain.schemas import ConfigRow, Database, Entity, Limit, Memory, Note, Share
@@ -169,7 +169,7 @@ def _configured(tx: Tx) -> dict[str, str]:
 
 
 def _evidence(tx: Tx, db: str, hits: Sequence[Hit], types: Sequence[Found]) -> list[tuple[Hit, Evidence]]:
-    ids = as_rows([hit.id for hit in hits])
+    ids = [hit.id for hit in hits]
     half_life = decay.half_life_days(tx)
     marks: dict[str, _Marks] = {}
     if "memory" in types:
@@ -188,15 +188,14 @@ def _evidence(tx: Tx, db: str, hits: Sequence[Hit], types: Sequence[Found]) -> l
 
 def _rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[Found]) -> dict[str, _Row]:
     """The whole rows of these ids, by id."""
-    wanted = as_rows(ids)
     found: dict[str, _Row] = {}
     if "memory" in types:
         found.update((row.id, _Row("memory", row.content, row)) for row in repository.some(tx, db, ids))
     if "entity" in types:
-        entities = tx.all("brain.search.entities", Entity, db=db, ids=wanted)
+        entities = tx.all("brain.search.entities", Entity, db=db, ids=ids)
         found.update((row.id, _Row("entity", entity_text(row.name, row.description), row)) for row in entities)
     if "note" in types:
-        notes = tx.all("brain.hybrid_search.notes", Note, db=db, ids=wanted)
+        notes = tx.all("brain.hybrid_search.notes", Note, db=db, ids=ids)
         found.update((row.id, _Row("note", note_text(row.title, row.summary, row.content), row)) for row in notes)
     return found
 

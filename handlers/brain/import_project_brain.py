@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
 from handlers.brain import import_rows
-from handlers.brain.base import as_rows, databases, embedding, space
+from handlers.brain.base import databases, embedding, space
 from handlers.brain.encrypted_file import sealed, unseal
 from handlers.brain.import_rows import Event, text, when, word
 from handlers.brain.index_text import ACTIVE, ARCHIVED, entity_source, memory_source, note_source, resource_source, show
@@ -96,7 +96,7 @@ def _database(tx: Tx, db: str, source: ExternalDatabase) -> _Brought:
     counts["links"] = len(links)
     counts["config"] = _config(tx, source)
     queries = [import_rows.query(row, db, tx.now) for row in source.rows("query_log")]
-    counts["query_log"] = tx.run("brain.querylog.insert", rows=as_rows(queries))
+    counts["query_log"] = tx.run("brain.querylog.insert", rows=queries)
     return _Brought(counts, links, _told(source, counts))
 
 
@@ -165,15 +165,15 @@ def _config(tx: Tx, source: ExternalDatabase) -> int:
         (word(row, "key"), word(row, "value"), text(row, "description"), when(row, "updated_at") or tx.now)
         for row in source.rows("config")
     ]
-    return len(tx.all("brain.import_project_brain.config", str, rows=as_rows(rows)))
+    return len(tx.all("brain.import_project_brain.config", str, rows=rows))
 
 
-def _insert(found: Sequence[S], insert: Callable[[str], list[str]]) -> list[S]:
+def _insert(found: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
     """Those of the rows that are new; one without an id is left out."""
     kept: list[S] = []
     for start in range(0, len(found), BATCH):
         batch = [row for row in found[start : start + BATCH] if row.id]
-        new = set(insert(as_rows([astuple(row) for row in batch])))
+        new = set(insert([astuple(row) for row in batch]))
         kept += [row for row in batch if row.id in new]
     return kept
 
@@ -210,7 +210,7 @@ def _retagged(source: ExternalDatabase) -> list[str]:
 def _dangling(tx: Tx, links: Sequence[_Link]) -> list[str]:
     """A line for each end of a link that names nothing in any database; the link itself is kept."""
     ends = list(dict.fromkeys(end for link in links for end in (link.source, link.target)))
-    absent = set(tx.all("brain.links.missing_ends", _End, ends=as_rows(ends), databases=as_rows(databases(tx))))
+    absent = set(tx.all("brain.links.missing_ends", _End, ends=ends, databases=databases(tx)))
     return [
         f"{link.db}: link {link.id} was kept, though there is no {end.kind} {end.id}"
         for link in links

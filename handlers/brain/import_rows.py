@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.brain.base import column
+from handlers.brain.base import json_text
 from handlers.brain.querylog import redacted
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.text import utc_time
@@ -204,7 +204,7 @@ def tags(row: Row) -> str | None:
     if value is None or not odd_tags(row):
         return value
     words = [word.strip() for word in value.split(",")]
-    return column([word for word in words if word]) if any(words) else None
+    return json_text([word for word in words if word]) if any(words) else None
 
 
 def odd_tags(row: Row) -> bool:

@@ -4,7 +4,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import BARE, as_rows, column, databases, missing, new_id, space
+from handlers.brain.base import BARE, databases, json_text, missing, new_id, space
 from handlers.brain.schemas import Database, Extra, Id, Kind, Link, Share, Word
 from kernel.errors import Fault
 from kernel.store import history
@@ -52,7 +52,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
     """Link two memories or entities, of this database or another."""
     here = space(tx, request.db)
     ends = [(request.source_type, request.source_id), (request.target_type, request.target_id)]
-    for end in tx.all("brain.links.missing_ends", _End, ends=as_rows(ends), databases=as_rows(databases(tx))):
+    for end in tx.all("brain.links.missing_ends", _End, ends=ends, databases=databases(tx)):
         raise missing(end.kind.capitalize(), end.id)
     row = Link(
         new_id(tx, "lnk"),
@@ -64,7 +64,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
         request.strength,
         None,
         0,
-        column(request.metadata),
+        json_text(request.metadata),
         tx.now,
     )
     made = tx.one(
@@ -115,8 +115,8 @@ def unlink(tx: Tx, db: str, kind: Kind, key: str) -> None:
     holds a row of that id too, which they may mean.
     """
     others = [name for name in databases(tx) if name != db]
-    alone = tx.all("brain.links.missing_ends", _End, ends=as_rows([(kind, key)]), databases=as_rows(others))
-    tx.run("brain.links.unlink", databases=as_rows([db, *(others if alone else [])]), type=kind, id=key)
+    alone = tx.all("brain.links.missing_ends", _End, ends=[(kind, key)], databases=others)
+    tx.run("brain.links.unlink", databases=[db, *(others if alone else [])], type=kind, id=key)
 
 
 def _said(row: Link) -> str:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from handlers.brain import decay, repository
-from handlers.brain.base import as_rows, column, embedding, moment, nothing_to_update, space
+from handlers.brain.base import embedding, json_text, moment, nothing_to_update, space
 from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.immutability import protect, unreplaced
 from handlers.brain.index_text import ACTIVE, memory_source, show
@@ -155,7 +155,7 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
         status=request.status or ACTIVE,
         category=request.category,
         project_id=request.project_id,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         created_after=moment("created_after", request.created_after),
         created_before=moment("created_before", request.created_before),
         min_importance=request.min_importance,
@@ -175,10 +175,10 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
         "content": request.content,
         "category": request.category,
         "subcategory": request.subcategory,
-        "tags": column(request.tags),
+        "tags": json_text(request.tags),
         "status": request.status,
         "importance": request.importance,
-        "metadata": column(request.metadata),
+        "metadata": json_text(request.metadata),
     }
     named = [name for name, value in changes.items() if value is not None]
     if not named:
@@ -212,12 +212,12 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
         tags=old.tags,
         project_id=old.project_id,
         importance=old.importance,
-        metadata=column({"supersede_reason": reason}) if reason else old.metadata,
+        metadata=json_text({"supersede_reason": reason}) if reason else old.metadata,
     )
     repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
     retired = repository.retire(tx, request.db, old, successor)
-    noted = column({"reason": reason}) if reason else None
+    noted = json_text({"reason": reason}) if reason else None
     return Superseded(retired, new, repository.link(tx, request.db, new.id, old.id, "supersedes", metadata=noted))
 
 
@@ -240,10 +240,10 @@ def _draft(tx: Tx, db: str, item: Item) -> Draft:
         item.content,
         item.category,
         subcategory=item.subcategory,
-        tags=column(item.tags),
+        tags=json_text(item.tags),
         project_id=item.project_id,
         importance=item.importance,
-        metadata=column(item.metadata),
+        metadata=json_text(item.metadata),
     )
     return Draft(db, row)
 

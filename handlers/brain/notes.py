@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import as_rows, column, embedding, missing, new_id, nothing_to_update, space
+from handlers.brain.base import embedding, json_text, missing, new_id, nothing_to_update, space
 from handlers.brain.index_text import note_source, note_text, show
 from handlers.brain.schemas import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
 from kernel.store import history
@@ -71,8 +71,8 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
         request.content,
         request.note_type,
         request.summary,
-        column(request.key_points),
-        column(request.tags),
+        json_text(request.key_points),
+        json_text(request.tags),
         request.category,
         request.parent_note_id,
         1,
@@ -85,7 +85,7 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
         tx.now,
         tx.now,
     )
-    tx.run("brain.notes.insert", rows=as_rows([astuple(row)]))
+    tx.run("brain.notes.insert", rows=[astuple(row)])
     history.append(tx, here, row.id, "created", after=row.content)
     show(tx, note_source(here, row))
     return row
@@ -102,7 +102,7 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
         category=request.category,
         project_id=request.project_id,
         entity_id=request.entity_id,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         limit=request.limit,
         offset=request.offset,
     )
@@ -119,8 +119,8 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
         "content": request.content,
         "note_type": request.note_type,
         "summary": request.summary,
-        "key_points": column(request.key_points),
-        "tags": column(request.tags),
+        "key_points": json_text(request.key_points),
+        "tags": json_text(request.tags),
         "category": request.category,
         "project_id": request.project_id,
         "entity_id": request.entity_id,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import as_rows, new_id
+from handlers.brain.base import json_text, new_id
 from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Limit
 from kernel.lazy_regex import regex
@@ -166,12 +166,12 @@ def log(tx: Tx, query: Query) -> None:
         redacted(query.text),
         query.source,
         len(query.ids),
-        as_rows(query.ids),
+        json_text(list(query.ids)),
         query.milliseconds,
         None,
         tx.now,
     )
-    tx.run("brain.querylog.insert", rows=as_rows([row]))
+    tx.run("brain.querylog.insert", rows=[row])
 
 
 def begun() -> float:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import astuple, replace
 
-from handlers.brain.base import as_rows, embedding, missing, new_id
+from handlers.brain.base import embedding, missing, new_id
 from handlers.brain.index_text import memory_source, show
 from handlers.brain.schemas import Memory
 from kernel.store import history
@@ -77,7 +77,7 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
     """Writes new memories with one statement; each is indexed and begins its history."""
     if not drafts:
         return
-    tx.run("brain.repository.insert", rows=as_rows([(draft.db, *astuple(draft.row)) for draft in drafts]))
+    tx.run("brain.repository.insert", rows=[(draft.db, *astuple(draft.row)) for draft in drafts])
     for db, row, before, reason in drafts:
         space = f"brain:{db}"
         history.append(tx, space, row.id, "created", before=before, after=row.content, reason=reason)
@@ -94,7 +94,7 @@ def get(tx: Tx, db: str, key: str) -> Memory:
 
 def some(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
     """The memories of these ids, in that order."""
-    return tx.all("brain.repository.get_many", Memory, db=db, ids=as_rows(ids))
+    return tx.all("brain.repository.get_many", Memory, db=db, ids=ids)
 
 
 def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:

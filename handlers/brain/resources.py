@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import as_rows, column, embedding, new_id, space
+from handlers.brain.base import embedding, json_text, new_id, space
 from handlers.brain.index_text import resource_source, resource_text, show
 from handlers.brain.schemas import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
 from kernel.store import history
@@ -59,8 +59,8 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
         request.resource_type,
         request.description,
         request.notes,
-        column(request.key_takeaways),
-        column(request.tags),
+        json_text(request.key_takeaways),
+        json_text(request.tags),
         request.category,
         "captured",
         None,
@@ -73,7 +73,7 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
         embedded,
         model,
     )
-    tx.run("brain.resources.insert", rows=as_rows([astuple(row)]))
+    tx.run("brain.resources.insert", rows=[astuple(row)])
     source = resource_source(here, row)
     history.append(tx, here, row.id, "created", after=source.text)
     show(tx, source)
@@ -92,7 +92,7 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
         status=request.status,
         project_id=request.project_id,
         domain=request.domain,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         limit=request.limit,
         offset=request.offset,
     )
@@ -108,7 +108,7 @@ def domain(url: str | None) -> str | None:
 
 def _seen(tx: Tx, request: GetResources, result: list[Resource]) -> None:
     if result:
-        tx.run("brain.resources.touch", db=request.db, ids=as_rows([row.id for row in result]), now=tx.now)
+        tx.run("brain.resources.touch", db=request.db, ids=[row.id for row in result], now=tx.now)
 
 
 def _saved_text(request: SaveResource) -> list[str]:

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
 
 from handlers.brain import decay, querylog, repository
-from handlers.brain.base import as_rows, databases, space
+from handlers.brain.base import databases, space
 from handlers.brain.querylog import Query, begun, elapsed
 from handlers.brain.schemas import Database, Entity, Kind, Limit, Memory
 from kernel.search import index
@@ -102,7 +102,7 @@ def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: in
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
-    if ranked := tx.all("brain.search.entities", Entity, db=db, ids=as_rows(list(ranks))):
+    if ranked := tx.all("brain.search.entities", Entity, db=db, ids=list(ranks)):
         return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked]
     rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_pattern(query), limit=limit)
     return [RankedEntity(*astuple(row)) for row in rows]

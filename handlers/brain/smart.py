@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import column, space
+from handlers.brain.base import json_text, space
 from handlers.brain.immutability import protect
 from handlers.brain.repository import Draft, Successor
 from handlers.brain.schemas import Category, Database, Id, Importance, Memory, Share, Text, Word, Words
@@ -97,7 +97,7 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
         request.content,
         request.category,
         subcategory=request.subcategory,
-        tags=column(request.tags),
+        tags=json_text(request.tags),
         project_id=request.project_id,
         importance=5 if correction else request.importance,
         confidence=1.0 if request.confidence is None else request.confidence,
@@ -116,7 +116,7 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     wrong = _wrong(tx, request)
     if wrong is not None:
         protect(wrong, "correct")
-    tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
+    tags = json_text(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = repository.fresh(
         tx,
         request.correct_content,

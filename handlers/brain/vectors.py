@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import as_rows, embedding, space
+from handlers.brain.base import embedding, space
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, show
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
 from kernel.store.progress import steps
@@ -64,16 +64,15 @@ def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: st
 
 
 def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
-    keys = as_rows(ids)
     match kind:
         case "memory":
-            tx.run("brain.vectors.flag_memories", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_memories", db=db, ids=ids, model=model)
         case "entity":
-            tx.run("brain.vectors.flag_entities", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_entities", db=db, ids=ids, model=model)
         case "note":
-            tx.run("brain.vectors.flag_notes", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_notes", db=db, ids=ids, model=model)
         case "resource":
-            tx.run("brain.vectors.flag_resources", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_resources", db=db, ids=ids, model=model)
 
 
 TOOLS: tuple[Tool, ...] = (

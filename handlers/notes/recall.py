@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from handlers.notes import note_file, scoring
 from handlers.notes.projects import Project, absolute, picked, projects, space
 from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
@@ -45,7 +43,7 @@ def memory_recall(tx: Tx, request: Recall) -> Recalled:
 
 
 def _page(tx: Tx, names: Sequence[str], kind: str | None, limit: int) -> list[_Row]:
-    return tx.all("notes.recall.page", _Row, projects=_json(names), memory_type=kind, limit=limit)
+    return tx.all("notes.recall.page", _Row, projects=names, memory_type=kind, limit=limit)
 
 
 def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> list[tuple[float, _Row]]:
@@ -64,7 +62,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     scored = [(scoring.score(way, words.get(hit.doc, 0.0), scoring.by_meaning(hit.similarity)), hit) for hit in hits]
     best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].space, pair[1].id))
     keys = [(hit.space.partition(":")[2], hit.id) for _, hit in best[:limit]]
-    rows = {(row.project, row.path): row for row in tx.all("notes.recall.found", _Row, keys=_json(keys))}
+    rows = {(row.project, row.path): row for row in tx.all("notes.recall.found", _Row, keys=keys)}
     return [(score, rows[key]) for (score, _), key in zip(best, keys, strict=False) if key in rows]
 
 
@@ -88,7 +86,3 @@ def _memory(project: Project, row: _Row, score: float) -> Memory:
         said.modified,
         said.content,
     )
-
-
-def _json(value: Sequence[object]) -> str:
-    return msgspec.json.encode(value).decode()

@@ -5,8 +5,6 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
 from handlers.notes import note_file
 from handlers.notes.files import File, read_all
 from handlers.notes.projects import Project, picked, projects, space
@@ -75,11 +73,10 @@ def check_all(tx: Tx, request: object) -> Found | None:
     """`check` by reading every file; what belongs to no project is gone too."""
     known = projects(tx)
     found = _found(tx, known, every=True)
-    names = _json([project.name for project in known])
-    strangers = tx.all("notes.sync.unknown_projects", _gone, projects=names)
-    if not strangers:
+    unknown = tx.all("notes.sync.unknown_projects", _gone, projects=[project.name for project in known])
+    if not unknown:
         return found
-    return found._replace(gone=found.gone + strangers) if found else Found([], strangers, [])
+    return found._replace(gone=found.gone + unknown) if found else Found([], unknown, [])
 
 
 def write(tx: Tx, request: object, found: Found) -> bool:
@@ -101,7 +98,7 @@ def texts(found: Found) -> list[str]:
 
 def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, Row]:
     """The rows of some files, with their content."""
-    return {_key(row): row for row in tx.all("notes.sync.by_keys", Row, keys=_json(keys))}
+    return {_key(row): row for row in tx.all("notes.sync.by_keys", Row, keys=keys)}
 
 
 def take(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, Row]) -> None:
@@ -113,13 +110,13 @@ def take(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, Row]
             _tell(tx, project, path, file, row and row.content, "edited" if row else "found")
         kept.append(_row(tx, project, path, file))
     if kept:
-        tx.run("notes.sync.upsert", rows=_json(kept))
+        tx.run("notes.sync.upsert", rows=kept)
 
 
 def tell(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
     """`take` of one file that was just written; `before` is the text it had."""
     _tell(tx, project, path, file, before, operation)
-    tx.run("notes.sync.upsert", rows=_json([_row(tx, project, path, file)]))
+    tx.run("notes.sync.upsert", rows=[_row(tx, project, path, file)])
 
 
 def _tell(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
@@ -139,7 +136,7 @@ def drop(tx: Tx, gone: Sequence[tuple[str, str, str]], operation: str) -> None:
         index.drop(tx, space(project), path)
         history.append(tx, space(project), path, operation, before=content)
     if gone:
-        tx.run("notes.sync.delete", keys=_json([item[:2] for item in gone]))
+        tx.run("notes.sync.delete", keys=[item[:2] for item in gone])
 
 
 def sources(tx: Tx) -> list[IndexSource]:
@@ -259,7 +256,3 @@ def _taken_in(held: Mapping[Key, Row], key: Key) -> Stamp | None:
 def nanoseconds(time: str) -> int:
     """An ISO 8601 time as nanoseconds since 1970."""
     return int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -4,8 +4,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from handlers.paths.schemas import (
     MAX_PATH,
     Added,
@@ -60,7 +58,7 @@ def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
     checked = [_checked(request) for request in requests]
     pairs = list(zip(checked, requests, strict=True))
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
-    if tx.run("paths.add_many", rows=msgspec.json.encode(rows).decode(), now=tx.now) < len(rows):
+    if tx.run("paths.add_many", rows=rows, now=tx.now) < len(rows):
         raise Fault("conflict", "A path is taken.")
     answers: list[Added | Fault] = []
     for place, request in pairs:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from handlers.brain import DIALECT
-from handlers.brain.base import as_rows
 from handlers.brain.resources import domain
 from kernel.app import Kernel
 from tests.conftest import Clock, everything
@@ -127,7 +126,7 @@ def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
 
 def test_what_is_archived_is_shown_only_when_asked_for(told: Told, kernel: Kernel, clock: Clock) -> None:
     archived = row("res_9", "old", status="archived")
-    kernel.store.write_sync(lambda tx: tx.run("brain.resources.insert", rows=as_rows([[*archived.values()]])))
+    kernel.store.write_sync(lambda tx: tx.run("brain.resources.insert", rows=[[*archived.values()]]))
 
     assert told("get_resources", db="core") == []
     assert told("get_resources", db="core", status="archived") == [archived]
