@@ -18,7 +18,7 @@ from handlers.brain import (
     smart,
     vectors,
 )
-from handlers.brain.base import BARE
+from handlers.brain.base import NO_PREFIX
 from handlers.brain.deviations import DEVIATIONS
 from handlers.brain.import_project_brain import IMPORTS
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source
@@ -32,7 +32,7 @@ _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
 
 
-class _Owned(NamedTuple):
+class _RowOfDatabase(NamedTuple):
     db: str
     row: Any
 
@@ -46,14 +46,14 @@ def reply(tool: Tool, result: Any) -> Reply:
 
 def fail(fault: Fault) -> Reply:
     """One line: `Error: ...`, or `BLOCKED: ...` for what nobody may change; a few sentences stand bare."""
-    prefix = "" if fault.label == BARE else "BLOCKED: " if fault.code == "blocked" else "Error: "
+    prefix = "" if fault.label == NO_PREFIX else "BLOCKED: " if fault.code == "blocked" else "Error: "
     return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
     """Everything of every database that the index must hold."""
-    memories = tx.all("brain.memories", _owned(Memory))
-    entities = tx.all("brain.entities", _owned(Entity))
+    memories = tx.all("brain.memories", _with_database(Memory))
+    entities = tx.all("brain.entities", _with_database(Entity))
     return [
         *(memory_source(f"brain:{owned.db}", owned.row) for owned in memories),
         *(entity_source(f"brain:{owned.db}", owned.row) for owned in entities),
@@ -62,9 +62,9 @@ def sources(tx: Tx) -> list[IndexSource]:
     ]
 
 
-def _owned(kind: Any) -> Any:
-    def row(db: str, *values: Any) -> _Owned:
-        return _Owned(db, kind(*values))
+def _with_database(kind: Any) -> Any:
+    def row(db: str, *values: Any) -> _RowOfDatabase:
+        return _RowOfDatabase(db, kind(*values))
 
     return row
 

@@ -12,7 +12,7 @@ from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
 ID_LENGTH = 21
-BARE = "bare"
+NO_PREFIX = "bare"
 
 
 def databases(tx: Tx) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def json_text(value: Any) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-def listed(column: str | None) -> list[str]:
+def decode_words(column: str | None) -> list[str]:
     """The words of a JSON column; none for what is no list."""
     try:
         return msgspec.json.decode(column, type=list[str]) if column else []
@@ -47,7 +47,7 @@ def listed(column: str | None) -> list[str]:
         return []
 
 
-def moment(name: str, given: str | None) -> str | None:
+def parse_time(name: str, given: str | None) -> str | None:
     """A time or date as the rows hold it, None for none; raises Fault naming the parameter."""
     if given is None:
         return None
@@ -57,17 +57,17 @@ def moment(name: str, given: str | None) -> str | None:
     return found
 
 
-def embedding(tx: Tx) -> tuple[int, str | None]:
+def embedding_columns(tx: Tx) -> tuple[int, str | None]:
     """The `has_embedding` and `embedding_model` of a row that is put into the index now."""
     known = tx.embedding_model if index.has_model(tx) else None
     return (1, known[0]) if known else (0, None)
 
 
-def missing(kind: str, key: str) -> Fault:
+def not_found(kind: str, key: str) -> Fault:
     """The refusal for an id that names nothing, for example `Memory 'mem_x' not found`."""
     return Fault("not_found", f"{kind} '{key}' not found")
 
 
 def nothing_to_update() -> Fault:
     """The refusal of an update that changes nothing."""
-    return Fault("invalid", "No fields to update", BARE)
+    return Fault("invalid", "No fields to update", NO_PREFIX)

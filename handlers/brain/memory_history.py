@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.brain.base import databases, moment, space
+from handlers.brain.base import databases, parse_time, space
 from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Id, Time
 from kernel.store import history
@@ -13,7 +13,7 @@ from kernel.store.history import Event
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, read
 
-_NO_MEMORY = ("ent_", "note_", "lnk_")
+_OTHER_ID_PREFIXES = ("ent_", "note_", "lnk_")
 
 
 class GetMemoryHistory(Struct, forbid_unknown_fields=True):
@@ -23,7 +23,7 @@ class GetMemoryHistory(Struct, forbid_unknown_fields=True):
     as_of: Annotated[Time | None, Meta(description="Also tell what it said at this ISO 8601 date or time")] = None
 
 
-class Change(Struct):
+class MemoryChange(Struct):
     """One thing that happened to a memory; content is null where there was none, or none that held any longer."""
 
     id: str
@@ -42,7 +42,7 @@ class MemoryHistory(Struct):
     """
 
     db: str
-    history: list[Change]
+    history: list[MemoryChange]
     as_of: str | UnsetType = UNSET
     content: str | UnsetType | None = UNSET
 
@@ -51,19 +51,21 @@ def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str
     """Tell everything that happened to a memory, in whichever database it is: what it said before and after, why and
     when; with as_of also what it said at that moment.
     """
-    at = moment("as_of", request.as_of)
-    if request.memory_id.startswith(_NO_MEMORY):
+    at = parse_time("as_of", request.as_of)
+    if request.memory_id.startswith(_OTHER_ID_PREFIXES):
         return f"No history found for memory '{request.memory_id}'"
     for db in databases(tx):
         events = history.read(tx, space(tx, db), request.memory_id)
         if events:
-            return _told(tx, db, request.memory_id, events, at)
+            return _memory_history(tx, db, request.memory_id, events, at)
     return f"No history found for memory '{request.memory_id}'"
 
 
-def _told(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
+def _memory_history(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
     changes = [
-        Change(f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at)
+        MemoryChange(
+            f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at
+        )
         for event in events
         if at is None or event.at <= at
     ]

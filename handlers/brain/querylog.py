@@ -16,13 +16,13 @@ from kernel.store.transaction import Tx
 from kernel.text import utc_time
 from kernel.tools import Deviation, Hints, Tool, read, write
 
-Source = Literal["hybrid", "semantic", "fts"]
+SearchKind = Literal["hybrid", "semantic", "fts"]
 GroupBy = Literal["tool", "query", "day"]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 REDACTED = "[redacted]"
-LONGEST = 1000
-_SECRETS = regex(
+MAX_LOGGED_CHARACTERS = 1000
+_SECRET_FORMATS = regex(
     r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | \b(?:sk|pk|rk|hf|npm|glpat|github_pat|gh[a-z]|xox[a-z]|shpat|whsec)[-_][\w-]{16,}
     | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
@@ -36,7 +36,7 @@ _SECRETS = regex(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NAMED = regex(
+_NAMED_SECRETS = regex(
     r"""(?ix) (
         (?<![\w-])[\w-]*
             (?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)s?\b
@@ -66,12 +66,12 @@ class CleanupQueryLog(Struct, forbid_unknown_fields=True):
     older_than_days: Annotated[Days, Meta(description="Delete what is older than this many days")] = 30
 
 
-class Query(NamedTuple):
+class LoggedQuery(NamedTuple):
     """One search that was answered; `db` are the names of its databases, separated by commas."""
 
     db: str
     text: str
-    source: Source
+    source: SearchKind
     ids: Sequence[str]
     milliseconds: float
 
@@ -158,12 +158,12 @@ def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
     return Cleaned(deleted, request.older_than_days)
 
 
-def log(tx: Tx, query: Query) -> None:
+def log_query(tx: Tx, query: LoggedQuery) -> None:
     """Notes a search that was answered."""
     row = (
         new_id(tx, "qlog"),
         query.db,
-        redacted(query.text),
+        redact(query.text),
         query.source,
         len(query.ids),
         json_text(list(query.ids)),
@@ -174,20 +174,20 @@ def log(tx: Tx, query: Query) -> None:
     tx.run("brain.querylog.insert", rows=[row])
 
 
-def begun() -> float:
+def start_timer() -> float:
     """The moment a search begins, for `elapsed`."""
     return time.perf_counter()
 
 
-def elapsed(start: float) -> float:
+def elapsed_ms(start: float) -> float:
     """Milliseconds since a moment."""
     return round((time.perf_counter() - start) * 1000, 3)
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """The text of a query without what looks like a key, token or password, and no longer than the log keeps."""
-    shown = _NAMED.sub(lambda found: f"{found[1]}{REDACTED}", _SECRETS.sub(REDACTED, text))
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+    shown = _NAMED_SECRETS.sub(lambda found: f"{found[1]}{REDACTED}", _SECRET_FORMATS.sub(REDACTED, text))
+    return shown if len(shown) <= MAX_LOGGED_CHARACTERS else f"{shown[: MAX_LOGGED_CHARACTERS - 1]}…"
 
 
 def _totals(

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec.structs import astuple, replace
 
-from handlers.brain.base import embedding, missing, new_id
-from handlers.brain.index_text import memory_source, show
+from handlers.brain.base import embedding_columns, new_id, not_found
+from handlers.brain.index_text import memory_source, update_index
 from handlers.brain.schemas import Memory
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -29,11 +29,11 @@ class Successor(NamedTuple):
 
     status: str
     operation: str
-    by: str
+    id: str
     reason: str
 
 
-def fresh(
+def new_memory(
     tx: Tx,
     content: str,
     category: str,
@@ -46,7 +46,7 @@ def fresh(
     metadata: str | None = None,
 ) -> Memory:
     """A new active memory with the contract's defaults; `tags` and `metadata` are JSON text."""
-    embedded, model = embedding(tx)
+    embedded, model = embedding_columns(tx)
     return Memory(
         new_id(tx, "mem"),
         content,
@@ -81,18 +81,18 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
     for db, row, before, reason in drafts:
         space = f"brain:{db}"
         history.append(tx, space, row.id, "created", before=before, after=row.content, reason=reason)
-        show(tx, memory_source(space, row))
+        update_index(tx, memory_source(space, row))
 
 
 def get(tx: Tx, db: str, key: str) -> Memory:
     """One memory, whatever its status; raises Fault where there is none."""
     found = tx.one("brain.repository.get", Memory, db=db, id=key)
     if found is None:
-        raise missing("Memory", key)
+        raise not_found("Memory", key)
     return found
 
 
-def some(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
+def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
     """The memories of these ids, in that order."""
     return tx.all("brain.repository.get_many", Memory, db=db, ids=ids)
 
@@ -104,11 +104,11 @@ def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
     tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
     history.append(tx, space, row.id, operation, before=row.content, reason=reason)
     retired = replace(row, status=status, superseded_by=by, updated_at=tx.now)
-    show(tx, memory_source(space, retired), found=False)
+    update_index(tx, memory_source(space, retired), active=False)
     return retired
 
 
-def link(
+def link_successor(
     tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
 ) -> str:
     """Links a memory to the one it replaces; the id of the link."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 IMPORTANCE_SCALE = 5
 NEUTRAL_IMPORTANCE = 3
 CONFIG_PREFIX = "retrieval."
-_CONTRAST = 2
+_RELEVANCE_EXPONENT = 2
 
 
 class Weights(Struct):
@@ -37,7 +37,7 @@ class Evidence(NamedTuple):
 
     similarity: float | None
     text_rank: float | None
-    strength: float
+    decay: float
     importance: float | None
 
 
@@ -54,14 +54,14 @@ def signals(candidates: Sequence[Evidence], weights: Weights) -> list[Signals]:
         Signals(
             weights.vector * _share(candidate.similarity, nearest),
             weights.fts * _share(candidate.text_rank, wordiest),
-            weights.recency * _clamped(candidate.strength),
+            weights.recency * _clamped(candidate.decay),
             weights.importance * importance(candidate.importance),
         )
         for candidate in candidates
     ]
 
 
-def total(found: Signals) -> float:
+def total_score(found: Signals) -> float:
     """The score: the sum of the signals, at most the sum of the weights."""
     return found.vector + found.fts + found.recency + found.importance
 
@@ -76,7 +76,7 @@ def importance(value: float | None) -> float:
     return _clamped((NEUTRAL_IMPORTANCE if value is None else value) / IMPORTANCE_SCALE)
 
 
-def resolved(given: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
+def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
     """The weights of a call: each as given, else as configured, else its default. 0 is a weight like any other.
 
     `configured` are the values of `retrieval.vector_weight` and its kin by key; what is no number from 0 to 1 is as
@@ -100,7 +100,7 @@ def _weight(text: str | None) -> float | None:
 
 
 def _share(value: float | None, best: float) -> float:
-    return _clamped(value / best) ** _CONTRAST if value is not None and best > 0 else 0.0
+    return _clamped(value / best) ** _RELEVANCE_EXPONENT if value is not None and best > 0 else 0.0
 
 
 def _clamped(value: float) -> float:

@@ -7,9 +7,9 @@ from msgspec.structs import asdict
 
 from handlers.brain import repository
 from handlers.brain.base import json_text, space
-from handlers.brain.immutability import protect
+from handlers.brain.immutability import check_mutable
 from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import Category, Database, Id, Importance, Memory, Share, Text, Word, Words
+from handlers.brain.schemas import Category, Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from kernel.search import index
 from kernel.search.index import Hit
@@ -17,9 +17,9 @@ from kernel.settings import setting
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, write
 
-NEAREST = 5
-OVERLAP = 0.5
-_CHOICES = (
+MAX_SIMILAR = 5
+MIN_WORD_OVERLAP = 0.5
+_CHOICES_MESSAGE = (
     "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
     "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
 )
@@ -31,11 +31,11 @@ class SmartSaveMemory(Struct, forbid_unknown_fields=True):
     db: Database
     content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
     category: Annotated[Category, Meta(description="What kind of memory it is")]
-    subcategory: Annotated[Word | None, Meta(description="Refinement of the category")] = None
-    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    subcategory: Annotated[ShortText | None, Meta(description="Refinement of the category")] = None
+    tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational; a correction is always 5")] = 3
     project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
-    confidence: Annotated[Share | None, Meta(description="1 for what was stated, less for what was inferred")] = None
+    confidence: Annotated[Fraction | None, Meta(description="1 for what was stated, less for what was inferred")] = None
     is_correction: Annotated[bool, Meta(description="The user corrects what was believed before")] = False
     force_add: Annotated[bool, Meta(description="Save without looking for similar memories")] = False
 
@@ -47,8 +47,10 @@ class HandleCorrection(Struct, forbid_unknown_fields=True):
     correct_content: Annotated[Text, Meta(description="What is right")]
     wrong_memory_id: Annotated[Id | None, Meta(description="Id of the wrong memory, if known")] = None
     wrong_content: Annotated[Text | None, Meta(description="What the wrong memory says, if its id is not known")] = None
-    category: Annotated[Word | None, Meta(description="Category of the correction, instead of `correction`")] = None
-    tags: Annotated[Words | None, Meta(description="Tags of the correction, instead of those of the wrong memory")] = (
+    category: Annotated[ShortText | None, Meta(description="Category of the correction, instead of `correction`")] = (
+        None
+    )
+    tags: Annotated[Tags | None, Meta(description="Tags of the correction, instead of those of the wrong memory")] = (
         None
     )
 
@@ -89,10 +91,10 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
     you.
     """
     space(tx, request.db)
-    if not request.force_add and (similar := near(tx, request.db, request.content)):
-        return NeedsDecision(similar, _CHOICES, "supersede" if request.is_correction else "review")
+    if not request.force_add and (similar := similar_memories(tx, request.db, request.content)):
+        return NeedsDecision(similar, _CHOICES_MESSAGE, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
-    row = repository.fresh(
+    row = repository.new_memory(
         tx,
         request.content,
         request.category,
@@ -113,11 +115,11 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     Immutable memories cannot be corrected.
     """
     space(tx, request.db)
-    wrong = _wrong(tx, request)
+    wrong = _find_wrong_memory(tx, request)
     if wrong is not None:
-        protect(wrong, "correct")
+        check_mutable(wrong, "correct")
     tags = json_text(request.tags) if request.tags is not None or wrong is None else wrong.tags
-    row = repository.fresh(
+    row = repository.new_memory(
         tx,
         request.correct_content,
         request.category or "correction",
@@ -129,11 +131,11 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     if wrong is not None:
         reason = f"Corrected to: {request.correct_content}"
         repository.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
-        repository.link(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
+        repository.link_successor(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
     return Corrected(wrong.id if wrong else None, row)
 
 
-def near(tx: Tx, db: str, content: str) -> list[Similar]:
+def similar_memories(tx: Tx, db: str, content: str) -> list[Similar]:
     """The active memories so like `content` that it may be one of them, nearest first.
 
     By meaning where the distance is below the setting; by words, where more than half of them are shared, only what has
@@ -141,23 +143,23 @@ def near(tx: Tx, db: str, content: str) -> list[Similar]:
 
     A text without any word, such as `!!!`, is in neither: only what says exactly the same is like it.
     """
-    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=NEAREST)
+    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=MAX_SIMILAR)
     if not hits:
-        same = tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=NEAREST)
+        same = tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=MAX_SIMILAR)
         return [Similar(**asdict(row), distance=0.0, similarity=1.0) for row in same]
     closest = [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
     closest.sort(key=lambda hit: (hit.distance, hit.doc))
     if closest:
-        measured = {hit.id: _measured(hit) for hit in closest[:NEAREST]}
-        rows = repository.some(tx, db, list(measured))
+        measured = {hit.id: _measured(hit) for hit in closest[:MAX_SIMILAR]}
+        rows = repository.get_many(tx, db, list(measured))
         return [Similar(**asdict(row), distance=measured[row.id][0], similarity=measured[row.id][1]) for row in rows]
-    worded = repository.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
-    shared = [(overlap(row.content, content), row) for row in worded]
+    worded = repository.get_many(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
+    shared = [(word_overlap(row.content, content), row) for row in worded]
     shared.sort(key=lambda pair: -pair[0])
-    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > OVERLAP]
+    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > MIN_WORD_OVERLAP]
 
 
-def overlap(one: str, other: str) -> float:
+def word_overlap(one: str, other: str) -> float:
     """The share of words two texts have in common, in [0, 1], of the one with more words."""
     first, second = set(one.lower().split()), set(other.lower().split())
     return len(first & second) / max(len(first), len(second), 1)
@@ -167,17 +169,17 @@ def _measured(hit: Hit) -> tuple[float, float]:
     return round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)
 
 
-def _wrong(tx: Tx, request: HandleCorrection) -> Memory | None:
+def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
     if request.wrong_memory_id is not None:
         return repository.get(tx, request.db, request.wrong_memory_id)
-    return _saying(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
+    return _find_by_content(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
 
 
-def _saying(tx: Tx, db: str, content: str) -> Memory | None:
+def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
     """The active memory that says this: it is near in meaning, or holds every one of the words."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
-    rows = repository.some(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
+    rows = repository.get_many(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
     held = index.coverage(tx, content, [row.content for row in rows])
     return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
 

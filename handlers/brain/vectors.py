@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import embedding, space
-from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, show
+from handlers.brain.base import embedding_columns, space
+from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, update_index
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
@@ -36,21 +36,23 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
     for what was saved while no model was configured, or another one.
     """
     here = space(tx, request.db)
-    _, model = embedding(tx)
+    _, model = embedding_columns(tx)
     found: dict[str, Embedded] = {}
     for kind in dict.fromkeys(request.types or KINDS):
-        sources = _pending(tx, kind, request, here, model)
+        sources = _without_embedding(tx, kind, request, here, model)
         if model is None:
             found[kind] = Embedded(0, len(sources))
             continue
         for source in steps(tx, sources):
-            show(tx, source)
-        _mark(tx, kind, request.db, [source.key for source in sources], model)
+            update_index(tx, source)
+        _flag_embedded(tx, kind, request.db, [source.key for source in sources], model)
         found[kind] = Embedded(len(sources), 0)
     return found
 
 
-def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None) -> list[IndexSource]:
+def _without_embedding(
+    tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None
+) -> list[IndexSource]:
     which = {"db": request.db, "limit": request.limit, "model": model}
     match kind:
         case "memory":
@@ -63,7 +65,7 @@ def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: st
             return [resource_source(here, row) for row in tx.all("brain.vectors.resources", Resource, **which)]
 
 
-def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
+def _flag_embedded(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
     match kind:
         case "memory":
             tx.run("brain.vectors.flag_memories", db=db, ids=ids, model=model)

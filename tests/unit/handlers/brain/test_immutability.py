@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.brain import DIALECT, repository
-from handlers.brain.immutability import marked
+from handlers.brain.immutability import is_marked_immutable
 from handlers.brain.schemas import Memory
 from kernel.app import Kernel
 from kernel.store.context import CallContext
@@ -59,7 +59,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
 
     def write(**kind: Any) -> Memory:
         def work(tx: Any) -> Memory:
-            row = repository.fresh(tx, CONTENT, "fact", importance=5)
+            row = repository.new_memory(tx, CONTENT, "fact", importance=5)
             for name, value in {"id": "val_001", **kind}.items():
                 setattr(row, name, value)
             repository.add(tx, [repository.Draft("core", row)])
@@ -150,12 +150,12 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["immutable", "a", "Immutable"]), json_values))
 def test_a_mark_is_the_value_true_and_nothing_else(metadata: dict[str, Any]) -> None:
-    assert marked(json.dumps(metadata)) is (metadata.get("immutable") is True)
+    assert is_marked_immutable(json.dumps(metadata)) is (metadata.get("immutable") is True)
 
 
 @given(st.text())
 def test_what_is_no_json_marks_nothing(text: str) -> None:
-    assert marked(text) is False
+    assert is_marked_immutable(text) is False
 
 
 def test_what_was_replaced_cannot_be_superseded_until_it_is_active(told: Told, refused: Told, clock: Clock) -> None:

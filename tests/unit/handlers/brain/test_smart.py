@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.smart import overlap
+from handlers.brain.smart import word_overlap
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from loadtests.quality import duplicate_threshold, paraphrases
@@ -170,7 +170,7 @@ def test_words_decide_only_where_there_is_no_embedding_to_compare(
     kernel.store.close()
 
     assert (similar["similarity"], "distance" in similar) == (0.67, False)
-    assert overlap(HOME, other) > 0.5
+    assert word_overlap(HOME, other) > 0.5
     assert told("smart_save_memory", db="core", content=other, category="fact")["action"] == "added"
 
 
@@ -209,12 +209,12 @@ def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
     ],
 )
 def test_the_share_of_words_is_of_the_text_with_more(one: str, other: str, share: float) -> None:
-    assert overlap(one, other) == overlap(other, one) == share
+    assert word_overlap(one, other) == word_overlap(other, one) == share
 
 
 @given(st.text(), st.text())
 def test_a_share_of_words_is_a_share(one: str, other: str) -> None:
-    assert 0 <= overlap(one, other) <= 1
+    assert 0 <= word_overlap(one, other) <= 1
 
 
 def test_a_correction_by_id_archives_the_wrong_memory(told: Told, kernel: Kernel, home: dict[str, Any]) -> None:
