@@ -38,20 +38,20 @@ class _RowOfDatabase(NamedTuple):
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """JSON indented by two spaces, or the sentence itself where the result is one (notes on seed 003, section 2)."""
+    """JSON indented by two spaces, or plain text if the result is a sentence (notes on seed 003, section 2)."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
     return Reply(msgspec.json.format(msgspec.json.encode(result)), _JSON)
 
 
 def fail(fault: Fault) -> Reply:
-    """One line: `Error: ...`, or `BLOCKED: ...` for what nobody may change; a few sentences stand bare."""
+    """One line: `Error: ...`, or `BLOCKED: ...` for an immutable memory; a few messages have no prefix."""
     prefix = "" if fault.label == NO_PREFIX else "BLOCKED: " if fault.code == "blocked" else "Error: "
     return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Everything of every database that the index must hold."""
+    """The index content of every row, in all databases."""
     memories = tx.all("brain.memories", _with_database(Memory))
     entities = tx.all("brain.entities", _with_database(Entity))
     return [

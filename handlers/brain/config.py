@@ -1,4 +1,4 @@
-"""The configuration tools of `brain`, which the weights of hybrid_search are set by (companions of seed 003)."""
+"""Configuration tools of `brain`, which set the weights of hybrid_search (companions of seed 003)."""
 
 from typing import Annotated
 

@@ -1,4 +1,7 @@
-"""Opens a file that project-brain encrypted: SQLite3 Multiple Ciphers in its default form, ChaCha20-Poly1305."""
+"""Decrypts files of project-brain: SQLite3 Multiple Ciphers with its default cipher, ChaCha20-Poly1305.
+
+Format: https://utelle.github.io/SQLite3MultipleCiphers/docs/ciphers/cipher_chacha20/
+"""
 
 import hashlib
 import struct
@@ -8,10 +11,11 @@ from typing import Any, NamedTuple
 from kernel.errors import Fault
 
 MAGIC = b"SQLite format 3\0"
-_PBKDF2_ROUNDS = 64_007
+_PBKDF2_ROUNDS = 64_007  # kdf_iter of the cipher
 _SALT_BYTES, _PLAIN_HEADER_BYTES, _NONCE_BYTES, _TAG_BYTES = 16, 24, 16, 16
 _RESERVED_BYTES = _NONCE_BYTES + _TAG_BYTES
 _WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
+# Bytes 18 and 19 of the header: the plain copy has no write-ahead log (https://sqlite.org/fileformat2.html).
 _ROLLBACK_JOURNAL = b"\x01\x01"
 
 
@@ -22,15 +26,13 @@ class _Ciphers(NamedTuple):
 
 
 def is_encrypted(path: Path) -> bool:
-    """Whether a file is no plain SQLite file; an empty one is plain. Raises Fault if it cannot be read."""
+    """Whether a file is not a plain SQLite file; an empty file is plain. Raises Fault if it cannot be read."""
     start = _read(path, len(MAGIC))
     return bool(start) and start != MAGIC
 
 
 def decrypt(path: Path, password: str, target: Path) -> Path:
-    """Writes the plain form of an encrypted file with its write-ahead log to `target`; raises Fault for a password that
-    does not open it.
-    """
+    """Decrypts a file and its write-ahead log into `target`; raises Fault if the password is wrong."""
     raw = _read(path)
     size = int.from_bytes(raw[16:18], "big")
     size = 65_536 if size == 1 else size
@@ -55,7 +57,7 @@ def decrypt(path: Path, password: str, target: Path) -> Path:
 def _apply_wal(
     library: _Ciphers, key: bytes, log: Path, size: int, pages: dict[int, bytes]
 ) -> tuple[dict[int, bytes], int]:
-    """The pages with every whole transaction of the write-ahead log applied, and how many there are then."""
+    """The pages after every committed transaction of the write-ahead log, and the database size in pages."""
     raw = _read(log) if log.is_file() else b""
     salts, count = raw[16:24], len(pages)
     found, pending = dict(pages), dict[int, bytes]()
@@ -75,7 +77,7 @@ def _apply_wal(
 
 
 def _decrypt_page(library: _Ciphers, key: bytes, number: int, raw: bytes) -> bytes | None:
-    """One page in the clear, or None where its tag is not right."""
+    """One decrypted page, or None if its Poly1305 tag does not match."""
     end = len(raw) - _RESERVED_BYTES
     nonce, tag = raw[end : end + _NONCE_BYTES], raw[end + _NONCE_BYTES :]
     counter = int.from_bytes(nonce[12:], "little") ^ number
@@ -96,7 +98,7 @@ def _chacha20(library: _Ciphers, key: bytes, nonce: bytes, counter: int, data: b
 
 
 def _load_ciphers() -> _Ciphers:
-    """The cipher library; raises Fault where it is not installed."""
+    """The primitives of `cryptography`; raises Fault if it is not installed."""
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20

@@ -1,4 +1,4 @@
-"""The vector search tools of `brain` (seed 003, Vector Search Tools): by all four signals, and by meaning alone."""
+"""Vector search tools of `brain` (seed 003, Vector Search Tools): by all four signals, and by meaning alone."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
@@ -28,7 +28,7 @@ from kernel.search.index import Hit
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, read
 
-CANDIDATES_PER_RESULT = 3
+CANDIDATES_PER_RESULT = 3  # recency and importance reorder, so more must be scored than returned
 
 ResultKind = Literal["memory", "entity", "note"]
 KINDS: tuple[ResultKind, ...] = ("memory", "entity", "note")
@@ -200,7 +200,7 @@ def _evidence(tx: Tx, db: str, hits: Sequence[Hit], types: Sequence[ResultKind])
 
 
 def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind]) -> dict[str, _ResultRow]:
-    """The whole rows of these ids, by id."""
+    """The rows of the given ids, by id."""
     found: dict[str, _ResultRow] = {}
     if "memory" in types:
         found.update((row.id, _ResultRow("memory", row.content, row)) for row in repository.get_many(tx, db, ids))

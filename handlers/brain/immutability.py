@@ -1,4 +1,4 @@
-"""Which memories nobody may change (seed 003, update_memory) or replace once more, and the refusals."""
+"""Immutable and superseded memories, and the faults for changing them (seed 003, update_memory)."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class _Metadata(Struct):
 
 
 def is_immutable(row: Memory) -> bool:
-    """Whether a memory is founding, a hard constraint, a core value, or marked `immutable: true` in its metadata."""
+    """Whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its metadata."""
     if row.source == "founding" or row.category == "hard_constraint":
         return True
     if row.category == "value" and row.subcategory == "core":
@@ -23,7 +23,7 @@ def is_immutable(row: Memory) -> bool:
 
 
 def is_marked_immutable(metadata: str | None) -> bool:
-    """Whether a metadata column says `immutable: true`."""
+    """Whether a metadata column contains `immutable: true`."""
     try:
         return metadata is not None and msgspec.json.decode(metadata, type=_Metadata).immutable is True
     except msgspec.DecodeError:
@@ -31,7 +31,7 @@ def is_marked_immutable(metadata: str | None) -> bool:
 
 
 def check_mutable(row: Memory, verb: str) -> None:
-    """Raises Fault("blocked") for a memory that nobody may change; `verb` says what was tried."""
+    """Raises Fault("blocked") for an immutable memory; `verb` names the attempted change in the message."""
     if not is_immutable(row):
         return
     if verb == "correct" and row.source == "founding":
@@ -43,6 +43,6 @@ def check_mutable(row: Memory, verb: str) -> None:
 
 
 def check_not_superseded(row: Memory) -> None:
-    """Raises Fault("conflict") for a memory that another has taken the place of, which its row names."""
+    """Raises Fault("conflict") for a memory that is superseded already, naming its successor."""
     if row.status != "active" and row.superseded_by:
         raise Fault("conflict", f"Memory '{row.id}' is already superseded by '{row.superseded_by}'")

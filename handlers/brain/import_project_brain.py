@@ -1,4 +1,4 @@
-"""Brings in the files of project-brain, the server `brain` comes from: `quipu import project-brain DIR`."""
+"""`quipu import project-brain DIR`: imports the files of project-brain, the original of `brain`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,16 +63,18 @@ class _DatabaseImport(NamedTuple):
 
 
 def import_files(tx: Tx, path: Path, password: str | None) -> Imported:
-    """Everything in the files of a folder, one for each database, that has a place here. What is there already stays as
-    it is, so a second import adds only what is new. Vectors are not taken over: texts are embedded anew.
+    """Imports the files of a folder, one for each database.
+
+    Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
+    embedded again.
     """
     known = databases(tx)
     files = {db: path / f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
     if not files:
         raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in known)} in {path.name or path}.")
     counts = dict.fromkeys(TABLES, 0)
-    strangers = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
-    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in strangers]
+    other_files = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
+    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in other_files]
     links: list[_ImportedLink] = []
     with TemporaryDirectory(prefix="quipu-") as folder:
         for db, file in files.items():
@@ -86,7 +88,7 @@ def import_files(tx: Tx, path: Path, password: str | None) -> Imported:
 
 
 def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
-    """The file, or where it is encrypted a copy in the clear in `folder`."""
+    """The file, or a decrypted copy in `folder` if it is encrypted."""
     if not is_encrypted(file):
         return file
     if password is None:
@@ -109,7 +111,7 @@ def _import_database(tx: Tx, db: str, source: ExternalDatabase) -> _DatabaseImpo
 
 
 def _import_memories(tx: Tx, db: str, source: ExternalDatabase) -> tuple[int, int]:
-    """How many memories are new, and how many events of theirs, or of memories that were deleted there."""
+    """The number of new memories, and of events of these or of memories that were deleted in the source."""
     found = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in source.rows("memories")]
     new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=db, rows=rows))
     here = space(tx, db)
@@ -120,7 +122,7 @@ def _import_memories(tx: Tx, db: str, source: ExternalDatabase) -> tuple[int, in
 
 
 def _events(tx: Tx, here: str, source: ExternalDatabase, new: set[str]) -> list[Event]:
-    """What happened there, in order, to memories that are new, or that nothing is known of here."""
+    """The events of new memories and of memories without history here, in order."""
     events = [
         import_rows.event(row, tx.now) for row in source.rows("memory_history") if required_text(row, "memory_id")
     ]
@@ -131,13 +133,13 @@ def _events(tx: Tx, here: str, source: ExternalDatabase, new: set[str]) -> list[
 
 
 def _append_history(tx: Tx, here: str, new: Sequence[Memory], events: Sequence[Event]) -> None:
-    """Records what happened there; the history of each new memory is made whole, so that it tells what is said now."""
-    told: dict[str, list[Event]] = {row.id: [] for row in new}
+    """Appends the events; the history of each new memory is completed up to its current content."""
+    by_memory: dict[str, list[Event]] = {row.id: [] for row in new}
     for event in events:
-        told.setdefault(event.key, []).append(event)
+        by_memory.setdefault(event.key, []).append(event)
     for row in new:
-        told[row.id] = import_rows.complete_history(row, told[row.id])
-    for key, operation, before, after, reason, at in (event for own in told.values() for event in own):
+        by_memory[row.id] = import_rows.complete_history(row, by_memory[row.id])
+    for key, operation, before, after, reason, at in (event for own in by_memory.values() for event in own):
         history.append(tx, here, key, operation, before=before, after=after, reason=reason, at=at)
 
 
@@ -185,7 +187,7 @@ def _import_config(tx: Tx, source: ExternalDatabase) -> int:
 
 
 def _insert_new(found: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
-    """Those of the rows that are new; one without an id is left out."""
+    """Inserts rows and returns the new ones; a row without an id is skipped."""
     kept: list[S] = []
     for start in range(0, len(found), ROWS_PER_INSERT):
         batch = [row for row in found[start : start + ROWS_PER_INSERT] if row.id]
@@ -200,7 +202,7 @@ def _index(tx: Tx, sources: Sequence[IndexSource]) -> None:
 
 
 def _skipped_remarks(source: ExternalDatabase, counts: dict[str, int]) -> list[str]:
-    """What was not brought in: rows that are there already, and tables that have no place here."""
+    """A line for each table with skipped rows, and for each unknown table."""
     remarks: list[str] = []
     for table in source.tables():
         if any(mark in table for mark in _INDEX_TABLE_MARKS):
@@ -214,7 +216,7 @@ def _skipped_remarks(source: ExternalDatabase, counts: dict[str, int]) -> list[s
 
 
 def _tag_remarks(source: ExternalDatabase) -> list[str]:
-    """A line for each table with tags that are no JSON list."""
+    """A line for each table with tags that are not a JSON list."""
     odd = {
         table: sum(import_rows.odd_tags(row) for row in source.rows(table) if required_text(row, "id"))
         for table in TABLES_WITH_TAGS
@@ -227,7 +229,7 @@ def _tag_remarks(source: ExternalDatabase) -> list[str]:
 
 
 def _dangling_link_remarks(tx: Tx, links: Sequence[_ImportedLink]) -> list[str]:
-    """A line for each end of a link that names nothing in any database; the link itself is kept."""
+    """A line for each end of a link that exists in no database; the link itself is kept."""
     ends = list(dict.fromkeys(end for link in links for end in (link.source, link.target)))
     absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=ends, databases=databases(tx)))
     return [

@@ -1,6 +1,7 @@
-"""Rows of project-brain's tables as rows of `brain`: what a column lacks or holds in another form is mended here.
+"""Converts rows of project-brain's tables to rows of `brain`.
 
-Older files lack columns that were added later (notes on seed 003, section 6); every default is that of its schema.
+Older files lack columns that were added later (notes on seed 003, section 6); every default is that of the original's
+schema.
 """
 
 import math
@@ -21,7 +22,7 @@ _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": 
 
 
 class Event(NamedTuple):
-    """One thing that happened to a memory: `before` and `after` are what it said, None where it said nothing."""
+    """One history event of a memory; `before` and `after` are its content."""
 
     key: str
     operation: str
@@ -32,7 +33,7 @@ class Event(NamedTuple):
 
 
 def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
-    """A memory; one that is active is embedded anew."""
+    """A memory; an active one is embedded again."""
     created = time(row, "created_at") or now
     has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
     return Memory(
@@ -62,7 +63,7 @@ def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
 
 
 def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
-    """An entity; one that is active is embedded anew."""
+    """An entity; an active one is embedded again."""
     created = time(row, "created_at") or now
     has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
     return Entity(
@@ -86,7 +87,7 @@ def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
 
 
 def link(row: Row, now: str) -> Link:
-    """A link, whatever its ends are."""
+    """A link; its ends are not checked here."""
     return Link(
         required_text(row, "id"),
         required_text(row, "source_type"),
@@ -103,7 +104,7 @@ def link(row: Row, now: str) -> Link:
 
 
 def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
-    """A note, embedded anew."""
+    """A note, embedded again."""
     created, content = time(row, "created_at") or now, required_text(row, "content")
     return Note(
         required_text(row, "id"),
@@ -128,7 +129,7 @@ def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
 
 
 def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Resource:
-    """A resource; one that is not archived is embedded anew."""
+    """A resource; it is embedded again unless it is archived."""
     has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedded
     rating = row.get("quality_rating")
     return Resource(
@@ -156,7 +157,7 @@ def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> R
 
 
 def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
-    """A search that was logged, without its secrets, in the order of the columns of `brain_query`."""
+    """A logged search without its secrets, in the column order of `brain_query`."""
     source = required_text(row, "query_source", "fts")
     took = row.get("execution_time_ms")
     return (
@@ -173,7 +174,7 @@ def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
 
 
 def event(row: Row, now: str) -> Event:
-    """One thing that happened to a memory."""
+    """One history event."""
     return Event(
         required_text(row, "memory_id"),
         required_text(row, "operation"),
@@ -185,21 +186,24 @@ def event(row: Row, now: str) -> Event:
 
 
 def complete_history(row: Memory, events: Sequence[Event]) -> list[Event]:
-    """The events of a memory, in order, from its creation to what it says now: not every tool there noted its own."""
-    told = list(events)
-    if not told or told[0].operation != "created":
-        first = told[0].before if told else None
-        at = min([row.created_at, *(event.at for event in told)])
-        told.insert(0, Event(row.id, "created", None, row.content if first is None else first, IMPORTED, at))
-    last = told[-1]
+    """The events of a memory, completed to run from its creation to its current content.
+
+    Only three tools of the original write to its history.
+    """
+    events = list(events)
+    if not events or events[0].operation != "created":
+        first = events[0].before if events else None
+        at = min([row.created_at, *(event.at for event in events)])
+        events.insert(0, Event(row.id, "created", None, row.content if first is None else first, IMPORTED, at))
+    last = events[-1]
     if row.status == "active" and last.after != row.content:
         at = max(row.updated_at, last.at)
-        told.append(Event(row.id, "updated", last.after, row.content, IMPORTED, at))
-    return told
+        events.append(Event(row.id, "updated", last.after, row.content, IMPORTED, at))
+    return events
 
 
 def tags(row: Row) -> str | None:
-    """The tags as a JSON list; of what is no such list the words between commas, and None for none."""
+    """The tags as a JSON list; a text that is not JSON is split at commas, None if nothing is left."""
     value = text(row, "tags")
     if value is None or not odd_tags(row):
         return value
@@ -208,7 +212,7 @@ def tags(row: Row) -> str | None:
 
 
 def odd_tags(row: Row) -> bool:
-    """Whether the tags are something else than a JSON list."""
+    """Whether the tags are not a JSON list."""
     value = text(row, "tags")
     try:
         return value is not None and not isinstance(msgspec.json.decode(value), list)
@@ -217,7 +221,7 @@ def odd_tags(row: Row) -> bool:
 
 
 def text(row: Row, name: str) -> str | None:
-    """A column as text, None where it is null or not there."""
+    """A column as text, None if it is null or missing."""
     value = row.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -225,19 +229,19 @@ def text(row: Row, name: str) -> str | None:
 
 
 def required_text(row: Row, name: str, default: str = "") -> str:
-    """A column that holds text, with the default of its schema."""
+    """A text column, or its default if it is null or missing."""
     value = text(row, name)
     return default if value is None else value
 
 
 def time(row: Row, name: str) -> str | None:
-    """A time as our rows hold it; None for none, and for what is no time."""
+    """A time in the format of our rows; None if it is missing or invalid."""
     value = text(row, name)
     return utc_time(value) if value else None
 
 
 def integer(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) -> int:
-    """A whole number within bounds; a fraction is rounded, half of one upwards."""
+    """A column as an integer clamped to the bounds, rounded half up."""
     value = row.get(name)
     if not isinstance(value, int | float):
         return default
@@ -245,6 +249,6 @@ def integer(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) 
 
 
 def fraction(row: Row, name: str) -> float:
-    """A number from 0 to 1; 1 where there is none."""
+    """A column clamped to [0, 1]; 1 if it is missing."""
     value = row.get(name)
     return max(0.0, min(1.0, float(value))) if isinstance(value, int | float) else 1.0

@@ -111,8 +111,9 @@ def delete_link(tx: Tx, request: DeleteLink) -> str:
 
 
 def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
-    """Deletes the links that begin or end at a row: those of its database, and those of every other unless one of these
-    holds a row of that id too, which they may mean.
+    """Deletes the links from and to a row, in its own database and in all others.
+
+    The others are left alone if one of them has a row of the same id, which their links may refer to.
     """
     others = [name for name in databases(tx) if name != db]
     alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=others)

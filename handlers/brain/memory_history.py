@@ -1,4 +1,4 @@
-"""The history tool of `brain` (seed 003, Smart Memory Tools)."""
+"""The history of a memory (seed 003, Smart Memory Tools)."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,6 +13,7 @@ from kernel.store.history import Event
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, read
 
+# These rows have history too, but the contract is about memories.
 _OTHER_ID_PREFIXES = ("ent_", "note_", "lnk_")
 
 
@@ -20,11 +21,11 @@ class GetMemoryHistory(Struct, forbid_unknown_fields=True):
     """A memory, and the moment to look back to."""
 
     memory_id: Annotated[Id, Meta(description="Id of the memory, deleted ones included")]
-    as_of: Annotated[Time | None, Meta(description="Also tell what it said at this ISO 8601 date or time")] = None
+    as_of: Annotated[Time | None, Meta(description="Also show its content at this ISO 8601 date or time")] = None
 
 
 class MemoryChange(Struct):
-    """One thing that happened to a memory; content is null where there was none, or none that held any longer."""
+    """One event of a memory; content is null where it had none, or was no longer active."""
 
     id: str
     db: str
@@ -37,8 +38,8 @@ class MemoryChange(Struct):
 
 
 class MemoryHistory(Struct):
-    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` as it stood,
-    null where the memory was not there or no longer held.
+    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` at
+    that time, null if the memory did not exist or was no longer active.
     """
 
     db: str
@@ -48,8 +49,8 @@ class MemoryHistory(Struct):
 
 
 def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str:
-    """Tell everything that happened to a memory, in whichever database it is: what it said before and after, why and
-    when; with as_of also what it said at that moment.
+    """Show everything that happened to a memory, in whichever database it is: its content before and after, why and
+    when; with as_of also its content at that moment.
     """
     at = parse_time("as_of", request.as_of)
     if request.memory_id.startswith(_OTHER_ID_PREFIXES):
@@ -84,7 +85,7 @@ TOOLS: tuple[Tool, ...] = (
                 "parameter as_of",
                 "no",
                 "yes",
-                "The most frequent question to a history is what a memory said at a given time",
+                "The most frequent question to a history is the content of a memory at a given time",
             ),
             Deviation(
                 "behaviour: coverage",

@@ -1,4 +1,4 @@
-"""The query log of `brain` (seed 003, Query Log Tools): what was searched, less its secrets; statistics, clean-up."""
+"""The query log of `brain` (seed 003, Query Log Tools): queries without their secrets, statistics, clean-up."""
 
 import re
 import time
@@ -22,6 +22,7 @@ Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 REDACTED = "[redacted]"
 MAX_LOGGED_CHARACTERS = 1000
+# Secrets with a recognizable format; the last two alternatives are hex and base64 of at least 32 characters.
 _SECRET_FORMATS = regex(
     r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | \b(?:sk|pk|rk|hf|npm|glpat|github_pat|gh[a-z]|xox[a-z]|shpat|whsec)[-_][\w-]{16,}
@@ -36,6 +37,7 @@ _SECRET_FORMATS = regex(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# Secrets that follow a name such as `password:` or `--user name:`; the first group is kept.
 _NAMED_SECRETS = regex(
     r"""(?ix) (
         (?<![\w-])[\w-]*
@@ -67,7 +69,7 @@ class CleanupQueryLog(Struct, forbid_unknown_fields=True):
 
 
 class LoggedQuery(NamedTuple):
-    """One search that was answered; `db` are the names of its databases, separated by commas."""
+    """One answered search; `db` holds the names of its databases, separated by commas."""
 
     db: str
     text: str
@@ -141,7 +143,7 @@ class Cleaned(Struct):
 
 
 def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
-    """Tell what was searched in the last days, in all databases: how often, how many results, how long it took."""
+    """Report what was searched in the last days, in all databases: how often, how many results, how long it took."""
     since = _days_ago(tx, request.days)
     group = request.group_by or "tool"
     totals = tx.one("brain.querylog.totals", _totals, since=since) or _totals(0, 0, 0, 0, 0, None, None)
@@ -159,7 +161,7 @@ def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
 
 
 def log_query(tx: Tx, query: LoggedQuery) -> None:
-    """Notes a search that was answered."""
+    """Adds an answered search to the log."""
     row = (
         new_id(tx, "qlog"),
         query.db,
@@ -175,17 +177,17 @@ def log_query(tx: Tx, query: LoggedQuery) -> None:
 
 
 def start_timer() -> float:
-    """The moment a search begins, for `elapsed`."""
+    """The start of a measurement, for `elapsed_ms`."""
     return time.perf_counter()
 
 
 def elapsed_ms(start: float) -> float:
-    """Milliseconds since a moment."""
+    """Milliseconds since `start_timer`."""
     return round((time.perf_counter() - start) * 1000, 3)
 
 
 def redact(text: str) -> str:
-    """The text of a query without what looks like a key, token or password, and no longer than the log keeps."""
+    """A query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
     shown = _NAMED_SECRETS.sub(lambda found: f"{found[1]}{REDACTED}", _SECRET_FORMATS.sub(REDACTED, text))
     return shown if len(shown) <= MAX_LOGGED_CHARACTERS else f"{shown[: MAX_LOGGED_CHARACTERS - 1]}…"
 

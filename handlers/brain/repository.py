@@ -1,4 +1,4 @@
-"""How a memory is written and retired: row, index and history together."""
+"""Writes memories: row, index and history together."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ MEMORY_TYPE = "permanent"
 
 
 class Draft(NamedTuple):
-    """A memory about to be written: where, what its history says it came instead of, and why."""
+    """A memory to write; `before` and `reason` go into its first history event."""
 
     db: str
     row: Memory
@@ -25,7 +25,7 @@ class Draft(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """What comes instead of a memory: the status the old one gets, the operation, and the new one's id."""
+    """The replacement of a memory: the status of the old one, the history operation, and the id of the new one."""
 
     status: str
     operation: str
@@ -45,7 +45,7 @@ def new_memory(
     confidence: float = 1.0,
     metadata: str | None = None,
 ) -> Memory:
-    """A new active memory with the contract's defaults; `tags` and `metadata` are JSON text."""
+    """A new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
     embedded, model = embedding_columns(tx)
     return Memory(
         new_id(tx, "mem"),
@@ -74,7 +74,7 @@ def new_memory(
 
 
 def add(tx: Tx, drafts: Sequence[Draft]) -> None:
-    """Writes new memories with one statement; each is indexed and begins its history."""
+    """Inserts memories with one statement, indexes each and appends its first history event."""
     if not drafts:
         return
     tx.run("brain.repository.insert", rows=[(draft.db, *astuple(draft.row)) for draft in drafts])
@@ -85,7 +85,7 @@ def add(tx: Tx, drafts: Sequence[Draft]) -> None:
 
 
 def get(tx: Tx, db: str, key: str) -> Memory:
-    """One memory, whatever its status; raises Fault where there is none."""
+    """One memory of any status; raises Fault("not_found")."""
     found = tx.one("brain.repository.get", Memory, db=db, id=key)
     if found is None:
         raise not_found("Memory", key)
@@ -98,7 +98,7 @@ def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
 
 
 def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
-    """Takes a memory out of use in favour of another; the row as it is afterwards."""
+    """Replaces an active memory by its successor; returns the updated row."""
     status, operation, by, reason = successor
     space = f"brain:{db}"
     tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
@@ -111,7 +111,7 @@ def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
 def link_successor(
     tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
 ) -> str:
-    """Links a memory to the one it replaces; the id of the link."""
+    """Links a memory to the one it replaces; returns the id of the link."""
     key = new_id(tx, "lnk")
     tx.run(
         "brain.repository.link",

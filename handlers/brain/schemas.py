@@ -1,4 +1,4 @@
-"""The rows of `brain` as its tools return them (seed 003), and the kinds of value its parameters take."""
+"""The rows that the tools of `brain` return (seed 003), and the types that several requests share."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""The word search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
+"""Full-text search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -55,9 +55,9 @@ class RankedEntity(Entity, kw_only=True):
 
 
 class DatabaseResults(Struct, dict=True):
-    """What a database holds of the types asked for, best first.
+    """The results of one database for the requested types, best first.
 
-    Beside its fields it carries `milliseconds` for the query log, which the contract's answer has no place for.
+    The attribute `milliseconds` is for the query log; the contract has no field for it.
     """
 
     memories: list[RankedMemory] | UnsetType = UNSET
@@ -82,7 +82,7 @@ def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
 def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind], limit: int) -> DatabaseResults:
     start = start_timer()
     places = [(space(tx, db), kind) for kind in types]
-    # One search for all types: what it costs is mostly the same for one of them.
+    # One search for all types costs little more than a search for one of them.
     hits = index.search(tx, query, within=places, limit=limit, semantic=False, per_partition=True)
     ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
     found = DatabaseResults()
@@ -109,7 +109,7 @@ def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: in
 
 
 def _like_pattern(query: str) -> str | None:
-    """What LIKE looks for: the query without the marks of a phrase or prefix search, None where nothing is left."""
+    """The LIKE pattern of a query without its phrase or prefix marks; None if nothing is left."""
     text = query.strip().strip('"*').strip()
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%" if escaped else None

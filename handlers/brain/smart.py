@@ -1,4 +1,4 @@
-"""The smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct, tell the history."""
+"""Smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct."""
 
 from typing import Annotated, Literal
 
@@ -17,8 +17,8 @@ from kernel.settings import setting
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, write
 
-MAX_SIMILAR = 5
-MIN_WORD_OVERLAP = 0.5
+MAX_SIMILAR = 5  # as in the original
+MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
 _CHOICES_MESSAGE = (
     "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
     "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
@@ -56,8 +56,8 @@ class HandleCorrection(Struct, forbid_unknown_fields=True):
 
 
 class Similar(Memory, kw_only=True):
-    """A memory much like the new one: `distance` is L2 between unit vectors, `similarity` the cosine that belongs to
-    it. Without `distance` the words alike are what gave it away, and `similarity` is their share.
+    """A memory similar to the new one: `distance` is L2 between unit vectors, `similarity` the corresponding cosine.
+    Without `distance` it was found by words, and `similarity` is the share of words in common.
     """
 
     distance: float | UnsetType = UNSET
@@ -136,12 +136,11 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
 
 
 def similar_memories(tx: Tx, db: str, content: str) -> list[Similar]:
-    """The active memories so like `content` that it may be one of them, nearest first.
+    """The active memories that `content` may duplicate, nearest first.
 
-    By meaning where the distance is below the setting; by words, where more than half of them are shared, only what has
-    no embedding to compare: facts of one kind share most words, and what meaning tells apart words would mix up again.
-
-    A text without any word, such as `!!!`, is in neither: only what says exactly the same is like it.
+    Memories with an embedding are compared by vector distance alone, because facts of one kind share most words; the
+    others by the share of words in common. A text without words, such as `!!!`, has neither: it matches only identical
+    texts.
     """
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=MAX_SIMILAR)
     if not hits:
@@ -160,7 +159,7 @@ def similar_memories(tx: Tx, db: str, content: str) -> list[Similar]:
 
 
 def word_overlap(one: str, other: str) -> float:
-    """The share of words two texts have in common, in [0, 1], of the one with more words."""
+    """The number of distinct words in common divided by that of the text with more words, in [0, 1]."""
     first, second = set(one.lower().split()), set(other.lower().split())
     return len(first & second) / max(len(first), len(second), 1)
 
@@ -176,7 +175,7 @@ def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
 
 
 def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
-    """The active memory that says this: it is near in meaning, or holds every one of the words."""
+    """The best active match that is as near as a duplicate or contains every word of `content`."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
     rows = repository.get_many(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])

@@ -1,4 +1,4 @@
-"""The embedding tool of `brain` (seed 003, batch_embed), for rows that came in while there was no model, or another."""
+"""batch_embed of `brain` (seed 003), for rows that were saved without a model or with another one."""
 
 from typing import Annotated, Literal
 

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes.admin import undone
+from handlers.notes.admin import restore_files
 from handlers.notes.projects import SETTINGS
 from handlers.notes.sync import sources
 from handlers.notes.tools import DEVIATIONS, TOOLS
@@ -18,7 +18,7 @@ def reply(tool: Tool, result: Struct) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """The bare message, as the original's tools throw it."""
+    """The message without a prefix, as in the original."""
     return Reply(fault.message.encode(), "text/plain; charset=utf-8", fault.code)
 
 
@@ -30,6 +30,6 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     settings=SETTINGS,
-    after_undo=undone,
+    after_undo=restore_files,
     deviations=DEVIATIONS,
 )
