@@ -146,12 +146,12 @@ def refuse(*_):
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from kernel import app
 from kernel.config import Config
-from kernel.security.permissions import ANYBODY
+from kernel.security.permissions import ANONYMOUS_CALLER
 
 kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
 dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
-print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANYBODY)).body.decode())
+print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANONYMOUS_CALLER)).body.decode())
 kernel.store.sqlite.connection.close()
 """
 
