@@ -1,1 +1,1 @@
-"""The dialects: each a set of tools with its own words and tables."""
+"""The dialects: each a set of tools with its own request types, error format and tables."""

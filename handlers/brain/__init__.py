@@ -10,6 +10,7 @@ from handlers.brain import (
     hybrid_search,
     links,
     memories,
+    memory_history,
     notes,
     querylog,
     resources,
@@ -17,7 +18,8 @@ from handlers.brain import (
     smart,
     vectors,
 )
-from handlers.brain.base import BARE
+from handlers.brain.base import NO_PREFIX
+from handlers.brain.deviations import DEVIATIONS
 from handlers.brain.import_project_brain import IMPORTS
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source
 from handlers.brain.schemas import Entity, Memory, Note, Resource
@@ -30,28 +32,28 @@ _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
 
 
-class _Owned(NamedTuple):
+class _RowOfDatabase(NamedTuple):
     db: str
     row: Any
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """JSON indented by two spaces, or the sentence itself where the result is one (notes on seed 003, section 2)."""
+    """JSON indented by two spaces, or plain text if the result is a sentence (notes on seed 003, section 2)."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
     return Reply(msgspec.json.format(msgspec.json.encode(result)), _JSON)
 
 
 def fail(fault: Fault) -> Reply:
-    """One line: `Error: ...`, or `BLOCKED: ...` for what nobody may change; a few sentences stand bare."""
-    prefix = "" if fault.label == BARE else "BLOCKED: " if fault.code == "blocked" else "Error: "
+    """One line: `Error: ...`, or `BLOCKED: ...` for an immutable memory; a few messages have no prefix."""
+    prefix = "" if fault.label == NO_PREFIX else "BLOCKED: " if fault.code == "blocked" else "Error: "
     return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Everything of every database that the index must hold."""
-    memories = tx.all("brain.memories", _owned(Memory))
-    entities = tx.all("brain.entities", _owned(Entity))
+    """The index content of every row, in all databases."""
+    memories = tx.all("brain.memories", _with_database(Memory))
+    entities = tx.all("brain.entities", _with_database(Entity))
     return [
         *(memory_source(f"brain:{owned.db}", owned.row) for owned in memories),
         *(entity_source(f"brain:{owned.db}", owned.row) for owned in entities),
@@ -60,9 +62,9 @@ def sources(tx: Tx) -> list[IndexSource]:
     ]
 
 
-def _owned(kind: Any) -> Any:
-    def row(db: str, *values: Any) -> _Owned:
-        return _Owned(db, kind(*values))
+def _with_database(kind: Any) -> Any:
+    def row(db: str, *values: Any) -> _RowOfDatabase:
+        return _RowOfDatabase(db, kind(*values))
 
     return row
 
@@ -70,6 +72,7 @@ def _owned(kind: Any) -> Any:
 TOOLS: tuple[Tool, ...] = (
     *memories.TOOLS,
     *smart.TOOLS,
+    *memory_history.TOOLS,
     *entities.TOOLS,
     *links.TOOLS,
     *search.TOOLS,
@@ -90,5 +93,6 @@ DIALECT = Dialect(
     sources=sources,
     settings=SETTINGS,
     imports=IMPORTS,
+    deviations=DEVIATIONS,
     choices={"db": DATABASES, "dbs": DATABASES},
 )

@@ -1,6 +1,5 @@
-"""What every tool of `brain` stands on: databases and their index spaces, ids, times and JSON columns."""
+"""Helpers that all tools of `brain` share: databases and their index spaces, ids, times and JSON columns."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,17 +11,17 @@ from kernel.settings import setting
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
-ID_LENGTH = 21
-BARE = "bare"
+ID_LENGTH = 21  # characters after the prefix, as in the ids of the original
+NO_PREFIX = "bare"  # label of a fault whose message is returned without `Error: `
 
 
 def databases(tx: Tx) -> tuple[str, ...]:
-    """The databases there are, in the order they are asked."""
+    """The names of the configured databases, in search order."""
     return setting(tx, DATABASES)
 
 
 def space(tx: Tx, db: str, name: str = "db") -> str:
-    """The index and history space of a database (`brain:core`); raises Fault naming the parameter for no such one."""
+    """The index and history space of a database (`brain:core`); raises Fault naming the parameter if it is unknown."""
     known = databases(tx)
     if db not in known:
         raise Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")
@@ -35,21 +34,21 @@ def new_id(tx: Tx, prefix: str) -> str:
     return f"{prefix}_{rest[-ID_LENGTH:]}"
 
 
-def column(value: Any) -> str | None:
-    """A list or object as the JSON text a column holds; None stays None."""
+def json_text(value: Any) -> str | None:
+    """A list or object as JSON text for a column; None stays None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-def listed(column: str | None) -> list[str]:
-    """The words of a JSON column; none for what is no list."""
+def decode_words(column: str | None) -> list[str]:
+    """The words of a JSON column; empty if it is not a list of strings."""
     try:
         return msgspec.json.decode(column, type=list[str]) if column else []
     except msgspec.DecodeError:
         return []
 
 
-def moment(name: str, given: str | None) -> str | None:
-    """A time or date as the rows hold it, None for none; raises Fault naming the parameter."""
+def parse_time(name: str, given: str | None) -> str | None:
+    """A date or time in the format of the rows; raises Fault naming the parameter if it is neither."""
     if given is None:
         return None
     found = utc_time(given)
@@ -58,22 +57,17 @@ def moment(name: str, given: str | None) -> str | None:
     return found
 
 
-def embedding(tx: Tx) -> tuple[int, str | None]:
-    """The `has_embedding` and `embedding_model` of a row that is put into the index now."""
+def embedding_columns(tx: Tx) -> tuple[int, str | None]:
+    """The `has_embedding` and `embedding_model` of a row that is indexed now."""
     known = tx.embedding_model if index.has_model(tx) else None
     return (1, known[0]) if known else (0, None)
 
 
-def missing(kind: str, key: str) -> Fault:
-    """The refusal for an id that names nothing, for example `Memory 'mem_x' not found`."""
+def not_found(kind: str, key: str) -> Fault:
+    """The fault for an unknown id, for example `Memory 'mem_x' not found`."""
     return Fault("not_found", f"{kind} '{key}' not found")
 
 
 def nothing_to_update() -> Fault:
-    """The refusal of an update that changes nothing."""
-    return Fault("invalid", "No fields to update", BARE)
-
-
-def as_rows(rows: Sequence[Any]) -> str:
-    """Rows or ids as the JSON that a statement reads with `json_each`."""
-    return msgspec.json.encode(rows).decode()
+    """The fault for an update without any field."""
+    return Fault("invalid", "No fields to update", NO_PREFIX)

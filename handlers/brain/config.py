@@ -1,4 +1,4 @@
-"""The configuration tools of `brain`, which the weights of hybrid_search are set by (companions of seed 003)."""
+"""Configuration tools of `brain`, which set the weights of hybrid_search (companions of seed 003)."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from handlers.brain.schemas import ConfigRow, Id
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.tools import Deviation, Hints, Tool, read, write
 
 
 class GetConfig(Struct, forbid_unknown_fields=True):
@@ -51,6 +51,37 @@ def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(get_config, Hints("Get configuration"), permission="read"),
-    write(set_config, Hints("Set configuration", destructive=True, idempotent=True), permission="admin"),
+    read(
+        get_config,
+        Hints("Get configuration"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "tool",
+                "no",
+                "yes",
+                "The weights of `hybrid_search` must be readable; the original has this tool beside the 24",
+            ),
+        ),
+    ),
+    write(
+        set_config,
+        Hints("Set configuration", destructive=True, idempotent=True),
+        permission="admin",
+        deviations=(
+            Deviation(
+                "tool",
+                "no",
+                "yes",
+                "The weights of `hybrid_search` must be settable; the original has this tool beside the 24. It sets "
+                "them for every database",
+            ),
+            Deviation(
+                "behaviour: description",
+                "not mentioned",
+                "kept until another is given",
+                "Changing a weight should not erase its description",
+            ),
+        ),
+    ),
 )

@@ -1,4 +1,7 @@
-"""Opens a file that project-brain encrypted: SQLite3 Multiple Ciphers in its default form, ChaCha20-Poly1305."""
+"""Decrypts files of project-brain: SQLite3 Multiple Ciphers with its default cipher, ChaCha20-Poly1305.
+
+Format: https://utelle.github.io/SQLite3MultipleCiphers/docs/ciphers/cipher_chacha20/
+"""
 
 import hashlib
 import struct
@@ -8,63 +11,62 @@ from typing import Any, NamedTuple
 from kernel.errors import Fault
 
 MAGIC = b"SQLite format 3\0"
-_ROUNDS = 64_007
-_SALT, _HEADER, _NONCE, _TAG = 16, 24, 16, 16
-_RESERVED = _NONCE + _TAG
-_WAL_HEADER, _FRAME_HEADER = 32, 24
+_PBKDF2_ROUNDS = 64_007  # kdf_iter of the cipher
+_SALT_BYTES, _PLAIN_HEADER_BYTES, _NONCE_BYTES, _TAG_BYTES = 16, 24, 16, 16
+_RESERVED_BYTES = _NONCE_BYTES + _TAG_BYTES
+_WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
+# Bytes 18 and 19 of the header: the plain copy has no write-ahead log (https://sqlite.org/fileformat2.html).
 _ROLLBACK_JOURNAL = b"\x01\x01"
 
 
-class _Library(NamedTuple):
+class _Ciphers(NamedTuple):
     cipher: Any
     chacha: Any
     poly: Any
 
 
-def sealed(path: Path) -> bool:
-    """Whether a file is no plain SQLite file; an empty one is plain. Raises Fault if it cannot be read."""
+def is_encrypted(path: Path) -> bool:
+    """Whether a file is not a plain SQLite file; an empty file is plain. Raises Fault if it cannot be read."""
     start = _read(path, len(MAGIC))
     return bool(start) and start != MAGIC
 
 
-def unseal(path: Path, password: str, target: Path) -> Path:
-    """Writes the plain form of an encrypted file with its write-ahead log to `target`; raises Fault for a password that
-    does not open it.
-    """
+def decrypt(path: Path, password: str, target: Path) -> Path:
+    """Decrypts a file and its write-ahead log into `target`; raises Fault if the password is wrong."""
     raw = _read(path)
     size = int.from_bytes(raw[16:18], "big")
     size = 65_536 if size == 1 else size
-    if size < 512 or size & (size - 1) or len(raw) % size or raw[20:21] != bytes([_RESERVED]):
+    if size < 512 or size & (size - 1) or len(raw) % size or raw[20:21] != bytes([_RESERVED_BYTES]):
         raise Fault("invalid", f"{path.name} is neither a SQLite database nor one that project-brain encrypted.")
-    library = _library()
-    key = hashlib.pbkdf2_hmac("sha256", password.encode(), raw[:_SALT], _ROUNDS)
+    library = _load_ciphers()
+    key = hashlib.pbkdf2_hmac("sha256", password.encode(), raw[:_SALT_BYTES], _PBKDF2_ROUNDS)
     pages: dict[int, bytes] = {}
     for number in range(1, len(raw) // size + 1):
-        plain = _page(library, key, number, raw[(number - 1) * size : number * size])
+        plain = _decrypt_page(library, key, number, raw[(number - 1) * size : number * size])
         if plain is None:
             what = "The password does not open" if number == 1 else f"Page {number} is damaged in"
             raise Fault("invalid", f"{what} {path.name}.")
         pages[number] = plain
-    pages, count = _logged(library, key, path.with_name(f"{path.name}-wal"), size, pages)
+    pages, count = _apply_wal(library, key, path.with_name(f"{path.name}-wal"), size, pages)
     first = pages[1]
     pages[1] = first[:18] + _ROLLBACK_JOURNAL + first[20:]
     target.write_bytes(b"".join(pages.get(number, bytes(size)) for number in range(1, count + 1)))
     return target
 
 
-def _logged(
-    library: _Library, key: bytes, log: Path, size: int, pages: dict[int, bytes]
+def _apply_wal(
+    library: _Ciphers, key: bytes, log: Path, size: int, pages: dict[int, bytes]
 ) -> tuple[dict[int, bytes], int]:
-    """The pages with every whole transaction of the write-ahead log applied, and how many there are then."""
+    """The pages after every committed transaction of the write-ahead log, and the database size in pages."""
     raw = _read(log) if log.is_file() else b""
     salts, count = raw[16:24], len(pages)
     found, pending = dict(pages), dict[int, bytes]()
-    for at in range(_WAL_HEADER, len(raw) - size - _FRAME_HEADER + 1, size + _FRAME_HEADER):
+    for at in range(_WAL_HEADER_BYTES, len(raw) - size - _FRAME_HEADER_BYTES + 1, size + _FRAME_HEADER_BYTES):
         number, commit = struct.unpack(">2I", raw[at : at + 8])
-        start = at + _FRAME_HEADER
+        start = at + _FRAME_HEADER_BYTES
         if raw[at + 8 : at + 16] != salts or not number:
             break
-        plain = _page(library, key, number, raw[start : start + size])
+        plain = _decrypt_page(library, key, number, raw[start : start + size])
         if plain is None:
             break
         pending[number] = plain
@@ -74,29 +76,29 @@ def _logged(
     return found, count
 
 
-def _page(library: _Library, key: bytes, number: int, raw: bytes) -> bytes | None:
-    """One page in the clear, or None where its tag is not right."""
-    end = len(raw) - _RESERVED
-    nonce, tag = raw[end : end + _NONCE], raw[end + _NONCE :]
+def _decrypt_page(library: _Ciphers, key: bytes, number: int, raw: bytes) -> bytes | None:
+    """One decrypted page, or None if its Poly1305 tag does not match."""
+    end = len(raw) - _RESERVED_BYTES
+    nonce, tag = raw[end : end + _NONCE_BYTES], raw[end + _NONCE_BYTES :]
     counter = int.from_bytes(nonce[12:], "little") ^ number
-    keys = _stream(library, key, nonce, counter, bytes(64))
+    keys = _chacha20(library, key, nonce, counter, bytes(64))
     check = library.poly(keys[:32])
-    check.update(raw[: end + _NONCE])
+    check.update(raw[: end + _NONCE_BYTES])
     if check.finalize() != tag:
         return None
-    start = _HEADER if number == 1 else 0
-    plain = _stream(library, keys[32:], nonce, counter + 1, raw[start:end])
-    head = MAGIC + raw[_SALT:_HEADER] if number == 1 else b""
+    start = _PLAIN_HEADER_BYTES if number == 1 else 0
+    plain = _chacha20(library, keys[32:], nonce, counter + 1, raw[start:end])
+    head = MAGIC + raw[_SALT_BYTES:_PLAIN_HEADER_BYTES] if number == 1 else b""
     return head + plain + raw[end:]
 
 
-def _stream(library: _Library, key: bytes, nonce: bytes, counter: int, data: bytes) -> bytes:
+def _chacha20(library: _Ciphers, key: bytes, nonce: bytes, counter: int, data: bytes) -> bytes:
     algorithm = library.chacha(key, struct.pack("<I", counter & 0xFFFFFFFF) + nonce[:12])
     return library.cipher(algorithm, mode=None).encryptor().update(data)
 
 
-def _library() -> _Library:
-    """The cipher library; raises Fault where it is not installed."""
+def _load_ciphers() -> _Ciphers:
+    """The primitives of `cryptography`; raises Fault if it is not installed."""
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
@@ -105,7 +107,7 @@ def _library() -> _Library:
         raise Fault(
             "disabled", "Encrypted files need the package cryptography: install quipu-memory[project-brain]."
         ) from None
-    return _Library(Cipher, ChaCha20, Poly1305)
+    return _Ciphers(Cipher, ChaCha20, Poly1305)
 
 
 def _read(path: Path, count: int = -1) -> bytes:

@@ -5,26 +5,26 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
-from handlers.brain.base import as_rows, column, embedding, missing, new_id, nothing_to_update, space
-from handlers.brain.index_text import ACTIVE, entity_source, entity_text, show
-from handlers.brain.links import unlink
+from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
+from handlers.brain.index_text import ACTIVE, entity_source, entity_text, update_index
+from handlers.brain.links import delete_links_of
 from handlers.brain.schemas import (
     Database,
     Entity,
     EntityType,
-    Extra,
     Id,
+    JsonObject,
     Limit,
+    LongText,
     Memory,
     Offset,
-    Prose,
+    ShortText,
+    Tags,
     Title,
-    Word,
-    Words,
 )
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 
 class CreateEntity(Struct, forbid_unknown_fields=True):
@@ -33,19 +33,19 @@ class CreateEntity(Struct, forbid_unknown_fields=True):
     db: Database
     name: Annotated[Title, Meta(description="What it is called")]
     type: Annotated[EntityType, Meta(description="What kind of thing it is")]
-    subtype: Annotated[Word | None, Meta(description="Refinement of the type")] = None
-    description: Annotated[Prose | None, Meta(description="What it is")] = None
-    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
-    metadata: Annotated[Extra | None, Meta(description="Any JSON")] = None
+    subtype: Annotated[ShortText | None, Meta(description="Refinement of the type")] = None
+    description: Annotated[LongText | None, Meta(description="What it is")] = None
+    tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
+    metadata: Annotated[JsonObject | None, Meta(description="Any JSON")] = None
 
 
 class GetEntities(Struct, forbid_unknown_fields=True):
     """Which entities to get."""
 
     db: Database
-    type: Annotated[Word | None, Meta(description="Only this type")] = None
-    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
-    status: Annotated[Word | None, Meta(description="Only this status; if left out, active")] = None
+    type: Annotated[ShortText | None, Meta(description="Only this type")] = None
+    tags: Annotated[Tags | None, Meta(description="With any of these tags, in whatever case")] = None
+    status: Annotated[ShortText | None, Meta(description="Only this status; if left out, active")] = None
     limit: Limit = 50
     offset: Offset = 0
 
@@ -56,10 +56,10 @@ class UpdateEntity(Struct, forbid_unknown_fields=True):
     db: Database
     id: Annotated[Id, Meta(description="Id of the entity")]
     name: Annotated[Title | None, Meta(description="New name")] = None
-    description: Annotated[Prose | None, Meta(description="New description")] = None
-    tags: Annotated[Words | None, Meta(description="All tags from now on")] = None
-    status: Annotated[Word | None, Meta(description="active, archived or any other word")] = None
-    metadata: Annotated[Extra | None, Meta(description="All metadata from now on")] = None
+    description: Annotated[LongText | None, Meta(description="New description")] = None
+    tags: Annotated[Tags | None, Meta(description="All tags from now on")] = None
+    status: Annotated[ShortText | None, Meta(description="active, archived or any other word")] = None
+    metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on")] = None
 
 
 class GetEntityFull(Struct, forbid_unknown_fields=True):
@@ -76,7 +76,7 @@ class DeleteEntity(Struct, forbid_unknown_fields=True):
     id: Annotated[Id, Meta(description="Id of the entity")]
 
 
-class Related(Entity, kw_only=True):
+class RelatedEntity(Entity, kw_only=True):
     """An entity and how it is linked; with two relationships it stands here twice."""
 
     relationship: str
@@ -90,20 +90,20 @@ class EntityFull(Struct):
     entity: Entity
     linked_memories: list[Memory]
     scoped_memories: list[Memory]
-    related_entities: list[Related]
+    related_entities: list[RelatedEntity]
 
 
 def create_entity(tx: Tx, request: CreateEntity) -> Entity:
     """Create an entity: a project, person, system or the like, that memories and other entities can be linked to."""
     here = space(tx, request.db)
-    embedded, model = embedding(tx)
+    embedded, model = embedding_columns(tx)
     row = Entity(
         new_id(tx, "ent"),
         request.name,
         request.type,
         request.subtype,
         request.description,
-        column(request.tags),
+        json_text(request.tags),
         None,
         ACTIVE,
         0,
@@ -111,13 +111,13 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
         None,
         embedded,
         model,
-        column(request.metadata),
+        json_text(request.metadata),
         tx.now,
         tx.now,
     )
-    tx.run("brain.entities.insert", rows=as_rows([(request.db, *astuple(row))]))
+    tx.run("brain.entities.insert", rows=[(request.db, *astuple(row))])
     history.append(tx, here, row.id, "created", after=entity_text(row.name, row.description))
-    show(tx, entity_source(here, row))
+    update_index(tx, entity_source(here, row))
     return row
 
 
@@ -130,7 +130,7 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
         db=request.db,
         type=request.type,
         status=request.status or ACTIVE,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         limit=request.limit,
         offset=request.offset,
     )
@@ -143,9 +143,9 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     changes = {
         "name": request.name,
         "description": request.description,
-        "tags": column(request.tags),
+        "tags": json_text(request.tags),
         "status": request.status,
-        "metadata": column(request.metadata),
+        "metadata": json_text(request.metadata),
     }
     named = [name for name, value in changes.items() if value is not None]
     if not named:
@@ -153,12 +153,12 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
     after = replace(before, **{name: changes[name] for name in named})
     old, new = entity_source(here, before), entity_source(here, after)
     changed = (after.status, new) != (before.status, old)
-    embedded, model = embedding(tx) if changed and after.status == ACTIVE else (None, None)
+    embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     row = tx.one("brain.entities.update", Entity, db=request.db, id=request.id, **changes, **more) or before
     history.append(tx, here, row.id, "updated", before=old.text, after=new.text, reason=f"Changed {', '.join(named)}")
     if changed:
-        show(tx, new, found=row.status == ACTIVE)
+        update_index(tx, new, active=row.status == ACTIVE)
     return row
 
 
@@ -177,23 +177,23 @@ def delete_entity(tx: Tx, request: DeleteEntity) -> str:
     """Delete an entity and the links that begin or end at it; memories of it stay."""
     here = space(tx, request.db)
     row = _get(tx, request.db, request.id)
-    unlink(tx, request.db, "entity", row.id)
+    delete_links_of(tx, request.db, "entity", row.id)
     tx.run("brain.entities.delete", db=request.db, id=row.id)
     source = entity_source(here, row)
     history.append(tx, here, row.id, "deleted", before=source.text)
-    show(tx, source, found=False)
+    update_index(tx, source, active=False)
     return f"Deleted entity '{row.id}' and its links"
 
 
 def _get(tx: Tx, db: str, key: str) -> Entity:
     found = tx.one("brain.entities.get", Entity, db=db, id=key)
     if found is None:
-        raise missing("Entity", key)
+        raise not_found("Entity", key)
     return found
 
 
-def _related(relationship: str, *columns: str) -> Related:
-    return Related(*columns, relationship=relationship)  # pyright: ignore[reportArgumentType]
+def _related(relationship: str, *columns: str) -> RelatedEntity:
+    return RelatedEntity(*columns, relationship=relationship)  # pyright: ignore[reportArgumentType]
 
 
 def _created_text(request: CreateEntity) -> list[str]:
@@ -204,6 +204,18 @@ TOOLS: tuple[Tool, ...] = (
     write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
     read(get_entities, Hints("Get entities"), permission="read"),
     write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
-    read(get_entity_full, Hints("Get entity with everything around it"), permission="read"),
+    read(
+        get_entity_full,
+        Hints("Get entity with everything around it"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "behaviour: databases",
+                "not mentioned",
+                "memories, entities and links of the entity's own database only",
+                "The contract names one database; get_links covers the others",
+            ),
+        ),
+    ),
     write(delete_entity, Hints("Delete entity", destructive=True), permission="write"),
 )

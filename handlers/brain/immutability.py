@@ -1,4 +1,4 @@
-"""Which memories nobody may change (seed 003, update_memory) or replace once more, and the refusals."""
+"""Immutable and superseded memories, and the faults for changing them (seed 003, update_memory)."""
 
 from typing import Any
 
@@ -9,30 +9,30 @@ from handlers.brain.schemas import Memory
 from kernel.errors import Fault
 
 
-class _Marks(Struct):
+class _Metadata(Struct):
     immutable: Any = None
 
 
-def immutable(row: Memory) -> bool:
-    """Whether a memory is founding, a hard constraint, a core value, or marked `immutable: true` in its metadata."""
+def is_immutable(row: Memory) -> bool:
+    """Whether a memory is founding, a hard constraint, a core value, or has `immutable: true` in its metadata."""
     if row.source == "founding" or row.category == "hard_constraint":
         return True
     if row.category == "value" and row.subcategory == "core":
         return True
-    return marked(row.metadata)
+    return is_marked_immutable(row.metadata)
 
 
-def marked(metadata: str | None) -> bool:
-    """Whether a metadata column says `immutable: true`."""
+def is_marked_immutable(metadata: str | None) -> bool:
+    """Whether a metadata column contains `immutable: true`."""
     try:
-        return metadata is not None and msgspec.json.decode(metadata, type=_Marks).immutable is True
+        return metadata is not None and msgspec.json.decode(metadata, type=_Metadata).immutable is True
     except msgspec.DecodeError:
         return False
 
 
-def protect(row: Memory, verb: str) -> None:
-    """Raises Fault("blocked") for a memory that nobody may change; `verb` says what was tried."""
-    if not immutable(row):
+def check_mutable(row: Memory, verb: str) -> None:
+    """Raises Fault("blocked") for an immutable memory; `verb` names the attempted change in the message."""
+    if not is_immutable(row):
         return
     if verb == "correct" and row.source == "founding":
         raise Fault("blocked", "Cannot correct founding memories. These are immutable.")
@@ -42,7 +42,7 @@ def protect(row: Memory, verb: str) -> None:
     )
 
 
-def unreplaced(row: Memory) -> None:
-    """Raises Fault("conflict") for a memory that another has taken the place of, which its row names."""
+def check_not_superseded(row: Memory) -> None:
+    """Raises Fault("conflict") for a memory that is superseded already, naming its successor."""
     if row.status != "active" and row.superseded_by:
         raise Fault("conflict", f"Memory '{row.id}' is already superseded by '{row.superseded_by}'")

@@ -1,17 +1,25 @@
-"""Brings in the files of project-brain, the server `brain` comes from: `quipu import project-brain DIR`."""
+"""`quipu import project-brain DIR`: imports the files of project-brain, the original of `brain`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
 
 from handlers.brain import import_rows
-from handlers.brain.base import as_rows, databases, embedding, space
-from handlers.brain.encrypted_file import sealed, unseal
-from handlers.brain.import_rows import Event, text, when, word
-from handlers.brain.index_text import ACTIVE, ARCHIVED, entity_source, memory_source, note_source, resource_source, show
+from handlers.brain.base import databases, embedding_columns, space
+from handlers.brain.encrypted_file import decrypt, is_encrypted
+from handlers.brain.import_rows import Event, required_text, text, time
+from handlers.brain.index_text import (
+    ACTIVE,
+    ARCHIVED,
+    entity_source,
+    memory_source,
+    note_source,
+    resource_source,
+    update_index,
+)
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.errors import Fault
 from kernel.store import history
@@ -20,7 +28,7 @@ from kernel.store.progress import expect, steps
 from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported, IndexSource
 
-BATCH = 1000
+ROWS_PER_INSERT = 1000
 TABLES: tuple[str, ...] = (
     "memories",
     "entities",
@@ -31,175 +39,188 @@ TABLES: tuple[str, ...] = (
     "config",
     "query_log",
 )
-TAGGED = ("memories", "entities", "notes", "resources")
-_DERIVED = ("_fts", "vec_")
+TABLES_WITH_TAGS = ("memories", "entities", "notes", "resources")
+_INDEX_TABLE_MARKS = ("_fts", "vec_")
 S = TypeVar("S", Memory, Entity, Link, Note, Resource)
 
 
-class _End(NamedTuple):
+class _LinkEnd(NamedTuple):
     kind: str
     id: str
 
 
-class _Link(NamedTuple):
+class _ImportedLink(NamedTuple):
     db: str
     id: str
-    source: _End
-    target: _End
+    source: _LinkEnd
+    target: _LinkEnd
 
 
-class _Brought(NamedTuple):
+class _DatabaseImport(NamedTuple):
     counts: dict[str, int]
-    links: list[_Link]
+    links: list[_ImportedLink]
     remarks: list[str]
 
 
-def bring(tx: Tx, path: Path, password: str | None) -> Imported:
-    """Everything in the files of a folder, one for each database, that has a place here. What is there already stays as
-    it is, so a second import adds only what is new. Vectors are not taken over: texts are embedded anew.
+def import_files(tx: Tx, path: Path, password: str | None) -> Imported:
+    """Imports the files of a folder, one for each database.
+
+    Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
+    embedded again.
     """
     known = databases(tx)
     files = {db: path / f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
     if not files:
         raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in known)} in {path.name or path}.")
     counts = dict.fromkeys(TABLES, 0)
-    strangers = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
-    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in strangers]
-    links: list[_Link] = []
+    other_files = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
+    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in other_files]
+    links: list[_ImportedLink] = []
     with TemporaryDirectory(prefix="quipu-") as folder:
         for db, file in files.items():
-            with open_external(_plain(file, password, Path(folder))) as source:
-                expect(tx, sum(len(source.rows(table)) for table in TAGGED))
-                brought = _database(tx, db, source)
+            with open_external(_decrypted(file, password, Path(folder))) as source:
+                expect(tx, sum(len(source.rows(table)) for table in TABLES_WITH_TAGS))
+                brought = _import_database(tx, db, source)
             counts = {name: counts[name] + brought.counts[name] for name in TABLES}
             remarks += [f"{db}: {remark}" for remark in brought.remarks]
             links += brought.links
-    return Imported(counts, remarks + _dangling(tx, links))
+    return Imported(counts, remarks + _dangling_link_remarks(tx, links))
 
 
-def _plain(file: Path, password: str | None, folder: Path) -> Path:
-    """The file, or where it is encrypted a copy in the clear in `folder`."""
-    if not sealed(file):
+def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
+    """The file, or a decrypted copy in `folder` if it is encrypted."""
+    if not is_encrypted(file):
         return file
     if password is None:
         raise Fault("invalid", f"{file.name} is encrypted: name the variable with its password by --password-env.")
-    return unseal(file, password, folder / file.name)
+    return decrypt(file, password, folder / file.name)
 
 
-def _database(tx: Tx, db: str, source: ExternalDatabase) -> _Brought:
+def _import_database(tx: Tx, db: str, source: ExternalDatabase) -> _DatabaseImport:
     counts = dict.fromkeys(TABLES, 0)
-    links = _links(tx, db, source)
-    counts["memories"], counts["memory_history"] = _memories(tx, db, source)
-    counts["entities"] = _entities(tx, db, source)
-    counts["notes"] = _notes(tx, db, source)
-    counts["resources"] = _resources(tx, db, source)
+    links = _import_links(tx, db, source)
+    counts["memories"], counts["memory_history"] = _import_memories(tx, db, source)
+    counts["entities"] = _import_entities(tx, db, source)
+    counts["notes"] = _import_notes(tx, db, source)
+    counts["resources"] = _import_resources(tx, db, source)
     counts["links"] = len(links)
-    counts["config"] = _config(tx, source)
+    counts["config"] = _import_config(tx, source)
     queries = [import_rows.query(row, db, tx.now) for row in source.rows("query_log")]
-    counts["query_log"] = tx.run("brain.querylog.insert", rows=as_rows(queries))
-    return _Brought(counts, links, _told(source, counts))
+    counts["query_log"] = tx.run("brain.querylog.insert", rows=queries)
+    return _DatabaseImport(counts, links, _skipped_remarks(source, counts))
 
 
-def _memories(tx: Tx, db: str, source: ExternalDatabase) -> tuple[int, int]:
-    """How many memories are new, and how many events of theirs, or of memories that were deleted there."""
-    found = [import_rows.memory(row, tx.now, embedding(tx)) for row in source.rows("memories")]
-    new = _insert(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=db, rows=rows))
+def _import_memories(tx: Tx, db: str, source: ExternalDatabase) -> tuple[int, int]:
+    """The number of new memories, and of events of these or of memories that were deleted in the source."""
+    found = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in source.rows("memories")]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=db, rows=rows))
     here = space(tx, db)
     events = _events(tx, here, source, {row.id for row in new})
-    _tell(tx, here, new, events)
-    _show(tx, [memory_source(here, row) for row in new if row.status == ACTIVE])
+    _append_history(tx, here, new, events)
+    _index(tx, [memory_source(here, row) for row in new if row.status == ACTIVE])
     return len(new), len(events)
 
 
 def _events(tx: Tx, here: str, source: ExternalDatabase, new: set[str]) -> list[Event]:
-    """What happened there, in order, to memories that are new, or that nothing is known of here."""
-    events = [import_rows.event(row, tx.now) for row in source.rows("memory_history") if word(row, "memory_id")]
+    """The events of new memories and of memories without history here, in order."""
+    events = [
+        import_rows.event(row, tx.now) for row in source.rows("memory_history") if required_text(row, "memory_id")
+    ]
     others = {event.key for event in events} - new
     unknown = {key for key in others if not history.read(tx, here, key)}
     mine = [event for event in events if event.key in new | unknown]
     return sorted(mine, key=lambda event: (event.at, event.operation != "created"))
 
 
-def _tell(tx: Tx, here: str, new: Sequence[Memory], events: Sequence[Event]) -> None:
-    """Records what happened there; the history of each new memory is made whole, so that it tells what is said now."""
-    told: dict[str, list[Event]] = {row.id: [] for row in new}
+def _append_history(tx: Tx, here: str, new: Sequence[Memory], events: Sequence[Event]) -> None:
+    """Appends the events; the history of each new memory is completed up to its current content."""
+    by_memory: dict[str, list[Event]] = {row.id: [] for row in new}
     for event in events:
-        told.setdefault(event.key, []).append(event)
+        by_memory.setdefault(event.key, []).append(event)
     for row in new:
-        told[row.id] = import_rows.whole_history(row, told[row.id])
-    for key, operation, before, after, reason, at in (event for own in told.values() for event in own):
+        by_memory[row.id] = import_rows.complete_history(row, by_memory[row.id])
+    for key, operation, before, after, reason, at in (event for own in by_memory.values() for event in own):
         history.append(tx, here, key, operation, before=before, after=after, reason=reason, at=at)
 
 
-def _entities(tx: Tx, db: str, source: ExternalDatabase) -> int:
-    found = [import_rows.entity(row, tx.now, embedding(tx)) for row in source.rows("entities")]
-    new = _insert(found, lambda rows: tx.all("brain.import_project_brain.entities", str, db=db, rows=rows))
-    _show(tx, [entity_source(space(tx, db), row) for row in new if row.status == ACTIVE])
+def _import_entities(tx: Tx, db: str, source: ExternalDatabase) -> int:
+    found = [import_rows.entity(row, tx.now, embedding_columns(tx)) for row in source.rows("entities")]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.entities", str, db=db, rows=rows))
+    _index(tx, [entity_source(space(tx, db), row) for row in new if row.status == ACTIVE])
     return len(new)
 
 
-def _notes(tx: Tx, db: str, source: ExternalDatabase) -> int:
-    found = [import_rows.note(row, db, tx.now, embedding(tx)) for row in source.rows("notes")]
-    new = _insert(found, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
-    _show(tx, [note_source(space(tx, db), row) for row in new])
+def _import_notes(tx: Tx, db: str, source: ExternalDatabase) -> int:
+    found = [import_rows.note(row, db, tx.now, embedding_columns(tx)) for row in source.rows("notes")]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
+    _index(tx, [note_source(space(tx, db), row) for row in new])
     return len(new)
 
 
-def _resources(tx: Tx, db: str, source: ExternalDatabase) -> int:
-    found = [import_rows.resource(row, db, tx.now, embedding(tx)) for row in source.rows("resources")]
-    new = _insert(found, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
-    _show(tx, [resource_source(space(tx, db), row) for row in new if row.status != ARCHIVED])
+def _import_resources(tx: Tx, db: str, source: ExternalDatabase) -> int:
+    found = [import_rows.resource(row, db, tx.now, embedding_columns(tx)) for row in source.rows("resources")]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
+    _index(tx, [resource_source(space(tx, db), row) for row in new if row.status != ARCHIVED])
     return len(new)
 
 
-def _links(tx: Tx, db: str, source: ExternalDatabase) -> list[_Link]:
+def _import_links(tx: Tx, db: str, source: ExternalDatabase) -> list[_ImportedLink]:
     found = [import_rows.link(row, tx.now) for row in source.rows("links")]
-    new = _insert(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=db, rows=rows))
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=db, rows=rows))
     return [
-        _Link(db, row.id, _End(row.source_type, row.source_id), _End(row.target_type, row.target_id)) for row in new
+        _ImportedLink(db, row.id, _LinkEnd(row.source_type, row.source_id), _LinkEnd(row.target_type, row.target_id))
+        for row in new
     ]
 
 
-def _config(tx: Tx, source: ExternalDatabase) -> int:
+def _import_config(tx: Tx, source: ExternalDatabase) -> int:
     rows = [
-        (word(row, "key"), word(row, "value"), text(row, "description"), when(row, "updated_at") or tx.now)
+        (
+            required_text(row, "key"),
+            required_text(row, "value"),
+            text(row, "description"),
+            time(row, "updated_at") or tx.now,
+        )
         for row in source.rows("config")
     ]
-    return len(tx.all("brain.import_project_brain.config", str, rows=as_rows(rows)))
+    return len(tx.all("brain.import_project_brain.config", str, rows=rows))
 
 
-def _insert(found: Sequence[S], insert: Callable[[str], list[str]]) -> list[S]:
-    """Those of the rows that are new; one without an id is left out."""
+def _insert_new(found: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
+    """Inserts rows and returns the new ones; a row without an id is skipped."""
     kept: list[S] = []
-    for start in range(0, len(found), BATCH):
-        batch = [row for row in found[start : start + BATCH] if row.id]
-        new = set(insert(as_rows([astuple(row) for row in batch])))
+    for start in range(0, len(found), ROWS_PER_INSERT):
+        batch = [row for row in found[start : start + ROWS_PER_INSERT] if row.id]
+        new = set(insert([astuple(row) for row in batch]))
         kept += [row for row in batch if row.id in new]
     return kept
 
 
-def _show(tx: Tx, sources: Sequence[IndexSource]) -> None:
+def _index(tx: Tx, sources: Sequence[IndexSource]) -> None:
     for source in steps(tx, sources):
-        show(tx, source)
+        update_index(tx, source)
 
 
-def _told(source: ExternalDatabase, counts: dict[str, int]) -> list[str]:
-    """What was not brought in: rows that are there already, and tables that have no place here."""
+def _skipped_remarks(source: ExternalDatabase, counts: dict[str, int]) -> list[str]:
+    """A line for each table with skipped rows, and for each unknown table."""
     remarks: list[str] = []
     for table in source.tables():
-        if any(mark in table for mark in _DERIVED):
+        if any(mark in table for mark in _INDEX_TABLE_MARKS):
             continue
         count = len(source.rows(table))
         if table in counts and count > counts[table]:
             remarks.append(f"{count - counts[table]} of {count} rows of {table} were there already or have no id")
         elif table not in counts and count:
             remarks.append(f"{count} rows of {table} were left out, as nothing here holds them")
-    return _retagged(source) + remarks
+    return _tag_remarks(source) + remarks
 
 
-def _retagged(source: ExternalDatabase) -> list[str]:
-    """A line for each table with tags that are no JSON list."""
-    odd = {table: sum(import_rows.odd_tags(row) for row in source.rows(table) if word(row, "id")) for table in TAGGED}
+def _tag_remarks(source: ExternalDatabase) -> list[str]:
+    """A line for each table with tags that are not a JSON list."""
+    odd = {
+        table: sum(import_rows.odd_tags(row) for row in source.rows(table) if required_text(row, "id"))
+        for table in TABLES_WITH_TAGS
+    }
     return [
         f"{count} rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
         for table, count in odd.items()
@@ -207,10 +228,10 @@ def _retagged(source: ExternalDatabase) -> list[str]:
     ]
 
 
-def _dangling(tx: Tx, links: Sequence[_Link]) -> list[str]:
-    """A line for each end of a link that names nothing in any database; the link itself is kept."""
+def _dangling_link_remarks(tx: Tx, links: Sequence[_ImportedLink]) -> list[str]:
+    """A line for each end of a link that exists in no database; the link itself is kept."""
     ends = list(dict.fromkeys(end for link in links for end in (link.source, link.target)))
-    absent = set(tx.all("brain.links.missing_ends", _End, ends=as_rows(ends), databases=as_rows(databases(tx))))
+    absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=ends, databases=databases(tx)))
     return [
         f"{link.db}: link {link.id} was kept, though there is no {end.kind} {end.id}"
         for link in links
@@ -219,4 +240,4 @@ def _dangling(tx: Tx, links: Sequence[_Link]) -> list[str]:
     ]
 
 
-IMPORTS = (Import("project-brain", "the folder with core.db and its kin, plain or encrypted", bring),)
+IMPORTS = (Import("project-brain", "the folder with core.db and its kin, plain or encrypted", import_files),)

@@ -1,6 +1,7 @@
-"""Rows of project-brain's tables as rows of `brain`: what a column lacks or holds in another form is mended here.
+"""Converts rows of project-brain's tables to rows of `brain`.
 
-Older files lack columns that were added later (notes on seed 003, section 6); every default is that of its schema.
+Older files lack columns that were added later (notes on seed 003, section 6); every default is that of the original's
+schema.
 """
 
 import math
@@ -9,19 +10,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.brain.base import column
-from handlers.brain.querylog import redacted
+from handlers.brain.base import json_text
+from handlers.brain.querylog import redact
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]
-LONGEST_QUERY = 10_000
+MAX_QUERY_CHARACTERS = 10_000
 IMPORTED = "Imported"
 _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": "fts", "search_all": "fts"}
 
 
 class Event(NamedTuple):
-    """One thing that happened to a memory: `before` and `after` are what it said, None where it said nothing."""
+    """One history event of a memory; `before` and `after` are its content."""
 
     key: str
     operation: str
@@ -32,109 +33,109 @@ class Event(NamedTuple):
 
 
 def memory(row: Row, now: str, embedded: tuple[int, str | None]) -> Memory:
-    """A memory; one that is active is embedded anew."""
-    created = when(row, "created_at") or now
-    has, model = embedded if word(row, "status", "active") == "active" else (0, None)
+    """A memory; an active one is embedded again."""
+    created = time(row, "created_at") or now
+    has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
     return Memory(
-        word(row, "id"),
-        word(row, "content"),
-        word(row, "category", "fact"),
+        required_text(row, "id"),
+        required_text(row, "content"),
+        required_text(row, "category", "fact"),
         text(row, "subcategory"),
         tags(row),
-        word(row, "source", "claude_code"),
-        word(row, "status", "active"),
+        required_text(row, "source", "claude_code"),
+        required_text(row, "status", "active"),
         text(row, "superseded_by"),
         text(row, "project_id"),
-        whole(row, "importance", 3, 1, 5),
-        word(row, "memory_type", "permanent"),
-        when(row, "last_accessed_at"),
-        whole(row, "access_count", 0),
-        when(row, "valid_from"),
-        when(row, "valid_until"),
-        share(row, "decay_score"),
-        share(row, "confidence"),
+        integer(row, "importance", 3, 1, 5),
+        required_text(row, "memory_type", "permanent"),
+        time(row, "last_accessed_at"),
+        integer(row, "access_count", 0),
+        time(row, "valid_from"),
+        time(row, "valid_until"),
+        fraction(row, "decay_score"),
+        fraction(row, "confidence"),
         has,
         model,
         text(row, "metadata"),
         created,
-        when(row, "updated_at") or created,
+        time(row, "updated_at") or created,
     )
 
 
 def entity(row: Row, now: str, embedded: tuple[int, str | None]) -> Entity:
-    """An entity; one that is active is embedded anew."""
-    created = when(row, "created_at") or now
-    has, model = embedded if word(row, "status", "active") == "active" else (0, None)
+    """An entity; an active one is embedded again."""
+    created = time(row, "created_at") or now
+    has, model = embedded if required_text(row, "status", "active") == "active" else (0, None)
     return Entity(
-        word(row, "id"),
-        word(row, "name"),
-        word(row, "type", "concept"),
+        required_text(row, "id"),
+        required_text(row, "name"),
+        required_text(row, "type", "concept"),
         text(row, "subtype"),
         text(row, "description"),
         tags(row),
         text(row, "aliases"),
-        word(row, "status", "active"),
-        whole(row, "mention_count", 0),
-        when(row, "first_mentioned"),
-        when(row, "last_mentioned"),
+        required_text(row, "status", "active"),
+        integer(row, "mention_count", 0),
+        time(row, "first_mentioned"),
+        time(row, "last_mentioned"),
         has,
         model,
         text(row, "metadata"),
         created,
-        when(row, "updated_at") or created,
+        time(row, "updated_at") or created,
     )
 
 
 def link(row: Row, now: str) -> Link:
-    """A link, whatever its ends are."""
+    """A link; its ends are not checked here."""
     return Link(
-        word(row, "id"),
-        word(row, "source_type"),
-        word(row, "source_id"),
-        word(row, "target_type"),
-        word(row, "target_id"),
-        word(row, "relationship"),
-        share(row, "strength"),
+        required_text(row, "id"),
+        required_text(row, "source_type"),
+        required_text(row, "source_id"),
+        required_text(row, "target_type"),
+        required_text(row, "target_id"),
+        required_text(row, "relationship"),
+        fraction(row, "strength"),
         text(row, "context"),
-        whole(row, "bidirectional", 0, 0, 1),
+        integer(row, "bidirectional", 0, 0, 1),
         text(row, "metadata"),
-        when(row, "created_at") or now,
+        time(row, "created_at") or now,
     )
 
 
 def note(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Note:
-    """A note, embedded anew."""
-    created, content = when(row, "created_at") or now, word(row, "content")
+    """A note, embedded again."""
+    created, content = time(row, "created_at") or now, required_text(row, "content")
     return Note(
-        word(row, "id"),
+        required_text(row, "id"),
         db,
-        word(row, "title"),
+        required_text(row, "title"),
         content,
-        word(row, "note_type", "note"),
+        required_text(row, "note_type", "note"),
         text(row, "summary"),
         text(row, "key_points"),
         tags(row),
         text(row, "category"),
         text(row, "parent_note_id"),
-        whole(row, "version", 1, 1),
+        integer(row, "version", 1, 1),
         text(row, "previous_version_id"),
         text(row, "project_id"),
         text(row, "entity_id"),
-        whole(row, "word_count", len(content.split())),
+        integer(row, "word_count", len(content.split())),
         *embedded,
         created,
-        when(row, "updated_at") or created,
+        time(row, "updated_at") or created,
     )
 
 
 def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> Resource:
-    """A resource; one that is not archived is embedded anew."""
-    has, model = (0, None) if word(row, "status", "captured") == "archived" else embedded
+    """A resource; it is embedded again unless it is archived."""
+    has, model = (0, None) if required_text(row, "status", "captured") == "archived" else embedded
     rating = row.get("quality_rating")
     return Resource(
-        word(row, "id"),
+        required_text(row, "id"),
         db,
-        word(row, "title"),
+        required_text(row, "title"),
         text(row, "url"),
         text(row, "resource_type"),
         text(row, "description"),
@@ -142,73 +143,76 @@ def resource(row: Row, db: str, now: str, embedded: tuple[int, str | None]) -> R
         text(row, "key_takeaways"),
         tags(row),
         text(row, "category"),
-        word(row, "status", "captured"),
-        None if rating is None else whole(row, "quality_rating", 0),
+        required_text(row, "status", "captured"),
+        None if rating is None else integer(row, "quality_rating", 0),
         text(row, "project_id"),
         text(row, "source_memory_id"),
         text(row, "domain"),
-        when(row, "created_at") or now,
-        when(row, "accessed_at"),
-        whole(row, "access_count", 0),
+        time(row, "created_at") or now,
+        time(row, "accessed_at"),
+        integer(row, "access_count", 0),
         has,
         model,
     )
 
 
 def query(row: Row, db: str, now: str) -> tuple[Any, ...]:
-    """A search that was logged, without its secrets, in the order of the columns of `brain_query`."""
-    source = word(row, "query_source", "fts")
+    """A logged search without its secrets, in the column order of `brain_query`."""
+    source = required_text(row, "query_source", "fts")
     took = row.get("execution_time_ms")
     return (
-        word(row, "id"),
+        required_text(row, "id"),
         db,
-        redacted(word(row, "query_text")[:LONGEST_QUERY]),
+        redact(required_text(row, "query_text")[:MAX_QUERY_CHARACTERS]),
         _SOURCES.get(source, source),
-        whole(row, "result_count", 0),
+        integer(row, "result_count", 0),
         text(row, "result_ids"),
         float(took) if isinstance(took, int | float) else 0.0,
         text(row, "session_id"),
-        when(row, "created_at") or now,
+        time(row, "created_at") or now,
     )
 
 
 def event(row: Row, now: str) -> Event:
-    """One thing that happened to a memory."""
+    """One history event."""
     return Event(
-        word(row, "memory_id"),
-        word(row, "operation"),
+        required_text(row, "memory_id"),
+        required_text(row, "operation"),
         text(row, "content_before"),
         text(row, "content_after"),
         text(row, "reason"),
-        when(row, "changed_at") or now,
+        time(row, "changed_at") or now,
     )
 
 
-def whole_history(row: Memory, events: Sequence[Event]) -> list[Event]:
-    """The events of a memory, in order, from its creation to what it says now: not every tool there noted its own."""
-    told = list(events)
-    if not told or told[0].operation != "created":
-        first = told[0].before if told else None
-        at = min([row.created_at, *(event.at for event in told)])
-        told.insert(0, Event(row.id, "created", None, row.content if first is None else first, IMPORTED, at))
-    last = told[-1]
+def complete_history(row: Memory, events: Sequence[Event]) -> list[Event]:
+    """The events of a memory, completed to run from its creation to its current content.
+
+    Only three tools of the original write to its history.
+    """
+    events = list(events)
+    if not events or events[0].operation != "created":
+        first = events[0].before if events else None
+        at = min([row.created_at, *(event.at for event in events)])
+        events.insert(0, Event(row.id, "created", None, row.content if first is None else first, IMPORTED, at))
+    last = events[-1]
     if row.status == "active" and last.after != row.content:
         at = max(row.updated_at, last.at)
-        told.append(Event(row.id, "updated", last.after, row.content, IMPORTED, at))
-    return told
+        events.append(Event(row.id, "updated", last.after, row.content, IMPORTED, at))
+    return events
 
 
 def tags(row: Row) -> str | None:
-    """The tags as a JSON list; of what is no such list the words between commas, and None for none."""
+    """The tags as a JSON list; a text that is not JSON is split at commas, None if nothing is left."""
     value = text(row, "tags")
     if value is None or not odd_tags(row):
         return value
     words = [word.strip() for word in value.split(",")]
-    return column([word for word in words if word]) if any(words) else None
+    return json_text([word for word in words if word]) if any(words) else None
 
 
 def odd_tags(row: Row) -> bool:
-    """Whether the tags are something else than a JSON list."""
+    """Whether the tags are not a JSON list."""
     value = text(row, "tags")
     try:
         return value is not None and not isinstance(msgspec.json.decode(value), list)
@@ -217,34 +221,34 @@ def odd_tags(row: Row) -> bool:
 
 
 def text(row: Row, name: str) -> str | None:
-    """A column as text, None where it is null or not there."""
+    """A column as text, None if it is null or missing."""
     value = row.get(name)
     if value is None or isinstance(value, str):
         return value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def word(row: Row, name: str, default: str = "") -> str:
-    """A column that holds text, with the default of its schema."""
+def required_text(row: Row, name: str, default: str = "") -> str:
+    """A text column, or its default if it is null or missing."""
     value = text(row, name)
     return default if value is None else value
 
 
-def when(row: Row, name: str) -> str | None:
-    """A time as our rows hold it; None for none, and for what is no time."""
+def time(row: Row, name: str) -> str | None:
+    """A time in the format of our rows; None if it is missing or invalid."""
     value = text(row, name)
     return utc_time(value) if value else None
 
 
-def whole(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) -> int:
-    """A whole number within bounds; a fraction is rounded, half of one upwards."""
+def integer(row: Row, name: str, default: int, low: int = 0, high: int = 2**53) -> int:
+    """A column as an integer clamped to the bounds, rounded half up."""
     value = row.get(name)
     if not isinstance(value, int | float):
         return default
     return math.floor(max(low, min(high, value)) + 0.5)
 
 
-def share(row: Row, name: str) -> float:
-    """A number from 0 to 1; 1 where there is none."""
+def fraction(row: Row, name: str) -> float:
+    """A column clamped to [0, 1]; 1 if it is missing."""
     value = row.get(name)
     return max(0.0, min(1.0, float(value))) if isinstance(value, int | float) else 1.0

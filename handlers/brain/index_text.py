@@ -1,6 +1,6 @@
-"""What a row of `brain` is found by: the text that is embedded, and the further words that full text knows."""
+"""Index content of the rows of `brain`: the text that is embedded, and words for full-text search only."""
 
-from handlers.brain.base import listed
+from handlers.brain.base import decode_words
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from kernel.search import index
 from kernel.store.transaction import Tx
@@ -12,54 +12,56 @@ ARCHIVED = "archived"
 
 def entity_text(name: str, description: str | None) -> str:
     """The text of an entity: its name and description."""
-    return joined(name, description)
+    return join_sentences(name, description)
 
 
 def note_text(title: str, summary: str | None, content: str) -> str:
     """The text of a note: its title, and its summary or else its content."""
-    return joined(title, summary or content)
+    return join_sentences(title, summary or content)
 
 
 def resource_text(title: str, description: str | None, notes: str | None) -> str:
     """The text of a resource: its title, description and notes."""
-    return joined(title, description, notes)
+    return join_sentences(title, description, notes)
 
 
-def joined(*parts: str | None) -> str:
-    """The parts there are, as sentences."""
+def join_sentences(*parts: str | None) -> str:
+    """The non-empty parts, as sentences."""
     return ". ".join(part for part in parts if part)
 
 
 def memory_source(space: str, row: Memory) -> IndexSource:
-    """What the index holds of an active memory: its content; full text knows its category and tags too."""
-    return IndexSource(space, row.id, "memory", row.content, words(row.category, row.tags))
+    """An active memory: its content is embedded; category and tags are full-text only."""
+    return IndexSource(space, row.id, "memory", row.content, full_text_words(row.category, row.tags))
 
 
 def entity_source(space: str, row: Entity) -> IndexSource:
-    """What the index holds of an active entity: name and description; full text knows its type and tags too."""
-    return IndexSource(space, row.id, "entity", entity_text(row.name, row.description), words(row.type, row.tags))
+    """An active entity: name and description are embedded; type and tags are full-text only."""
+    return IndexSource(
+        space, row.id, "entity", entity_text(row.name, row.description), full_text_words(row.type, row.tags)
+    )
 
 
 def note_source(space: str, row: Note) -> IndexSource:
-    """What the index holds of a note; full text knows its tags too, and the content its summary stands for."""
+    """A note: see `note_text`; tags, and the content if there is a summary, are full-text only."""
     text = note_text(row.title, row.summary, row.content)
-    return IndexSource(space, row.id, "note", text, words(row.content if row.summary else "", row.tags))
+    return IndexSource(space, row.id, "note", text, full_text_words(row.content if row.summary else "", row.tags))
 
 
 def resource_source(space: str, row: Resource) -> IndexSource:
-    """What the index holds of a resource that is not archived; full text knows its tags too."""
+    """A resource that is not archived; its tags are full-text only."""
     text = resource_text(row.title, row.description, row.notes)
-    return IndexSource(space, row.id, "resource", text, words("", row.tags))
+    return IndexSource(space, row.id, "resource", text, full_text_words("", row.tags))
 
 
-def show(tx: Tx, source: IndexSource, *, found: bool = True) -> None:
-    """Makes a row findable as its source says, or no longer findable at all."""
-    if found:
+def update_index(tx: Tx, source: IndexSource, *, active: bool = True) -> None:
+    """Puts a row into the index, or drops it if it is not active."""
+    if active:
         index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
     else:
         index.drop(tx, source.space, source.key)
 
 
-def words(first: str, tags: str | None) -> str:
-    """A word and the tags of a JSON column, in one line."""
-    return " ".join(part for part in (first, *listed(tags)) if part)
+def full_text_words(first: str, tags: str | None) -> str:
+    """A word and the tags of a JSON column, separated by spaces."""
+    return " ".join(part for part in (first, *decode_words(tags)) if part)

@@ -4,27 +4,27 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import BARE, as_rows, column, databases, missing, new_id, space
-from handlers.brain.schemas import Database, Extra, Id, Kind, Link, Share, Word
+from handlers.brain.base import NO_PREFIX, databases, json_text, new_id, not_found, space
+from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Tool, read, write
+from kernel.tools import Deviation, Hints, Tool, read, write
 
 
 class CreateLink(Struct, forbid_unknown_fields=True):
     """A relationship from a source to a target."""
 
     db: Database
-    source_type: Annotated[Kind, Meta(description="What the source is")]
+    source_type: Annotated[LinkableKind, Meta(description="What the source is")]
     source_id: Annotated[Id, Meta(description="Id of the source")]
-    target_type: Annotated[Kind, Meta(description="What the target is")]
+    target_type: Annotated[LinkableKind, Meta(description="What the target is")]
     target_id: Annotated[Id, Meta(description="Id of the target")]
     relationship: Annotated[
-        Word, Meta(description="relates_to, supersedes, contradicts, depends_on, part_of or another word")
+        ShortText, Meta(description="relates_to, supersedes, contradicts, depends_on, part_of or another word")
     ]
-    strength: Annotated[Share, Meta(description="How strong it is, 0 to 1")] = 1.0
-    metadata: Annotated[Extra | None, Meta(description="Any JSON")] = None
+    strength: Annotated[Fraction, Meta(description="How strong it is, 0 to 1")] = 1.0
+    metadata: Annotated[JsonObject | None, Meta(description="Any JSON")] = None
 
 
 class GetLinks(Struct, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ class GetLinks(Struct, forbid_unknown_fields=True):
     db: Database
     source_id: Annotated[Id | None, Meta(description="Only from this source")] = None
     target_id: Annotated[Id | None, Meta(description="Only to this target")] = None
-    relationship: Annotated[Word | None, Meta(description="Only this relationship")] = None
+    relationship: Annotated[ShortText | None, Meta(description="Only this relationship")] = None
 
 
 class DeleteLink(Struct, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class DeleteLink(Struct, forbid_unknown_fields=True):
     id: Annotated[Id, Meta(description="Id of the link")]
 
 
-class _End(NamedTuple):
+class _LinkEnd(NamedTuple):
     kind: str
     id: str
 
@@ -52,8 +52,8 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
     """Link two memories or entities, of this database or another."""
     here = space(tx, request.db)
     ends = [(request.source_type, request.source_id), (request.target_type, request.target_id)]
-    for end in tx.all("brain.links.missing_ends", _End, ends=as_rows(ends), databases=as_rows(databases(tx))):
-        raise missing(end.kind.capitalize(), end.id)
+    for end in tx.all("brain.links.missing_ends", _LinkEnd, ends=ends, databases=databases(tx)):
+        raise not_found(end.kind.capitalize(), end.id)
     row = Link(
         new_id(tx, "lnk"),
         request.source_type,
@@ -64,7 +64,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
         request.strength,
         None,
         0,
-        column(request.metadata),
+        json_text(request.metadata),
         tx.now,
     )
     made = tx.one(
@@ -82,8 +82,8 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
         now=tx.now,
     )
     if made is None:
-        raise Fault("conflict", "This exact link already exists", BARE)
-    history.append(tx, here, row.id, "created", after=_said(row))
+        raise Fault("conflict", "This exact link already exists", NO_PREFIX)
+    history.append(tx, here, row.id, "created", after=_link_text(row))
     return row
 
 
@@ -105,26 +105,39 @@ def delete_link(tx: Tx, request: DeleteLink) -> str:
     here = space(tx, request.db)
     gone = tx.one("brain.links.delete", Link, db=request.db, id=request.id)
     if gone is None:
-        raise missing("Link", request.id)
-    history.append(tx, here, gone.id, "deleted", before=_said(gone))
+        raise not_found("Link", request.id)
+    history.append(tx, here, gone.id, "deleted", before=_link_text(gone))
     return f"Deleted link '{gone.id}'"
 
 
-def unlink(tx: Tx, db: str, kind: Kind, key: str) -> None:
-    """Deletes the links that begin or end at a row: those of its database, and those of every other unless one of these
-    holds a row of that id too, which they may mean.
+def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
+    """Deletes the links from and to a row, in its own database and in all others.
+
+    The others are left alone if one of them has a row of the same id, which their links may refer to.
     """
     others = [name for name in databases(tx) if name != db]
-    alone = tx.all("brain.links.missing_ends", _End, ends=as_rows([(kind, key)]), databases=as_rows(others))
-    tx.run("brain.links.unlink", databases=as_rows([db, *(others if alone else [])]), type=kind, id=key)
+    alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=others)
+    tx.run("brain.links.unlink", databases=[db, *(others if alone else [])], type=kind, id=key)
 
 
-def _said(row: Link) -> str:
+def _link_text(row: Link) -> str:
     return f"{row.source_id} {row.relationship} {row.target_id}"
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(create_link, Hints("Create link"), permission="write"),
+    write(
+        create_link,
+        Hints("Create link"),
+        permission="write",
+        deviations=(
+            Deviation(
+                "behaviour: endpoints",
+                "not mentioned",
+                "must exist, in this database or another",
+                "A link to a mistyped id would be lost silently; links across databases are intended",
+            ),
+        ),
+    ),
     read(get_links, Hints("Get links"), permission="read"),
     write(delete_link, Hints("Delete link", destructive=True), permission="write"),
 )

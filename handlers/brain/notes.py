@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import as_rows, column, embedding, missing, new_id, nothing_to_update, space
-from handlers.brain.index_text import note_source, note_text, show
-from handlers.brain.schemas import Database, Id, Limit, Lines, Note, Offset, Prose, Text, Title, Word, Words
+from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
+from handlers.brain.index_text import note_source, note_text, update_index
+from handlers.brain.schemas import Database, Id, Limit, LongText, Note, Offset, Points, ShortText, Tags, Text, Title
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]
 
@@ -22,10 +22,10 @@ class SaveNote(Struct, forbid_unknown_fields=True):
     title: Annotated[Title, Meta(description="Title of the note")]
     content: Annotated[Text, Meta(description="The whole text, in Markdown")]
     note_type: Annotated[NoteType, Meta(description="What kind of note it is")] = "note"
-    summary: Annotated[Prose | None, Meta(description="What it says in short; search by meaning goes by it")] = None
-    key_points: Annotated[Lines | None, Meta(description="Its main points")] = None
-    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
-    category: Annotated[Word | None, Meta(description="Category")] = None
+    summary: Annotated[LongText | None, Meta(description="What it says in short; search by meaning goes by it")] = None
+    key_points: Annotated[Points | None, Meta(description="Its main points")] = None
+    tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
+    category: Annotated[ShortText | None, Meta(description="Category")] = None
     parent_note_id: Annotated[Id | None, Meta(description="Id of the note above it")] = None
     project_id: Annotated[Id | None, Meta(description="Id of the project it belongs to")] = None
     entity_id: Annotated[Id | None, Meta(description="Id of the entity it is about")] = None
@@ -35,9 +35,9 @@ class GetNotes(Struct, forbid_unknown_fields=True):
     """Which notes to get."""
 
     db: Database
-    note_type: Annotated[Word | None, Meta(description="Only this type")] = None
-    category: Annotated[Word | None, Meta(description="Only this category")] = None
-    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
+    note_type: Annotated[ShortText | None, Meta(description="Only this type")] = None
+    category: Annotated[ShortText | None, Meta(description="Only this category")] = None
+    tags: Annotated[Tags | None, Meta(description="With any of these tags, in whatever case")] = None
     project_id: Annotated[Id | None, Meta(description="Only of this project")] = None
     entity_id: Annotated[Id | None, Meta(description="Only about this entity")] = None
     limit: Limit = 20
@@ -52,10 +52,10 @@ class UpdateNote(Struct, forbid_unknown_fields=True):
     title: Annotated[Title | None, Meta(description="New title")] = None
     content: Annotated[Text | None, Meta(description="New text; makes a new version")] = None
     note_type: Annotated[NoteType | None, Meta(description="New type")] = None
-    summary: Annotated[Prose | None, Meta(description="New summary")] = None
-    key_points: Annotated[Lines | None, Meta(description="All main points from now on")] = None
-    tags: Annotated[Words | None, Meta(description="All tags from now on")] = None
-    category: Annotated[Word | None, Meta(description="New category")] = None
+    summary: Annotated[LongText | None, Meta(description="New summary")] = None
+    key_points: Annotated[Points | None, Meta(description="All main points from now on")] = None
+    tags: Annotated[Tags | None, Meta(description="All tags from now on")] = None
+    category: Annotated[ShortText | None, Meta(description="New category")] = None
     project_id: Annotated[Id | None, Meta(description="New project")] = None
     entity_id: Annotated[Id | None, Meta(description="New entity")] = None
 
@@ -63,7 +63,7 @@ class UpdateNote(Struct, forbid_unknown_fields=True):
 def save_note(tx: Tx, request: SaveNote) -> Note:
     """Save a longer text: a document, design, meeting or journal entry."""
     here = space(tx, request.db)
-    embedded, model = embedding(tx)
+    embedded, model = embedding_columns(tx)
     row = Note(
         new_id(tx, "note"),
         request.db,
@@ -71,8 +71,8 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
         request.content,
         request.note_type,
         request.summary,
-        column(request.key_points),
-        column(request.tags),
+        json_text(request.key_points),
+        json_text(request.tags),
         request.category,
         request.parent_note_id,
         1,
@@ -85,9 +85,9 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
         tx.now,
         tx.now,
     )
-    tx.run("brain.notes.insert", rows=as_rows([astuple(row)]))
+    tx.run("brain.notes.insert", rows=[astuple(row)])
     history.append(tx, here, row.id, "created", after=row.content)
-    show(tx, note_source(here, row))
+    update_index(tx, note_source(here, row))
     return row
 
 
@@ -102,7 +102,7 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
         category=request.category,
         project_id=request.project_id,
         entity_id=request.entity_id,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         limit=request.limit,
         offset=request.offset,
     )
@@ -113,14 +113,14 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     here = space(tx, request.db)
     before = tx.one("brain.notes.get", Note, db=request.db, id=request.id)
     if before is None:
-        raise missing("Note", request.id)
+        raise not_found("Note", request.id)
     changes = {
         "title": request.title,
         "content": request.content,
         "note_type": request.note_type,
         "summary": request.summary,
-        "key_points": column(request.key_points),
-        "tags": column(request.tags),
+        "key_points": json_text(request.key_points),
+        "tags": json_text(request.tags),
         "category": request.category,
         "project_id": request.project_id,
         "entity_id": request.entity_id,
@@ -128,7 +128,7 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     named = [name for name, value in changes.items() if value is not None]
     if not named:
         raise nothing_to_update()
-    embedded, model = embedding(tx)
+    embedded, model = embedding_columns(tx)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     count = len(request.content.split()) if request.content else None
     row = (
@@ -136,7 +136,7 @@ def update_note(tx: Tx, request: UpdateNote) -> Note:
     )
     reason = f"Changed {', '.join(named)}"
     history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
-    show(tx, note_source(here, row))
+    update_index(tx, note_source(here, row))
     return row
 
 
@@ -145,7 +145,27 @@ def _saved_text(request: SaveNote) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_note, Hints("Save note"), permission="write", hooks=Hooks(texts=_saved_text)),
-    read(get_notes, Hints("Get notes"), permission="read"),
-    write(update_note, Hints("Update note", destructive=True), permission="write"),
+    write(
+        save_note,
+        Hints("Save note"),
+        permission="write",
+        hooks=Hooks(texts=_saved_text),
+        deviations=(
+            Deviation(
+                "tool", "no", "yes", "`hybrid_search` and `batch_embed` handle notes, and no other tool creates one"
+            ),
+        ),
+    ),
+    read(
+        get_notes,
+        Hints("Get notes"),
+        permission="read",
+        deviations=(Deviation("tool", "no", "yes", "Without it, notes could be written but not read"),),
+    ),
+    write(
+        update_note,
+        Hints("Update note", destructive=True),
+        permission="write",
+        deviations=(Deviation("tool", "no", "yes", "Without it, notes could be written but not changed"),),
+    ),
 )

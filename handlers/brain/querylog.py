@@ -1,4 +1,4 @@
-"""The query log of `brain` (seed 003, Query Log Tools): what was searched, less its secrets; statistics, clean-up."""
+"""The query log of `brain` (seed 003, Query Log Tools): queries without their secrets, statistics, clean-up."""
 
 import re
 import time
@@ -8,20 +8,22 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import as_rows, new_id
+from handlers.brain.base import json_text, new_id
+from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Limit
 from kernel.lazy_regex import regex
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
-from kernel.tools import Hints, Tool, read, write
+from kernel.tools import Deviation, Hints, Tool, read, write
 
-Source = Literal["hybrid", "semantic", "fts"]
+SearchKind = Literal["hybrid", "semantic", "fts"]
 GroupBy = Literal["tool", "query", "day"]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 REDACTED = "[redacted]"
-LONGEST = 1000
-_SECRETS = regex(
+MAX_LOGGED_CHARACTERS = 1000
+# Secrets with a recognizable format; the last two alternatives are hex and base64 of at least 32 characters.
+_SECRET_FORMATS = regex(
     r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
     | \b(?:sk|pk|rk|hf|npm|glpat|github_pat|gh[a-z]|xox[a-z]|shpat|whsec)[-_][\w-]{16,}
     | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
@@ -35,7 +37,8 @@ _SECRETS = regex(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_NAMED = regex(
+# Secrets that follow a name such as `password:` or `--user name:`; the first group is kept.
+_NAMED_SECRETS = regex(
     r"""(?ix) (
         (?<![\w-])[\w-]*
             (?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)s?\b
@@ -65,12 +68,12 @@ class CleanupQueryLog(Struct, forbid_unknown_fields=True):
     older_than_days: Annotated[Days, Meta(description="Delete what is older than this many days")] = 30
 
 
-class Query(NamedTuple):
-    """One search that was answered; `db` are the names of its databases, separated by commas."""
+class LoggedQuery(NamedTuple):
+    """One answered search; `db` holds the names of its databases, separated by commas."""
 
     db: str
     text: str
-    source: Source
+    source: SearchKind
     ids: Sequence[str]
     milliseconds: float
 
@@ -140,7 +143,7 @@ class Cleaned(Struct):
 
 
 def get_query_stats(tx: Tx, request: GetQueryStats) -> QueryStats:
-    """Tell what was searched in the last days, in all databases: how often, how many results, how long it took."""
+    """Report what was searched in the last days, in all databases: how often, how many results, how long it took."""
     since = _days_ago(tx, request.days)
     group = request.group_by or "tool"
     totals = tx.one("brain.querylog.totals", _totals, since=since) or _totals(0, 0, 0, 0, 0, None, None)
@@ -157,36 +160,36 @@ def cleanup_query_log(tx: Tx, request: CleanupQueryLog) -> Cleaned:
     return Cleaned(deleted, request.older_than_days)
 
 
-def log(tx: Tx, query: Query) -> None:
-    """Notes a search that was answered."""
+def log_query(tx: Tx, query: LoggedQuery) -> None:
+    """Adds an answered search to the log."""
     row = (
         new_id(tx, "qlog"),
         query.db,
-        redacted(query.text),
+        redact(query.text),
         query.source,
         len(query.ids),
-        as_rows(query.ids),
+        json_text(list(query.ids)),
         query.milliseconds,
         None,
         tx.now,
     )
-    tx.run("brain.querylog.insert", rows=as_rows([row]))
+    tx.run("brain.querylog.insert", rows=[row])
 
 
-def begun() -> float:
-    """The moment a search begins, for `elapsed`."""
+def start_timer() -> float:
+    """The start of a measurement, for `elapsed_ms`."""
     return time.perf_counter()
 
 
-def elapsed(start: float) -> float:
-    """Milliseconds since a moment."""
+def elapsed_ms(start: float) -> float:
+    """Milliseconds since `start_timer`."""
     return round((time.perf_counter() - start) * 1000, 3)
 
 
-def redacted(text: str) -> str:
-    """The text of a query without what looks like a key, token or password, and no longer than the log keeps."""
-    shown = _NAMED.sub(lambda found: f"{found[1]}{REDACTED}", _SECRETS.sub(REDACTED, text))
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+def redact(text: str) -> str:
+    """A query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
+    shown = _NAMED_SECRETS.sub(lambda found: f"{found[1]}{REDACTED}", _SECRET_FORMATS.sub(REDACTED, text))
+    return shown if len(shown) <= MAX_LOGGED_CHARACTERS else f"{shown[: MAX_LOGGED_CHARACTERS - 1]}…"
 
 
 def _totals(
@@ -200,6 +203,11 @@ def _days_ago(tx: Tx, days: int) -> str:
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(get_query_stats, Hints("Get query statistics"), permission="read"),
+    read(
+        get_query_stats,
+        Hints("Get query statistics"),
+        permission="read",
+        deviations=(Deviation("behaviour: group_by", "no default stated", "tool", AS_ORIGINAL),),
+    ),
     write(cleanup_query_log, Hints("Clean up query log", destructive=True, idempotent=True), permission="admin"),
 )

@@ -1,12 +1,12 @@
-"""How a memory is written and retired: row, index and history together."""
+"""Writes memories: row, index and history together."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import astuple, replace
 
-from handlers.brain.base import as_rows, embedding, missing, new_id
-from handlers.brain.index_text import memory_source, show
+from handlers.brain.base import embedding_columns, new_id, not_found
+from handlers.brain.index_text import memory_source, update_index
 from handlers.brain.schemas import Memory
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -16,7 +16,7 @@ MEMORY_TYPE = "permanent"
 
 
 class Draft(NamedTuple):
-    """A memory about to be written: where, what its history says it came instead of, and why."""
+    """A memory to write; `before` and `reason` go into its first history event."""
 
     db: str
     row: Memory
@@ -25,15 +25,15 @@ class Draft(NamedTuple):
 
 
 class Successor(NamedTuple):
-    """What comes instead of a memory: the status the old one gets, the operation, and the new one's id."""
+    """The replacement of a memory: the status of the old one, the history operation, and the id of the new one."""
 
     status: str
     operation: str
-    by: str
+    id: str
     reason: str
 
 
-def fresh(
+def new_memory(
     tx: Tx,
     content: str,
     category: str,
@@ -45,8 +45,8 @@ def fresh(
     confidence: float = 1.0,
     metadata: str | None = None,
 ) -> Memory:
-    """A new active memory with the contract's defaults; `tags` and `metadata` are JSON text."""
-    embedded, model = embedding(tx)
+    """A new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
+    embedded, model = embedding_columns(tx)
     return Memory(
         new_id(tx, "mem"),
         content,
@@ -74,44 +74,44 @@ def fresh(
 
 
 def add(tx: Tx, drafts: Sequence[Draft]) -> None:
-    """Writes new memories with one statement; each is indexed and begins its history."""
+    """Inserts memories with one statement, indexes each and appends its first history event."""
     if not drafts:
         return
-    tx.run("brain.repository.insert", rows=as_rows([(draft.db, *astuple(draft.row)) for draft in drafts]))
+    tx.run("brain.repository.insert", rows=[(draft.db, *astuple(draft.row)) for draft in drafts])
     for db, row, before, reason in drafts:
         space = f"brain:{db}"
         history.append(tx, space, row.id, "created", before=before, after=row.content, reason=reason)
-        show(tx, memory_source(space, row))
+        update_index(tx, memory_source(space, row))
 
 
 def get(tx: Tx, db: str, key: str) -> Memory:
-    """One memory, whatever its status; raises Fault where there is none."""
+    """One memory of any status; raises Fault("not_found")."""
     found = tx.one("brain.repository.get", Memory, db=db, id=key)
     if found is None:
-        raise missing("Memory", key)
+        raise not_found("Memory", key)
     return found
 
 
-def some(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
+def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
     """The memories of these ids, in that order."""
-    return tx.all("brain.repository.get_many", Memory, db=db, ids=as_rows(ids))
+    return tx.all("brain.repository.get_many", Memory, db=db, ids=ids)
 
 
 def retire(tx: Tx, db: str, row: Memory, successor: Successor) -> Memory:
-    """Takes a memory out of use in favour of another; the row as it is afterwards."""
+    """Replaces an active memory by its successor; returns the updated row."""
     status, operation, by, reason = successor
     space = f"brain:{db}"
     tx.run("brain.repository.set_status", db=db, id=row.id, status=status, superseded_by=by, now=tx.now)
     history.append(tx, space, row.id, operation, before=row.content, reason=reason)
     retired = replace(row, status=status, superseded_by=by, updated_at=tx.now)
-    show(tx, memory_source(space, retired), found=False)
+    update_index(tx, memory_source(space, retired), active=False)
     return retired
 
 
-def link(
+def link_successor(
     tx: Tx, db: str, new: str, old: str, relationship: str, *, context: str | None = None, metadata: str | None = None
 ) -> str:
-    """Links a memory to the one it replaces; the id of the link."""
+    """Links a memory to the one it replaces; returns the id of the link."""
     key = new_id(tx, "lnk")
     tx.run(
         "brain.repository.link",

@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from handlers.brain.base import as_rows, column, embedding, new_id, space
-from handlers.brain.index_text import resource_source, resource_text, show
-from handlers.brain.schemas import Database, Id, Limit, Lines, Offset, Prose, Resource, Title, Word, Words
+from handlers.brain.base import embedding_columns, json_text, new_id, space
+from handlers.brain.index_text import resource_source, resource_text, update_index
+from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
 ResourceType = Literal["article", "video", "repo", "tool", "tutorial", "asset", "documentation", "package"]
 Status = Literal["captured", "reading", "read", "reference", "archived"]
@@ -24,11 +24,11 @@ class SaveResource(Struct, forbid_unknown_fields=True):
     title: Annotated[Title, Meta(description="What it is called")]
     url: Annotated[Annotated[str, Meta(max_length=8192)] | None, Meta(description="Where it is")] = None
     resource_type: Annotated[ResourceType | None, Meta(description="What kind of resource it is")] = None
-    description: Annotated[Prose | None, Meta(description="What it is")] = None
-    notes: Annotated[Prose | None, Meta(description="Your notes on it")] = None
-    key_takeaways: Annotated[Lines | None, Meta(description="What was learnt from it")] = None
-    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
-    category: Annotated[Word | None, Meta(description="Category")] = None
+    description: Annotated[LongText | None, Meta(description="What it is")] = None
+    notes: Annotated[LongText | None, Meta(description="Your notes on it")] = None
+    key_takeaways: Annotated[Points | None, Meta(description="What was learnt from it")] = None
+    tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
+    category: Annotated[ShortText | None, Meta(description="Category")] = None
     project_id: Annotated[Id | None, Meta(description="Id of the project it belongs to")] = None
     source_memory_id: Annotated[Id | None, Meta(description="Id of the memory that mentions it")] = None
 
@@ -38,11 +38,11 @@ class GetResources(Struct, forbid_unknown_fields=True):
 
     db: Database
     resource_type: Annotated[ResourceType | None, Meta(description="Only this type")] = None
-    category: Annotated[Word | None, Meta(description="Only this category")] = None
-    tags: Annotated[Words | None, Meta(description="With any of these tags, in whatever case")] = None
+    category: Annotated[ShortText | None, Meta(description="Only this category")] = None
+    tags: Annotated[Tags | None, Meta(description="With any of these tags, in whatever case")] = None
     status: Annotated[Status | None, Meta(description="Only this status; if left out, all but archived")] = None
     project_id: Annotated[Id | None, Meta(description="Only of this project")] = None
-    domain: Annotated[Word | None, Meta(description="Only of this host, such as github.com")] = None
+    domain: Annotated[ShortText | None, Meta(description="Only of this host, such as github.com")] = None
     limit: Limit = 50
     offset: Offset = 0
 
@@ -50,7 +50,7 @@ class GetResources(Struct, forbid_unknown_fields=True):
 def save_resource(tx: Tx, request: SaveResource) -> Resource:
     """Save a link, article, repository or other thing found elsewhere."""
     here = space(tx, request.db)
-    embedded, model = embedding(tx)
+    embedded, model = embedding_columns(tx)
     row = Resource(
         new_id(tx, "res"),
         request.db,
@@ -59,8 +59,8 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
         request.resource_type,
         request.description,
         request.notes,
-        column(request.key_takeaways),
-        column(request.tags),
+        json_text(request.key_takeaways),
+        json_text(request.tags),
         request.category,
         "captured",
         None,
@@ -73,10 +73,10 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
         embedded,
         model,
     )
-    tx.run("brain.resources.insert", rows=as_rows([astuple(row)]))
+    tx.run("brain.resources.insert", rows=[astuple(row)])
     source = resource_source(here, row)
     history.append(tx, here, row.id, "created", after=source.text)
-    show(tx, source)
+    update_index(tx, source)
     return row
 
 
@@ -92,7 +92,7 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
         status=request.status,
         project_id=request.project_id,
         domain=request.domain,
-        tags=as_rows(request.tags) if request.tags else None,
+        tags=request.tags or None,
         limit=request.limit,
         offset=request.offset,
     )
@@ -106,9 +106,9 @@ def domain(url: str | None) -> str | None:
         return None
 
 
-def _seen(tx: Tx, request: GetResources, result: list[Resource]) -> None:
+def _record_access(tx: Tx, request: GetResources, result: list[Resource]) -> None:
     if result:
-        tx.run("brain.resources.touch", db=request.db, ids=as_rows([row.id for row in result]), now=tx.now)
+        tx.run("brain.resources.touch", db=request.db, ids=[row.id for row in result], now=tx.now)
 
 
 def _saved_text(request: SaveResource) -> list[str]:
@@ -116,6 +116,18 @@ def _saved_text(request: SaveResource) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(save_resource, Hints("Save resource"), permission="write", hooks=Hooks(texts=_saved_text)),
-    read(get_resources, Hints("Get resources"), permission="read", hooks=Hooks(after_read=_seen)),
+    write(
+        save_resource,
+        Hints("Save resource"),
+        permission="write",
+        hooks=Hooks(texts=_saved_text),
+        deviations=(Deviation("tool", "no", "yes", "`batch_embed` handles resources, and no other tool creates one"),),
+    ),
+    read(
+        get_resources,
+        Hints("Get resources"),
+        permission="read",
+        hooks=Hooks(after_read=_record_access),
+        deviations=(Deviation("tool", "no", "yes", "Without it, resources could be written but not read"),),
+    ),
 )

@@ -1,11 +1,11 @@
-"""The rows of `brain` as its tools return them (seed 003), and the kinds of value its parameters take."""
+"""The rows that the tools of `brain` return (seed 003), and the types that several requests share."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 DATABASE_NAMES = ("core", "therapy", "dnd", "hlg")
-MAX_TEXT = 1_000_000
+MAX_TEXT_CHARACTERS = 1_000_000
 MAX_ROWS = 1000
 
 Category = Literal[
@@ -23,22 +23,22 @@ Category = Literal[
     "correction",
 ]
 EntityType = Literal["project", "person", "organization", "system", "module", "concept", "ai_agent", "client"]
-Kind = Literal["memory", "entity"]
+LinkableKind = Literal["memory", "entity"]
 
 Database = Annotated[
     str, Meta(description="Which database", max_length=64, extra_json_schema={"enum": [*DATABASE_NAMES]})
 ]
-Text = Annotated[str, Meta(pattern=r"\S", max_length=MAX_TEXT)]
+Text = Annotated[str, Meta(pattern=r"\S", max_length=MAX_TEXT_CHARACTERS)]
 Title = Annotated[str, Meta(pattern=r"\S", max_length=1000)]
-Prose = Annotated[str, Meta(max_length=100_000)]
-Word = Annotated[str, Meta(min_length=1, max_length=256)]
+LongText = Annotated[str, Meta(max_length=100_000)]
+ShortText = Annotated[str, Meta(min_length=1, max_length=256)]
 Id = Annotated[str, Meta(min_length=1, max_length=128)]
 Time = Annotated[str, Meta(min_length=1, max_length=64)]
-Words = Annotated[list[Word], Meta(max_length=64)]
-Lines = Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=256)]
+Tags = Annotated[list[ShortText], Meta(max_length=64)]
+Points = Annotated[list[Annotated[str, Meta(max_length=10_000)]], Meta(max_length=256)]
 Importance = Annotated[int, Meta(ge=1, le=5)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-Extra = dict[str, Any]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
+JsonObject = dict[str, Any]
 Limit = Annotated[int, Meta(description="Most results", ge=1, le=MAX_ROWS)]
 Offset = Annotated[int, Meta(description="Skip this many results", ge=0, le=1_000_000_000)]
 

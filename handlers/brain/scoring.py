@@ -9,11 +9,11 @@ from msgspec import Struct
 IMPORTANCE_SCALE = 5
 NEUTRAL_IMPORTANCE = 3
 CONFIG_PREFIX = "retrieval."
-_CONTRAST = 2
+_RELEVANCE_EXPONENT = 2  # measured: the row `behaviour: relevance` of hybrid_search in README.md
 
 
 class Weights(Struct):
-    """What each signal counts, from 0 to 1."""
+    """The weight of each signal, from 0 to 1."""
 
     vector: float = 0.4
     fts: float = 0.3
@@ -22,7 +22,7 @@ class Weights(Struct):
 
 
 class Signals(Struct):
-    """What each signal adds to a score: its value in [0, 1] times its weight."""
+    """The contribution of each signal to a score: its value in [0, 1] times its weight."""
 
     vector: float
     fts: float
@@ -31,22 +31,24 @@ class Signals(Struct):
 
 
 class Evidence(NamedTuple):
-    """What is known of one candidate: the cosine to the query and the BM25 of its words, None where a search did not
-    find it; how present it is, in [0, 1]; its importance from 1 to 5, None where it has none.
+    """The raw signals of one candidate.
+
+    `similarity` is the cosine to the query and `text_rank` the BM25, None if that search did not find it; `decay` is in
+    [0, 1]; `importance` is 1 to 5, or None.
     """
 
     similarity: float | None
     text_rank: float | None
-    strength: float
+    decay: float
     importance: float | None
 
 
 def signals(candidates: Sequence[Evidence], weights: Weights) -> list[Signals]:
     """The signals of each candidate of one query.
 
-    Cosine and BM25 have no scale in common: BM25 has no upper end, and what cosine a good match has depends on the
-    texts. So both are taken as the share of the best candidate's, and squared, which keeps the order of each but lets a
-    good match stand out from those that only share its subject.
+    Cosine and BM25 have no common scale: BM25 is unbounded, and the cosine of a good match depends on the texts. Both
+    are divided by the best candidate's and squared, which keeps their order but separates a good match from candidates
+    that only share its subject.
     """
     nearest = max((candidate.similarity or 0.0 for candidate in candidates), default=0.0)
     wordiest = max((candidate.text_rank or 0.0 for candidate in candidates), default=0.0)
@@ -54,33 +56,33 @@ def signals(candidates: Sequence[Evidence], weights: Weights) -> list[Signals]:
         Signals(
             weights.vector * _share(candidate.similarity, nearest),
             weights.fts * _share(candidate.text_rank, wordiest),
-            weights.recency * _clamped(candidate.strength),
+            weights.recency * _clamped(candidate.decay),
             weights.importance * importance(candidate.importance),
         )
         for candidate in candidates
     ]
 
 
-def total(found: Signals) -> float:
+def total_score(found: Signals) -> float:
     """The score: the sum of the signals, at most the sum of the weights."""
     return found.vector + found.fts + found.recency + found.importance
 
 
 def rounded(found: Signals) -> Signals:
-    """The signals to four decimals, as they are told."""
+    """The signals rounded to four decimals, as returned."""
     return Signals(round(found.vector, 4), round(found.fts, 4), round(found.recency, 4), round(found.importance, 4))
 
 
 def importance(value: float | None) -> float:
-    """Importance in [0, 1]; what has none counts as of middling importance."""
+    """Importance scaled to [0, 1]; None counts as NEUTRAL_IMPORTANCE."""
     return _clamped((NEUTRAL_IMPORTANCE if value is None else value) / IMPORTANCE_SCALE)
 
 
-def resolved(given: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
-    """The weights of a call: each as given, else as configured, else its default. 0 is a weight like any other.
+def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, str]) -> Weights:
+    """The weights of a call: each as given, else as configured, else its default; a given 0 counts.
 
-    `configured` are the values of `retrieval.vector_weight` and its kin by key; what is no number from 0 to 1 is as
-    good as not there.
+    `configured` maps keys such as `retrieval.vector_weight` to their values; a value that is not a number from 0 to 1
+    counts as not configured.
     """
     found = Weights()
     for name in found.__struct_fields__:
@@ -100,7 +102,7 @@ def _weight(text: str | None) -> float | None:
 
 
 def _share(value: float | None, best: float) -> float:
-    return _clamped(value / best) ** _CONTRAST if value is not None and best > 0 else 0.0
+    return _clamped(value / best) ** _RELEVANCE_EXPONENT if value is not None and best > 0 else 0.0
 
 
 def _clamped(value: float) -> float:

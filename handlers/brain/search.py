@@ -1,4 +1,4 @@
-"""The word search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
+"""Full-text search tools of `brain` (seed 003, Search Tools): one database, or several at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -7,21 +7,21 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import astuple
 
 from handlers.brain import decay, querylog, repository
-from handlers.brain.base import as_rows, databases, space
-from handlers.brain.querylog import Query, begun, elapsed
-from handlers.brain.schemas import Database, Entity, Kind, Limit, Memory
+from handlers.brain.base import databases, space
+from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
+from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
 from kernel.search import index
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read
+from kernel.tools import Deviation, Hints, Hooks, Tool, read
 
 MAX_QUERY = 10_000
-PER_DATABASE = 10
+RESULTS_PER_DATABASE = 10
 
 QueryText = Annotated[
     str, Meta(description="What to look for, in plain words", max_length=MAX_QUERY, pattern=r"^\s*[^\0\s][^\0]*$")
 ]
 
-Kinds = Annotated[list[Kind], Meta(max_length=8)]
+Kinds = Annotated[list[LinkableKind], Meta(max_length=8)]
 Databases = Annotated[list[Database], Meta(max_length=64)]
 
 
@@ -39,7 +39,7 @@ class SearchAll(Struct, forbid_unknown_fields=True):
 
     query: QueryText
     dbs: Annotated[Databases | None, Meta(description="Which databases; all if left out")] = None
-    limit: Annotated[Limit, Meta(description="Most results of each type in each database")] = PER_DATABASE
+    limit: Annotated[Limit, Meta(description="Most results of each type in each database")] = RESULTS_PER_DATABASE
 
 
 class RankedMemory(Memory, kw_only=True):
@@ -54,84 +54,97 @@ class RankedEntity(Entity, kw_only=True):
     rank: float | UnsetType = UNSET
 
 
-class Found(Struct, dict=True):
-    """What a database holds of the types asked for, best first.
+class DatabaseResults(Struct, dict=True):
+    """The results of one database for the requested types, best first.
 
-    Beside its fields it carries `milliseconds` for the query log, which the contract's answer has no place for.
+    The attribute `milliseconds` is for the query log; the contract has no field for it.
     """
 
     memories: list[RankedMemory] | UnsetType = UNSET
     entities: list[RankedEntity] | UnsetType = UNSET
 
 
-def search(tx: Tx, request: Search) -> Found:
+def search(tx: Tx, request: Search) -> DatabaseResults:
     """Search memories and entities of one database by their words, tags and category. For a question in plain words
     hybrid_search finds more.
     """
-    return _found(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
+    return _search_database(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
 
 
-def search_all(tx: Tx, request: SearchAll) -> dict[str, Found]:
+def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
     """Search memories and entities of several databases by their words; the answer has a key for each database."""
     asked = dict.fromkeys(request.dbs or databases(tx))
     for db in asked:
         space(tx, db, "dbs")
-    return {db: _found(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
+    return {db: _search_database(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
 
 
-def _found(tx: Tx, db: str, query: str, types: Sequence[Kind], limit: int) -> Found:
-    start = begun()
+def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind], limit: int) -> DatabaseResults:
+    start = start_timer()
     places = [(space(tx, db), kind) for kind in types]
-    # One search for all types: what it costs is mostly the same for one of them.
+    # One search for all types costs little more than a search for one of them.
     hits = index.search(tx, query, within=places, limit=limit, semantic=False, per_partition=True)
     ranks = {hit.id: -hit.text_rank for hit in hits if hit.text_rank is not None}
-    found = Found()
+    found = DatabaseResults()
     if "memory" in types:
         found.memories = _memories(tx, db, query, ranks, limit)
     if "entity" in types:
         found.entities = _entities(tx, db, query, ranks, limit)
-    vars(found)["milliseconds"] = elapsed(start)
+    vars(found)["milliseconds"] = elapsed_ms(start)
     return found
 
 
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
-    if ranked := repository.some(tx, db, list(ranks)):
+    if ranked := repository.get_many(tx, db, list(ranks)):
         return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_pattern(query), limit=limit)
+    rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_like_pattern(query), limit=limit)
     return [RankedMemory(*astuple(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
-    if ranked := tx.all("brain.search.entities", Entity, db=db, ids=as_rows(list(ranks))):
+    if ranked := tx.all("brain.search.entities", Entity, db=db, ids=list(ranks)):
         return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_pattern(query), limit=limit)
+    rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_like_pattern(query), limit=limit)
     return [RankedEntity(*astuple(row)) for row in rows]
 
 
-def _pattern(query: str) -> str | None:
-    """What LIKE looks for: the query without the marks of a phrase or prefix search, None where nothing is left."""
+def _like_pattern(query: str) -> str | None:
+    """The LIKE pattern of a query without its phrase or prefix marks; None if nothing is left."""
     text = query.strip().strip('"*').strip()
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%" if escaped else None
 
 
-def _follow(tx: Tx, request: Search, result: Found) -> None:
-    _seen(tx, request.query, {request.db: result})
+def _record_search(tx: Tx, request: Search, result: DatabaseResults) -> None:
+    _record(tx, request.query, {request.db: result})
 
 
-def _follow_all(tx: Tx, request: SearchAll, result: dict[str, Found]) -> None:
-    _seen(tx, request.query, result)
+def _record_search_all(tx: Tx, request: SearchAll, result: dict[str, DatabaseResults]) -> None:
+    _record(tx, request.query, result)
 
 
-def _seen(tx: Tx, query: str, result: Mapping[str, Found]) -> None:
+def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
     for db, found in result.items():
-        decay.touch(tx, db, found.memories or [])
+        decay.record_access(tx, db, found.memories or [])
     ids = [row.id for found in result.values() for row in [*(found.memories or []), *(found.entities or [])]]
     milliseconds = sum(vars(found)["milliseconds"] for found in result.values())
-    querylog.log(tx, Query(",".join(result), query, "fts", ids, milliseconds))
+    querylog.log_query(tx, LoggedQuery(",".join(result), query, "fts", ids, milliseconds))
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_follow)),
-    read(search_all, Hints("Search every database by words"), permission="read", hooks=Hooks(after_read=_follow_all)),
+    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_record_search)),
+    read(
+        search_all,
+        Hints("Search every database by words"),
+        permission="read",
+        hooks=Hooks(after_read=_record_search_all),
+        deviations=(
+            Deviation(
+                "values dbs",
+                "any",
+                "core, dnd, hlg, therapy",
+                "An agent that reads the names in the schema does not mistype them",
+            ),
+        ),
+    ),
 )

@@ -1,4 +1,4 @@
-"""What the owner of a server may set for `brain`."""
+"""Settings of `brain`."""
 
 from handlers.brain.schemas import DATABASE_NAMES
 from kernel.lazy_regex import regex
@@ -11,7 +11,7 @@ _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def databases(given: str) -> tuple[str, ...]:
-    """Names of databases, each once; raises ValueError for what is no name."""
+    """Database names without duplicates; raises ValueError for an invalid name."""
     found = tuple(dict.fromkeys(names(given)))
     if not all(_NAME.fullmatch(name) for name in found):
         raise ValueError("names of lower-case letters, digits, - and _, separated by commas")

@@ -1,29 +1,25 @@
-"""The smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct, tell the history."""
+"""Smart memory tools of `brain` (seed 003, Smart Memory Tools): save unless known, correct."""
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from handlers.brain import repository
-from handlers.brain.base import column, databases, moment, space
-from handlers.brain.immutability import protect
+from handlers.brain.base import json_text, space
+from handlers.brain.immutability import check_mutable
 from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import Category, Database, Id, Importance, Memory, Share, Text, Time, Word, Words
+from handlers.brain.schemas import Category, Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text
 from handlers.brain.settings import DUPLICATE_DISTANCE
 from kernel.search import index
 from kernel.search.index import Hit
 from kernel.settings import setting
-from kernel.store import history
-from kernel.store.history import Event
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, Hooks, Tool, read, write
+from kernel.tools import Deviation, Hints, Hooks, Tool, write
 
-NEAREST = 5
-OVERLAP = 0.5
-_NO_MEMORY = ("ent_", "note_", "lnk_")
-_CHOICES = (
+MAX_SIMILAR = 5  # as in the original
+MIN_WORD_OVERLAP = 0.5  # share of the words in common; from the contract
+_CHOICES_MESSAGE = (
     "What is already stored says much the same. Choose: merge it with update_memory, replace it with supersede_memory, "
     "keep both by calling smart_save_memory again with force_add=true, or do nothing if it is known already."
 )
@@ -35,11 +31,11 @@ class SmartSaveMemory(Struct, forbid_unknown_fields=True):
     db: Database
     content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
     category: Annotated[Category, Meta(description="What kind of memory it is")]
-    subcategory: Annotated[Word | None, Meta(description="Refinement of the category")] = None
-    tags: Annotated[Words | None, Meta(description="Words to find it by")] = None
+    subcategory: Annotated[ShortText | None, Meta(description="Refinement of the category")] = None
+    tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
     importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational; a correction is always 5")] = 3
     project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
-    confidence: Annotated[Share | None, Meta(description="1 for what was stated, less for what was inferred")] = None
+    confidence: Annotated[Fraction | None, Meta(description="1 for what was stated, less for what was inferred")] = None
     is_correction: Annotated[bool, Meta(description="The user corrects what was believed before")] = False
     force_add: Annotated[bool, Meta(description="Save without looking for similar memories")] = False
 
@@ -51,22 +47,17 @@ class HandleCorrection(Struct, forbid_unknown_fields=True):
     correct_content: Annotated[Text, Meta(description="What is right")]
     wrong_memory_id: Annotated[Id | None, Meta(description="Id of the wrong memory, if known")] = None
     wrong_content: Annotated[Text | None, Meta(description="What the wrong memory says, if its id is not known")] = None
-    category: Annotated[Word | None, Meta(description="Category of the correction, instead of `correction`")] = None
-    tags: Annotated[Words | None, Meta(description="Tags of the correction, instead of those of the wrong memory")] = (
+    category: Annotated[ShortText | None, Meta(description="Category of the correction, instead of `correction`")] = (
+        None
+    )
+    tags: Annotated[Tags | None, Meta(description="Tags of the correction, instead of those of the wrong memory")] = (
         None
     )
 
 
-class GetMemoryHistory(Struct, forbid_unknown_fields=True):
-    """A memory, and the moment to look back to."""
-
-    memory_id: Annotated[Id, Meta(description="Id of the memory, deleted ones included")]
-    as_of: Annotated[Time | None, Meta(description="Also tell what it said at this ISO 8601 date or time")] = None
-
-
 class Similar(Memory, kw_only=True):
-    """A memory much like the new one: `distance` is L2 between unit vectors, `similarity` the cosine that belongs to
-    it. Without `distance` the words alike are what gave it away, and `similarity` is their share.
+    """A memory similar to the new one: `distance` is L2 between unit vectors, `similarity` the corresponding cosine.
+    Without `distance` it was found by words, and `similarity` is the share of words in common.
     """
 
     distance: float | UnsetType = UNSET
@@ -94,45 +85,21 @@ class Corrected(Struct, tag_field="action", tag="corrected"):
     correction_memory: Memory
 
 
-class Change(Struct):
-    """One thing that happened to a memory; content is null where there was none, or none that held any longer."""
-
-    id: str
-    db: str
-    memory_id: str
-    operation: str
-    content_before: str | None
-    content_after: str | None
-    reason: str | None
-    changed_at: str
-
-
-class MemoryHistory(Struct):
-    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` as it stood,
-    null where the memory was not there or no longer held.
-    """
-
-    db: str
-    history: list[Change]
-    as_of: str | UnsetType = UNSET
-    content: str | UnsetType | None = UNSET
-
-
 def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added:
     """Save a memory unless something similar is stored. If it is, nothing is saved and the similar memories come
     back: then update_memory, supersede_memory, or call again with force_add. Set is_correction when the user corrects
     you.
     """
     space(tx, request.db)
-    if not request.force_add and (similar := near(tx, request.db, request.content)):
-        return NeedsDecision(similar, _CHOICES, "supersede" if request.is_correction else "review")
+    if not request.force_add and (similar := similar_memories(tx, request.db, request.content)):
+        return NeedsDecision(similar, _CHOICES_MESSAGE, "supersede" if request.is_correction else "review")
     correction = request.is_correction or request.category == "correction"
-    row = repository.fresh(
+    row = repository.new_memory(
         tx,
         request.content,
         request.category,
         subcategory=request.subcategory,
-        tags=column(request.tags),
+        tags=json_text(request.tags),
         project_id=request.project_id,
         importance=5 if correction else request.importance,
         confidence=1.0 if request.confidence is None else request.confidence,
@@ -148,11 +115,11 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     Immutable memories cannot be corrected.
     """
     space(tx, request.db)
-    wrong = _wrong(tx, request)
+    wrong = _find_wrong_memory(tx, request)
     if wrong is not None:
-        protect(wrong, "correct")
-    tags = column(request.tags) if request.tags is not None or wrong is None else wrong.tags
-    row = repository.fresh(
+        check_mutable(wrong, "correct")
+    tags = json_text(request.tags) if request.tags is not None or wrong is None else wrong.tags
+    row = repository.new_memory(
         tx,
         request.correct_content,
         request.category or "correction",
@@ -164,50 +131,35 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     if wrong is not None:
         reason = f"Corrected to: {request.correct_content}"
         repository.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
-        repository.link(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
+        repository.link_successor(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
     return Corrected(wrong.id if wrong else None, row)
 
 
-def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str:
-    """Tell everything that happened to a memory, in whichever database it is: what it said before and after, why and
-    when; with as_of also what it said at that moment.
+def similar_memories(tx: Tx, db: str, content: str) -> list[Similar]:
+    """The active memories that `content` may duplicate, nearest first.
+
+    Memories with an embedding are compared by vector distance alone, because facts of one kind share most words; the
+    others by the share of words in common. A text without words, such as `!!!`, has neither: it matches only identical
+    texts.
     """
-    at = moment("as_of", request.as_of)
-    if request.memory_id.startswith(_NO_MEMORY):
-        return f"No history found for memory '{request.memory_id}'"
-    for db in databases(tx):
-        events = history.read(tx, space(tx, db), request.memory_id)
-        if events:
-            return _told(tx, db, request.memory_id, events, at)
-    return f"No history found for memory '{request.memory_id}'"
-
-
-def near(tx: Tx, db: str, content: str) -> list[Similar]:
-    """The active memories so like `content` that it may be one of them, nearest first.
-
-    By meaning where the distance is below the setting; by words, where more than half of them are shared, only what has
-    no embedding to compare: facts of one kind share most words, and what meaning tells apart words would mix up again.
-
-    A text without any word, such as `!!!`, is in neither: only what says exactly the same is like it.
-    """
-    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=NEAREST)
+    hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=MAX_SIMILAR)
     if not hits:
-        same = tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=NEAREST)
+        same = tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=MAX_SIMILAR)
         return [Similar(**asdict(row), distance=0.0, similarity=1.0) for row in same]
     closest = [hit for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)]
     closest.sort(key=lambda hit: (hit.distance, hit.doc))
     if closest:
-        measured = {hit.id: _measured(hit) for hit in closest[:NEAREST]}
-        rows = repository.some(tx, db, list(measured))
+        measured = {hit.id: _measured(hit) for hit in closest[:MAX_SIMILAR]}
+        rows = repository.get_many(tx, db, list(measured))
         return [Similar(**asdict(row), distance=measured[row.id][0], similarity=measured[row.id][1]) for row in rows]
-    worded = repository.some(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
-    shared = [(overlap(row.content, content), row) for row in worded]
+    worded = repository.get_many(tx, db, [hit.id for hit in hits if hit.text_rank is not None and hit.distance is None])
+    shared = [(word_overlap(row.content, content), row) for row in worded]
     shared.sort(key=lambda pair: -pair[0])
-    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > OVERLAP]
+    return [Similar(**asdict(row), similarity=round(share, 2)) for share, row in shared if share > MIN_WORD_OVERLAP]
 
 
-def overlap(one: str, other: str) -> float:
-    """The share of words two texts have in common, in [0, 1], of the one with more words."""
+def word_overlap(one: str, other: str) -> float:
+    """The number of distinct words in common divided by that of the text with more words, in [0, 1]."""
     first, second = set(one.lower().split()), set(other.lower().split())
     return len(first & second) / max(len(first), len(second), 1)
 
@@ -216,30 +168,19 @@ def _measured(hit: Hit) -> tuple[float, float]:
     return round(hit.distance or 0.0, 4), round(hit.similarity or 0.0, 2)
 
 
-def _wrong(tx: Tx, request: HandleCorrection) -> Memory | None:
+def _find_wrong_memory(tx: Tx, request: HandleCorrection) -> Memory | None:
     if request.wrong_memory_id is not None:
         return repository.get(tx, request.db, request.wrong_memory_id)
-    return _saying(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
+    return _find_by_content(tx, request.db, request.wrong_content) if request.wrong_content is not None else None
 
 
-def _saying(tx: Tx, db: str, content: str) -> Memory | None:
-    """The active memory that says this: it is near in meaning, or holds every one of the words."""
+def _find_by_content(tx: Tx, db: str, content: str) -> Memory | None:
+    """The best active match that is as near as a duplicate or contains every word of `content`."""
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=index.CANDIDATES)
     near_by = {hit.id for hit in hits if hit.distance is not None and hit.distance < setting(tx, DUPLICATE_DISTANCE)}
-    rows = repository.some(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
+    rows = repository.get_many(tx, db, [one.hit.id for one in index.fuse(hits, index.Weights(0.5, 0.5))])
     held = index.coverage(tx, content, [row.content for row in rows])
     return next((row for row, share in zip(rows, held, strict=True) if row.id in near_by or share == 1), None)
-
-
-def _told(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
-    changes = [
-        Change(f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at)
-        for event in events
-        if at is None or event.at <= at
-    ]
-    if at is None:
-        return MemoryHistory(db, changes)
-    return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
 
 
 def _smart_text(request: SmartSaveMemory) -> list[str]:
@@ -251,12 +192,71 @@ def _correction_texts(request: HandleCorrection) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
-    write(smart_save_memory, Hints("Save memory unless known"), permission="write", hooks=Hooks(texts=_smart_text)),
+    write(
+        smart_save_memory,
+        Hints("Save memory unless known"),
+        permission="write",
+        hooks=Hooks(texts=_smart_text),
+        deviations=(
+            Deviation(
+                "behaviour: search",
+                "vectors, then full text",
+                "both search active memories only, however many others are near",
+                "The original takes the five nearest and filters afterwards, so archived ones hide a duplicate",
+            ),
+            Deviation(
+                "behaviour: distance",
+                "below 0.9",
+                "below `QUIPU_BRAIN_DUPLICATE_DISTANCE`, 0.55",
+                "0.9 was chosen for another model; see [how the threshold was chosen](#the-duplicate-threshold)",
+            ),
+            Deviation(
+                "behaviour: words",
+                "if no vector matches, more than half the words in common",
+                "the same, but only for memories without an embedding",
+                "Facts of one kind share most words: of 180 new ones in the held-out set of the threshold, 120 would "
+                "be flagged",
+            ),
+            Deviation(
+                "behaviour: texts without words",
+                "not mentioned",
+                "a text such as `!!!` matches only identical texts",
+                "It has neither a vector nor words",
+            ),
+        ),
+    ),
     write(
         handle_correction,
         Hints("Correct memory", destructive=True),
         permission="write",
         hooks=Hooks(texts=_correction_texts),
+        deviations=(
+            Deviation(
+                "behaviour: protection",
+                "founding memories",
+                "every immutable memory",
+                "The contract says that immutable memories are permanently protected; the original archives hard "
+                "constraints this way",
+            ),
+            Deviation(
+                "behaviour: unknown id",
+                "not mentioned",
+                "refused",
+                "The original saves the correction and leaves the wrong memory active",
+            ),
+            Deviation(
+                "behaviour: content search",
+                "not mentioned",
+                "the best match that is as near as a duplicate or contains every word; otherwise nothing is archived "
+                "and `archived_memory_id` is null",
+                "Archiving the top hit unconditionally would retire unrelated memories",
+            ),
+            Deviation(
+                "behaviour: neither id nor content",
+                "not mentioned",
+                "saves the correction, with `archived_memory_id` null",
+                "A correction by the user must not be lost because no memory contradicts it",
+            ),
+        ),
     ),
-    read(get_memory_history, Hints("Get memory history"), permission="read"),
 )

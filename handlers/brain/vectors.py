@@ -1,15 +1,15 @@
-"""The embedding tool of `brain` (seed 003, batch_embed), for rows that came in while there was no model, or another."""
+"""batch_embed of `brain` (seed 003), for rows that were saved without a model or with another one."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from handlers.brain.base import as_rows, embedding, space
-from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, show
+from handlers.brain.base import embedding_columns, space
+from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source, update_index
 from handlers.brain.schemas import Database, Entity, Limit, Memory, Note, Resource
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import Hints, IndexSource, Tool, exclusive
+from kernel.tools import Deviation, Hints, IndexSource, Tool, exclusive
 
 Embeddable = Literal["memory", "entity", "note", "resource"]
 Kinds = Annotated[list[Embeddable], Meta(max_length=8)]
@@ -36,21 +36,23 @@ def batch_embed(tx: Tx, request: BatchEmbed) -> dict[str, Embedded]:
     for what was saved while no model was configured, or another one.
     """
     here = space(tx, request.db)
-    _, model = embedding(tx)
+    _, model = embedding_columns(tx)
     found: dict[str, Embedded] = {}
     for kind in dict.fromkeys(request.types or KINDS):
-        sources = _pending(tx, kind, request, here, model)
+        sources = _without_embedding(tx, kind, request, here, model)
         if model is None:
             found[kind] = Embedded(0, len(sources))
             continue
         for source in steps(tx, sources):
-            show(tx, source)
-        _mark(tx, kind, request.db, [source.key for source in sources], model)
+            update_index(tx, source)
+        _flag_embedded(tx, kind, request.db, [source.key for source in sources], model)
         found[kind] = Embedded(len(sources), 0)
     return found
 
 
-def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None) -> list[IndexSource]:
+def _without_embedding(
+    tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: str | None
+) -> list[IndexSource]:
     which = {"db": request.db, "limit": request.limit, "model": model}
     match kind:
         case "memory":
@@ -63,19 +65,32 @@ def _pending(tx: Tx, kind: Embeddable, request: BatchEmbed, here: str, model: st
             return [resource_source(here, row) for row in tx.all("brain.vectors.resources", Resource, **which)]
 
 
-def _mark(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
-    keys = as_rows(ids)
+def _flag_embedded(tx: Tx, kind: Embeddable, db: str, ids: list[str], model: str) -> None:
     match kind:
         case "memory":
-            tx.run("brain.vectors.flag_memories", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_memories", db=db, ids=ids, model=model)
         case "entity":
-            tx.run("brain.vectors.flag_entities", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_entities", db=db, ids=ids, model=model)
         case "note":
-            tx.run("brain.vectors.flag_notes", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_notes", db=db, ids=ids, model=model)
         case "resource":
-            tx.run("brain.vectors.flag_resources", db=db, ids=keys, model=model)
+            tx.run("brain.vectors.flag_resources", db=db, ids=ids, model=model)
 
 
 TOOLS: tuple[Tool, ...] = (
-    exclusive(batch_embed, Hints("Embed what is not", idempotent=True), permission="write", long=True),
+    exclusive(
+        batch_embed,
+        Hints("Embed what is not", idempotent=True),
+        permission="write",
+        long=True,
+        deviations=(
+            Deviation(
+                "behaviour: model",
+                "downloads one",
+                "the model is bundled, and a saved row is embedded in the same call; rows embedded with another "
+                "model are embedded again; without a model each row is an error",
+                "The server never downloads anything",
+            ),
+        ),
+    ),
 )

@@ -1,10 +1,10 @@
-"""Dialect `common`: what none of the five contracts has, one search over everything in the store."""
+"""Dialect `common`: recall, one search over everything in the store. It has no contract."""
 
 import msgspec
 from msgspec import Struct
 
-from handlers.common.pagination import Listing, page
-from handlers.common.retrieval import asked, by_id, found, question
+from handlers.common.pagination import RankedResults, page
+from handlers.common.retrieval import find, find_by_ids, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
 from kernel.errors import Fault
 from kernel.search import index
@@ -23,15 +23,15 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     if request.ids and request.cursor:
         raise Fault("invalid", "cursor: goes with a query, not with ids")
     if request.ids:
-        items = by_id(tx, request)
+        items = find_by_ids(tx, request)
         whole = msgspec.structs.replace(request, limit=len(request.ids))
-        answer = page(Listing(items, [], "", SeenPage(0, tx.now)), whole)
+        answer = page(RankedResults(items, [], "", SeenPage(0, tx.now)), whole)
         answer.cursor = None
         return answer
-    sought = question(request)
+    sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
-    hits, items = found(tx, asked(tx, request, shown))
-    return page(Listing(items, _signals(hits), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request)
+    hits, items = find(tx, prepare(tx, request, shown))
+    return page(RankedResults(items, _signals(hits), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request)
 
 
 def _signals(hits: list[Hit]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What recall takes and gives."""
+"""Request and result types of recall."""
 
 from typing import Annotated, Literal
 
@@ -7,20 +7,20 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from kernel.search import index
 from kernel.search.pagination import MAX_CURSOR_LENGTH
 
-_USUAL = index.Weights()
+_DEFAULT_WEIGHTS = index.Weights()
 HALF_LIFE_DAYS = 30.0
-ALIKE = 2
+DEFAULT_ALIKE = 2  # near-duplicates that count in full
 
 Detail = Literal["line", "text"]
 Weight = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[str, Meta(max_length=32)]
 
 
-class Weights(Struct, forbid_unknown_fields=True, frozen=True):
+class SignalWeights(Struct, forbid_unknown_fields=True, frozen=True):
     """What each signal counts, from 0 to 1; what is left out counts as usual, and what counts 0 is not looked at."""
 
-    words: Annotated[Weight, Meta(description="Words in common")] = _USUAL.words
-    meaning: Annotated[Weight, Meta(description="Nearness of the whole text in meaning")] = _USUAL.meaning
+    words: Annotated[Weight, Meta(description="Words in common")] = _DEFAULT_WEIGHTS.words
+    meaning: Annotated[Weight, Meta(description="Nearness of the whole text in meaning")] = _DEFAULT_WEIGHTS.meaning
     late: Annotated[
         Weight | None, Meta(description="Nearness in meaning, word by word; nothing where words or meaning are 0")
     ] = None
@@ -50,14 +50,16 @@ class Recall(Struct, forbid_unknown_fields=True):
     detail: Annotated[
         Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
     ] = "line"
-    weights: Annotated[Weights, Meta(description="Weights of the signals; leave out when unsure")] = Weights()
+    weights: Annotated[SignalWeights, Meta(description="Weights of the signals; leave out when unsure")] = (
+        SignalWeights()
+    )
     half_life_days: Annotated[float, Meta(description="Days after which recency counts half", ge=0.001, le=100_000)] = (
         HALF_LIFE_DAYS
     )
     alike: Annotated[
         int,
         Meta(description="So many that say nearly the same count in full, others ever less; 0: all", ge=0, le=100),
-    ] = ALIKE
+    ] = DEFAULT_ALIKE
     per_source: Annotated[
         int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)
     ] = 0
@@ -104,7 +106,7 @@ class Provenance(Struct):
     updated_at: str
 
 
-class Found(Struct):
+class RecalledMemory(Struct):
     """One memory: its id for a later recall, its score in [0, 1], and its line or its text.
 
     `flag` is there where it looks written to steer agents: as what.
@@ -128,7 +130,7 @@ class Recalled(Struct):
     `cursor` leads to the next page, where there is one.
     """
 
-    memories: list[Found]
+    memories: list[RecalledMemory]
     signals: list[str]
     omitted: int
     tokens: int

@@ -1,4 +1,4 @@
-"""The order of what recall has found: recency on top of the evidence, the same said again less, no source too often."""
+"""The order of recall's results: recency on top of the evidence, near-duplicates damped, a cap per source."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from kernel.search.index import Document, Parts, Scored
 
-_DAY = 86_400.0
+_SECONDS_PER_DAY = 86_400.0
 
 
-class Item(NamedTuple):
-    """One memory with its score, which is the sum of `parts` and `recency` times `factor`.
+class ScoredDocument(NamedTuple):
+    """One memory and its score: the sum of `parts` and `recency`, times `factor`.
 
-    `alike` counts the better memories that say nearly the same.
+    `alike` counts the better-scored near-duplicates.
     """
 
     score: float
@@ -24,9 +24,9 @@ class Item(NamedTuple):
     factor: float = 1.0
 
 
-class Rules(NamedTuple):
-    """How to order: the weight of recency and its half-life in days seen from `now`, how many memories that are alike
-    count in full, and how many there may be of one source; 0 for any number.
+class OrderRules(NamedTuple):
+    """Parameters of the order: weight and half-life (days before `now`) of recency, the number of near-duplicates that
+    count in full, and the maximum per source; 0 for no limit.
     """
 
     recency: float
@@ -36,17 +36,17 @@ class Rules(NamedTuple):
     per_source: int
 
 
-def ordered(
-    scored: Sequence[Scored], documents: Mapping[int, Document], leaders: Mapping[int, int], rules: Rules
-) -> list[Item]:
-    """The memories among the documents, best first; `leaders` gives the first of those that say nearly the same."""
-    items = [_item(one, documents[one.hit.doc], rules) for one in scored if one.hit.doc in documents]
-    items.sort(key=_order)
-    return _varied(items, leaders, rules)
+def order(
+    scored: Sequence[Scored], documents: Mapping[int, Document], leaders: Mapping[int, int], rules: OrderRules
+) -> list[ScoredDocument]:
+    """Scores the hits whose documents are given, best first; `leaders` maps near-duplicates to the first of them."""
+    items = [_score(one, documents[one.hit.doc], rules) for one in scored if one.hit.doc in documents]
+    items.sort(key=_sort_key)
+    return _diversify(items, leaders, rules)
 
 
-def leading(scored: Sequence[Scored], leaders: Mapping[int, int], alike: int, wanted: int) -> Sequence[Scored]:
-    """As many of the scored, best first, as hold the `wanted` best once what says nearly the same counts less."""
+def prefix_holding(scored: Sequence[Scored], leaders: Mapping[int, int], alike: int, wanted: int) -> Sequence[Scored]:
+    """The shortest prefix that contains the `wanted` best hits after near-duplicates are damped."""
     groups: dict[int, int] = {}
     full = 0
     for number, one in enumerate(scored):
@@ -59,25 +59,25 @@ def leading(scored: Sequence[Scored], leaders: Mapping[int, int], alike: int, wa
 
 
 def recency(updated_at: str, now: str, half_life: float) -> float:
-    """1 for what was written just now, half of it after each half-life in days; times are ISO 8601."""
-    age = (datetime.fromisoformat(now) - datetime.fromisoformat(updated_at)).total_seconds() / _DAY
+    """1 for a document updated now, halved after each half-life in days; times are ISO 8601."""
+    age = (datetime.fromisoformat(now) - datetime.fromisoformat(updated_at)).total_seconds() / _SECONDS_PER_DAY
     return 0.5 ** (max(0.0, age) / half_life)
 
 
-def _item(scored: Scored, document: Document, rules: Rules) -> Item:
+def _score(scored: Scored, document: Document, rules: OrderRules) -> ScoredDocument:
     if not rules.recency:
-        return Item(scored.score, scored, document, scored.parts)
+        return ScoredDocument(scored.score, scored, document, scored.parts)
     whole = 1.0 + rules.recency
     fresh = rules.recency * recency(document.updated_at, rules.now, rules.half_life)
     parts = Parts(*(part / whole for part in scored.parts))
-    return Item((scored.score + fresh) / whole, scored, document, parts, fresh / whole)
+    return ScoredDocument((scored.score + fresh) / whole, scored, document, parts, fresh / whole)
 
 
-def _varied(items: Sequence[Item], leaders: Mapping[int, int], rules: Rules) -> list[Item]:
-    """The same, with what says nearly the same as others counted less and without what a source has too much of."""
+def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rules: OrderRules) -> list[ScoredDocument]:
+    """Damps near-duplicates and drops documents over the maximum of their source."""
     groups: dict[int, int] = {}
     sources: dict[tuple[str, str, str], int] = {}
-    kept: list[Item] = []
+    kept: list[ScoredDocument] = []
     for item in items:
         document = item.document
         if rules.per_source:
@@ -89,9 +89,9 @@ def _varied(items: Sequence[Item], leaders: Mapping[int, int], rules: Rules) -> 
         before = groups[leader] = groups.get(leader, -1) + 1
         factor = min(1.0, rules.alike / (before + 1)) ** 2 if rules.alike else 1.0
         kept.append(item._replace(score=item.score * factor, alike=before, factor=factor) if before else item)
-    kept.sort(key=_order)
+    kept.sort(key=_sort_key)
     return kept
 
 
-def _order(item: Item) -> tuple[float, int]:
+def _sort_key(item: ScoredDocument) -> tuple[float, int]:
     return -item.score, item.document.doc

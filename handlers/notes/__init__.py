@@ -3,13 +3,12 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import sync
-from handlers.notes.admin import memory_lint, memory_sync, undone
-from handlers.notes.memories import memory_forget, memory_list_types, memory_remember, remember_texts
+from handlers.notes.admin import restore_files
 from handlers.notes.projects import SETTINGS
-from handlers.notes.recall import memory_recall
+from handlers.notes.sync import sources
+from handlers.notes.tools import DEVIATIONS, TOOLS
 from kernel.errors import Fault
-from kernel.tools import Dialect, Hints, Hooks, Precheck, Reply, Tool, exclusive, read
+from kernel.tools import Dialect, Reply, Tool
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -19,40 +18,18 @@ def reply(tool: Tool, result: Struct) -> Reply:
 
 
 def fail(fault: Fault) -> Reply:
-    """The bare message, as the original's tools throw it."""
+    """The message without a prefix, as in the original."""
     return Reply(fault.message.encode(), "text/plain; charset=utf-8", fault.code)
 
 
 DIALECT = Dialect(
     name="notes",
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
-    tools=(
-        read(memory_list_types, Hints("List memory types"), permission="read"),
-        exclusive(memory_remember, Hints("Remember"), permission="write", hooks=Hooks(texts=remember_texts)),
-        read(
-            memory_recall,
-            Hints("Recall"),
-            permission="read",
-            hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
-        ),
-        exclusive(memory_forget, Hints("Forget", destructive=True), permission="write"),
-        read(
-            memory_sync,
-            Hints("Sync"),
-            permission="read",
-            hooks=Hooks(precheck=Precheck(sync.check_all, sync.write, sync.texts)),
-            long=True,
-        ),
-        read(
-            memory_lint,
-            Hints("Lint"),
-            permission="read",
-            hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
-        ),
-    ),
+    tools=TOOLS,
     reply=reply,
     fail=fail,
-    sources=sync.sources,
+    sources=sources,
     settings=SETTINGS,
-    after_undo=undone,
+    after_undo=restore_files,
+    deviations=DEVIATIONS,
 )

@@ -1,4 +1,4 @@
-"""Two tools beside the contract: make the index follow the files at once, and find what to mend in them."""
+"""Two tools beside the contract: read all files again, and report what is wrong with them; and the undo of files."""
 
 import re
 from collections import Counter
@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 from handlers.notes import files, memory_types, note_file, sync
 from handlers.notes import front_matter as front
-from handlers.notes.note_file import Said
+from handlers.notes.note_file import ParsedMemory
 from handlers.notes.projects import Project, projects, space
-from handlers.notes.scan import TEMPORARY
+from handlers.notes.scan import TEMPORARY_PREFIX
 from handlers.notes.schemas import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
@@ -17,17 +17,17 @@ from kernel.lazy_regex import regex
 from kernel.settings import setting
 from kernel.store.transaction import Tx
 
-_STALE = 90 * 86_400_000
-_REQUIRED = ("memory_type", "created", "modified")
-_ORDER = {"error": 0, "warning": 1, "info": 2}
+_STALE_AFTER_MS = 90 * 86_400_000  # 90 days
+_REQUIRED_KEYS = ("memory_type", "created", "modified")
+_SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 _CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-_LINK = regex(r"\[\[([^\[\]|#\n]+)")
+_WIKI_LINK = regex(r"\[\[([^\[\]|#\n]+)")
 
 
-class _Page(NamedTuple):
+class _MemoryPage(NamedTuple):
     path: str
     front: front.Page
-    said: Said
+    memory: ParsedMemory
     links: Set[str]
 
 
@@ -35,22 +35,22 @@ def memory_sync(tx: Tx, request: Sync) -> Synced:
     """Read every memory file again and make the index say what they say. Rarely needed: every recall notices files
     that were changed, added, renamed or deleted by hand.
     """
-    for project in projects(tx):  # one of several that cannot be looked at was passed over, which must not go untold
-        sync.look(project)
+    for project in projects(tx):  # the precheck skips a project that cannot be read; here it must raise
+        sync.scan_project(project)
     return Synced(True, "Index and embeddings updated successfully")
 
 
-def undone(tx: Tx, restored: Sequence[tuple[str, str, str]]) -> None:
-    """Writes the files that are memories again, given as (space, path, text)."""
+def restore_files(tx: Tx, restored: Sequence[tuple[str, str, str]]) -> None:
+    """Writes the files of restored memories, given as (space, path, text)."""
     known = {space(project.name): project for project in projects(tx)}
     for where, path, text in restored:
         project = known.get(where)
         if project is None:
             raise Fault("storage", f"The project of {path} is not configured.")
         try:
-            stamp = files.create(project.root, path, text.encode(), tx.new_id(TEMPORARY))
+            stamp = files.create(project.root, path, text.encode(), tx.new_id(TEMPORARY_PREFIX))
         except OSError as error:
-            raise sync.refused(error, path) from None
+            raise sync.file_fault(error, path) from None
         if stamp is None:
             raise Fault("conflict", f"There is another file {path} by now.")
 
@@ -61,84 +61,84 @@ def memory_lint(tx: Tx, request: Lint) -> Linted:
     """
     known = projects(tx)
     issues: list[Issue] = []
-    types = _types(tx, known, issues)
+    types = _all_types(tx, known, issues)
     total = 0
     for project in known:
         here = _pages(tx, project)
         total += len(here)
-        issues += _unreadables(project)
+        issues += _unreadable_issues(project)
         issues += _issues(here, types, sync.nanoseconds(tx.now) // 1_000_000)
-    issues.sort(key=lambda issue: (_ORDER[issue.severity], issue.file, issue.type))
-    sick = len({issue.file for issue in issues if issue.type != "unreadable"})
-    health = round(100 * (total - sick) / total) if total else 100
+    issues.sort(key=lambda issue: (_SEVERITY_ORDER[issue.severity], issue.file, issue.type))
+    affected = len({issue.file for issue in issues if issue.type != "unreadable"})
+    health = round(100 * (total - affected) / total) if total else 100
     return Linted(not issues, Summary(total, len(issues), health), issues)
 
 
-def _types(tx: Tx, known: Sequence[Project], issues: list[Issue]) -> Set[str]:
-    """Every type there is; a project whose own cannot be read becomes an issue."""
-    types = set(memory_types.known(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
+def _all_types(tx: Tx, known: Sequence[Project], issues: list[Issue]) -> Set[str]:
+    """The names of all types; a project with an unreadable configuration becomes an issue."""
+    types = set(memory_types.load_types(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
     for project in known:
         try:
-            types.update(kind.name for kind in memory_types.configured(project.root))
+            types.update(kind.name for kind in memory_types.project_types(project.root))
         except Fault as fault:
-            issues.append(_unusable(project, fault))
+            issues.append(_project_issue(project, fault))
     return types
 
 
-def _unreadables(project: Project) -> list[Issue]:
-    """What stands in the folder of a project and is no memory, or the folder itself where that cannot be read."""
+def _unreadable_issues(project: Project) -> list[Issue]:
+    """The unreadable entries of a project folder, or the folder itself."""
     try:
-        seen = sync.look(project)
+        seen = sync.scan_project(project)
     except Fault as fault:
-        return [_unusable(project, fault)]
-    return [_unreadable(*odd) for odd in seen.odd] if seen else []
+        return [_project_issue(project, fault)]
+    return [_unreadable_issue(*entry) for entry in seen.unreadable] if seen else []
 
 
-def _pages(tx: Tx, project: Project) -> list[_Page]:
-    def page(path: str, modified: int, content: str) -> _Page:
-        said = note_file.said(path, content, modified)
-        links = frozenset(found.strip() for found in _LINK.findall(_CODE.sub("", said.content)))
-        return _Page(path, front.parse(content), said, links)
+def _pages(tx: Tx, project: Project) -> list[_MemoryPage]:
+    def page(path: str, modified: int, content: str) -> _MemoryPage:
+        memory = note_file.parse_memory(path, content, modified)
+        links = frozenset(found.strip() for found in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
+        return _MemoryPage(path, front.parse(content), memory, links)
 
     return tx.all("notes.admin.pages", page, project=project.name)
 
 
-def _issues(found: Sequence[_Page], types: Set[str], now: int) -> Iterator[Issue]:
-    titles = Counter(page.said.title.casefold() for page in found)
-    targets = {name for page in found for name in _names(page)}
-    linked = {_name(link) for page in found for link in page.links}
+def _issues(found: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator[Issue]:
+    titles = Counter(page.memory.title.casefold() for page in found)
+    targets = {name for page in found for name in _link_names(page)}
+    linked = {_normalized_name(link) for page in found for link in page.links}
     linking = any(page.links or front.value(page.front, "related") for page in found)
     for page in found:
-        yield from _of_front(page, types)
-        yield from _of_content(page, now)
+        yield from _front_matter_issues(page, types)
+        yield from _content_issues(page, now)
         for link in sorted(page.links):
-            if _name(link) not in targets:
+            if _normalized_name(link) not in targets:
                 yield _issue(page, "broken-wikilink", f"[[{link}]] is the name of no memory", "Correct or remove it")
-        if titles[page.said.title.casefold()] > 1:
+        if titles[page.memory.title.casefold()] > 1:
             yield _issue(page, "duplicate-title", "Another memory has this title", "Merge them, or rename one")
-        if linking and not page.links and not _names(page) & linked and not front.value(page.front, "related"):
+        if linking and not page.links and not _link_names(page) & linked and not front.value(page.front, "related"):
             yield _issue(page, "orphan", "Nothing links here, and this links to nothing", "Add related memories")
 
 
-def _of_front(page: _Page, types: Set[str]) -> Iterator[Issue]:
-    missing = [key for key in _REQUIRED if not front.value(page.front, key)]
+def _front_matter_issues(page: _MemoryPage, types: Set[str]) -> Iterator[Issue]:
+    missing = [key for key in _REQUIRED_KEYS if not front.value(page.front, key)]
     if missing:
         yield _issue(page, "missing-frontmatter", f"Front matter lacks {', '.join(missing)}", "Add it, or update it")
-    wrong = [key for key in ("created", "modified") if key not in missing and not note_file.time(page.front, key)]
+    wrong = [key for key in ("created", "modified") if key not in missing and not note_file.time_of(page.front, key)]
     if wrong:
         message = f"What stands for {' and '.join(wrong)} is no time"
         yield _issue(page, "invalid-time", message, "Write it as 2026-01-31T10:00:00Z")
-    if page.said.memory_type not in types:
-        message = f'"{page.said.memory_type}" is no type'
+    if page.memory.memory_type not in types:
+        message = f'"{page.memory.memory_type}" is no type'
         yield _issue(page, "invalid-type", message, "Use a type of memory_list_types, or configure this one")
 
 
-def _of_content(page: _Page, now: int) -> Iterator[Issue]:
-    if not page.said.content.strip():
+def _content_issues(page: _MemoryPage, now: int) -> Iterator[Issue]:
+    if not page.memory.content.strip():
         yield _issue(page, "empty-content", "There is no content", "Write some, or delete the file")
-    if "\ufffd" in page.said.content:
+    if "\ufffd" in page.memory.content:
         yield _issue(page, "invalid-text", "Not all of the content is UTF-8", "Save the file as UTF-8")
-    if sync.nanoseconds(page.said.modified) // 1_000_000 < now - _STALE:
+    if sync.nanoseconds(page.memory.modified) // 1_000_000 < now - _STALE_AFTER_MS:
         yield _issue(page, "stale", "Not changed for more than 90 days", "See whether it is still true")
 
 
@@ -149,24 +149,24 @@ _SEVERITY: dict[str, Literal["error", "warning", "info"]] = {
 }
 
 
-def _issue(page: _Page, kind: str, message: str, suggestion: str) -> Issue:
+def _issue(page: _MemoryPage, kind: str, message: str, suggestion: str) -> Issue:
     return Issue(kind, _SEVERITY.get(kind, "warning"), page.path, message, suggestion)
 
 
-def _unreadable(path: str, why: str) -> Issue:
+def _unreadable_issue(path: str, why: str) -> Issue:
     shown = path.encode("utf-8", "replace").decode()
     return Issue("unreadable", "error", shown, f"Not taken for a memory: {why}", "Move or mend it")
 
 
-def _unusable(project: Project, fault: Fault) -> Issue:
+def _project_issue(project: Project, fault: Fault) -> Issue:
     return Issue("unreadable", "error", str(project.root), fault.message, "Mend it, or serve the project no more")
 
 
-def _names(page: _Page) -> Set[str]:
-    """What a link may call a memory, as `_name` has it."""
+def _link_names(page: _MemoryPage) -> Set[str]:
+    """The normalized names by which a link may refer to a memory."""
     stem = page.path.removesuffix(SUFFIX)
-    return {_name(name) for name in (stem, stem.rpartition("/")[2], page.said.title)}
+    return {_normalized_name(name) for name in (stem, stem.rpartition("/")[2], page.memory.title)}
 
 
-def _name(link: str) -> str:
+def _normalized_name(link: str) -> str:
     return "/".join(slug(part) for part in link.strip().removesuffix(SUFFIX).split("/"))

@@ -1,4 +1,7 @@
-"""Front matter: takes a file apart line by line, reads the values people write, and changes single lines of it."""
+"""Front matter: splits a file into entries, reads the values people write, and replaces single entries.
+
+A YAML library would not do: unchanged lines must stay byte for byte, and a file with invalid YAML must stay readable.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,12 +13,12 @@ _FENCES = {"---", "..."}
 _QUOTED = regex(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
 _ITEM = regex(rf"""{_QUOTED.pattern}|[^ \t\r,\[\]"'][^,\[\]]*""")
 _COLON = regex(r":(?=[ \t\r]|$)")
-_NO_KEY = frozenset(" \t\r\"'#[]{},&*!|>%@`")
-_MARKS = frozenset("-?:")  # these begin a key only where no blank follows
+_NOT_KEY_START = frozenset(" \t\r\"'#[]{},&*!|>%@`")
+_INDICATORS = frozenset("-?:")  # these start a key only if no space follows
 _COMMENT = regex(r"(?:^|[ \t])#.*")
-_BLANK = " \t\r"  # to YAML no other character is a blank
+_YAML_SPACE = " \t\r"  # the only white space of YAML
 _ESCAPE = regex(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
-_NAMED = {
+_NAMED_ESCAPES = {
     "0": "\0",
     "a": "\a",
     "b": "\b",
@@ -30,96 +33,96 @@ _NAMED = {
     "L": "\u2028",
     "P": "\u2029",
 }
-_EMPTY = {"", "~", "null", "Null", "NULL"}
+_NULLS = {"", "~", "null", "Null", "NULL"}
 
 Value = str | list[str] | None
 
 
 class Entry(NamedTuple):
-    """Some lines of front matter as they stand; `key` is empty for what is no entry, such as a comment."""
+    """Unchanged lines of front matter; `key` is empty for lines without one, such as a comment."""
 
     key: str
     lines: tuple[str, ...]
 
 
 class Page(NamedTuple):
-    """A file taken apart; `entries` is None where it has no front matter, `end` is how its lines end."""
+    """A parsed file; `entries` is None without front matter, `bom` is a byte order mark or empty."""
 
-    mark: str
+    bom: str
     entries: tuple[Entry, ...] | None
     body: str
-    end: str
+    line_end: str
 
 
 def parse(text: str) -> Page:
-    """Any text as a page; front matter is a first block between fences whose first entry is a key with a value."""
+    """Parses any text; front matter is a first block between fences whose first entry is a key with a value."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     lines = text[len(mark) :].split("\n")
     end = "\r\n" if lines[0].endswith("\r") else "\n"
-    close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip(_BLANK) in _FENCES), 0)
-    entries = tuple(_entries(lines[1:close])) if close and lines[0].rstrip(_BLANK) == "---" else None
-    if entries and not any(entry.key for entry in entries[: 1 + _leading(entries)]):
+    close = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip(_YAML_SPACE) in _FENCES), 0)
+    entries = tuple(_entries(lines[1:close])) if close and lines[0].rstrip(_YAML_SPACE) == "---" else None
+    if entries and not any(entry.key for entry in entries[: 1 + _count_leading_comments(entries)]):
         entries = None
     body = text[len(mark) :] if entries is None else "\n".join(lines[close + 1 :])
     return Page(mark, entries, body, end)
 
 
 def content(page: Page) -> str:
-    """What follows the front matter, less the blank line before it and the line end after it."""
-    body = page.body if page.entries is None else page.body.removeprefix(page.end)
-    return body.removesuffix(page.end)
+    """The text after the front matter, without the blank line before it and the line end after it."""
+    body = page.body if page.entries is None else page.body.removeprefix(page.line_end)
+    return body.removesuffix(page.line_end)
 
 
-def written(page: Page, changes: Mapping[str, str], text: str) -> str:
-    """A file of the entries of `page`, those of `changes` (key to its whole line) instead or at the end, and `text`."""
+def render(page: Page, changes: Mapping[str, str], text: str) -> str:
+    """The text of a file: the entries of `page` with `changes` (key to its whole line) applied, then `text`."""
     entries = list(page.entries or ())
     for key, line in changes.items():
-        lines = (line + page.end[:-1],)
+        lines = (line + page.line_end[:-1],)
         at = max((number for number, entry in enumerate(entries) if entry.key == key), default=len(entries))
         entries[at : at + 1] = [Entry(key, lines)]
     head = "".join(f"{line}\n" for entry in entries for line in entry.lines)
-    return f"{page.mark}---{page.end}{head}---{page.end}{page.end}{text}{page.end}"
+    return f"{page.bom}---{page.line_end}{head}---{page.line_end}{page.line_end}{text}{page.line_end}"
 
 
 def value(page: Page, key: str) -> Value:
-    """What stands under a key: text, a list of texts, or None; of a repeated key the last counts, as for any loader."""
+    """The value of a key: text, a list of texts, or None. The last of repeated keys counts, as in YAML loaders."""
     found = [entry for entry in page.entries or () if entry.key == key]
     return _value(found[-1].lines) if found else None
 
 
-def listed(given: Value) -> list[str]:
-    """A list however it was written: as a list, as one text with commas, or as a list inside a text."""
+def to_list(given: Value) -> list[str]:
+    """A list written as a list, as one text with commas, or as a list inside a text."""
     if isinstance(given, str):
         given = _flow(given) if given.lstrip().startswith("[") else given.split(",")
     return [part for part in (part.strip() for part in given or []) if part]
 
 
-def _leading(entries: Sequence[Entry]) -> int:
-    """How many comments and blank lines stand before anything else."""
+def _count_leading_comments(entries: Sequence[Entry]) -> int:
+    """The number of comments and blank lines at the start."""
     for number, entry in enumerate(entries):
-        line = entry.lines[0].strip(_BLANK)
+        line = entry.lines[0].strip(_YAML_SPACE)
         if entry.key or (line and not line.startswith("#")):
             return number
     return len(entries)
 
 
 def _key(line: str) -> tuple[str, str] | None:
-    """The key that begins a line and what follows its colon."""
+    """The key of a line and the text after its colon; None if the line has no key."""
     quoted = _QUOTED.match(line)
     colon = _COLON.search(line, quoted.end() if quoted else 0)
-    if not line or colon is None or (quoted is None and line[0] in _NO_KEY):
+    if not line or colon is None or (quoted is None and line[0] in _NOT_KEY_START):
         return None
-    if line[0] in _MARKS and line[1] in _BLANK:
+    if line[0] in _INDICATORS and line[1] in _YAML_SPACE:
         return None
-    if quoted and line[quoted.end() : colon.start()].strip(_BLANK):
+    if quoted and line[quoted.end() : colon.start()].strip(_YAML_SPACE):
         return None
-    return _unquoted(line[: colon.start()].rstrip(_BLANK)), line[colon.end() :].strip(_BLANK)
+    return _unquoted(line[: colon.start()].rstrip(_YAML_SPACE)), line[colon.end() :].strip(_YAML_SPACE)
 
 
 def _entries(lines: Sequence[str]) -> Iterator[Entry]:
     key, held, idle = "", list[str](), list[str]()
     for line in lines:
-        bare = line.strip(_BLANK)
+        bare = line.strip(_YAML_SPACE)
         found = _key(line)
         if found is None and (not bare or line.startswith("#")):
             idle.append(line)
@@ -127,12 +130,12 @@ def _entries(lines: Sequence[str]) -> Iterator[Entry]:
             held += [*idle, line]
             idle = []
         else:
-            yield from _closed(key, held, idle)
+            yield from _finish_entry(key, held, idle)
             key, held, idle = (found[0] if found else ""), [line], []
-    yield from _closed(key, held, idle)
+    yield from _finish_entry(key, held, idle)
 
 
-def _closed(key: str, held: list[str], idle: list[str]) -> Iterator[Entry]:
+def _finish_entry(key: str, held: list[str], idle: list[str]) -> Iterator[Entry]:
     if held:
         yield Entry(key, tuple(held))
     for line in idle:
@@ -141,21 +144,21 @@ def _closed(key: str, held: list[str], idle: list[str]) -> Iterator[Entry]:
 
 def _value(lines: Sequence[str]) -> Value:
     first = (_key(lines[0]) or ("", ""))[1]
-    more = [line.strip(_BLANK) for line in lines[1:]]
+    more = [line.strip(_YAML_SPACE) for line in lines[1:]]
     if first.startswith("["):
         return _flow(" ".join([first, *more]))
     if first[:1] in {"|", ">"}:
         return _block(first, lines[1:])
-    if not _COMMENT.sub("", first).strip(_BLANK) and any(line.startswith("-") for line in more):
-        return _scalars(line[1:].strip(_BLANK) for line in more if line == "-" or line.startswith("- "))
-    return _scalar(" ".join([first, *more]).strip(_BLANK))
+    if not _COMMENT.sub("", first).strip(_YAML_SPACE) and any(line.startswith("-") for line in more):
+        return _scalars(line[1:].strip(_YAML_SPACE) for line in more if line == "-" or line.startswith("- "))
+    return _scalar(" ".join([first, *more]).strip(_YAML_SPACE))
 
 
 def _scalar(text: str) -> str | None:
     if quoted := _QUOTED.match(text):
         return _unquoted(quoted[0])
-    plain = _COMMENT.sub("", text).strip(_BLANK)
-    return None if plain in _EMPTY else plain
+    plain = _COMMENT.sub("", text).strip(_YAML_SPACE)
+    return None if plain in _NULLS else plain
 
 
 def _scalars(texts: Iterable[str]) -> list[str]:
@@ -163,12 +166,12 @@ def _scalars(texts: Iterable[str]) -> list[str]:
 
 
 def _flow(text: str) -> list[str]:
-    return _scalars(found[0].strip(_BLANK) for found in _ITEM.finditer(text))
+    return _scalars(found[0].strip(_YAML_SPACE) for found in _ITEM.finditer(text))
 
 
 def _block(header: str, lines: Sequence[str]) -> str:
     kept = [line.rstrip("\r") for line in lines]
-    depth = min((len(line) - len(line.lstrip(_BLANK)) for line in kept if line.strip(_BLANK)), default=0)
+    depth = min((len(line) - len(line.lstrip(_YAML_SPACE)) for line in kept if line.strip(_YAML_SPACE)), default=0)
     return (" " if header[0] == ">" else "\n").join(line[depth:] for line in kept).strip("\n")
 
 
@@ -184,6 +187,6 @@ def _unquoted(text: str) -> str:
 def _unescaped(found: re.Match[str]) -> str:
     digits = found[1] or found[2] or found[3]
     if digits is None:
-        return _NAMED.get(found[4], found[4])
+        return _NAMED_ESCAPES.get(found[4], found[4])
     point = int(digits, 16)
     return chr(point) if point < 0x110000 else "\ufffd"

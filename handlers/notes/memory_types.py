@@ -1,4 +1,4 @@
-"""The types a memory can have: those built in, and those of configuration files such as the original reads."""
+"""Memory types: the built-in ones, and those of configuration files in the format of the original."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from kernel.lazy_regex import regex
 FALLBACK = "context"
 FALLBACK_ABOUT = "General context information - use when no other type fits"
 PROJECT_FILES = (".opencode/opencode-historian.jsonc", ".opencode/opencode-historian.json")
-_LARGEST = 1 << 20
+_MAX_CONFIG_BYTES = 1 << 20
 _TOKEN = regex(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[\]}])', re.DOTALL)
 _NAME = regex(r"\w[\w.-]{0,63}")
 
 
-class Kind(Struct, omit_defaults=True):
+class MemoryType(Struct, omit_defaults=True):
     """One type of memory."""
 
     name: Annotated[str, Meta(description="Name of the type, in kebab-case")]
@@ -28,72 +28,75 @@ class Kind(Struct, omit_defaults=True):
     template: str | UnsetType = UNSET
 
 
-class _Configured(Struct):
-    memory_types: list[Kind] = msgspec.field(default_factory=list[Kind], name="memoryTypes")
+class _TypesFile(Struct):
+    memory_types: list[MemoryType] = msgspec.field(default_factory=list[MemoryType], name="memoryTypes")
 
 
 BUILT_IN = (
-    Kind("architectural-decision", "High-level choices about the system: its parts, its stack, and why they are so"),
-    Kind("design-decision", "Choices about user interface, user experience or a single component, with their reasons"),
-    Kind("learning", "What was discovered, understood or learned the hard way while developing"),
-    Kind("user-preference", "What this user prefers: style, workflow, tools"),
-    Kind("project-preference", "How things are done in this project: its own patterns and libraries"),
-    Kind("issue", "Known bugs and problems, and where they stand"),
-    Kind(FALLBACK, "General background that no other type fits"),
-    Kind("recurring-pattern", "Patterns that come back in the code or in the way of working"),
-    Kind("conventions-pattern", "Coding conventions: style, naming, guidelines"),
+    MemoryType(
+        "architectural-decision", "High-level choices about the system: its parts, its stack, and why they are so"
+    ),
+    MemoryType(
+        "design-decision", "Choices about user interface, user experience or a single component, with their reasons"
+    ),
+    MemoryType("learning", "What was discovered, understood or learned the hard way while developing"),
+    MemoryType("user-preference", "What this user prefers: style, workflow, tools"),
+    MemoryType("project-preference", "How things are done in this project: its own patterns and libraries"),
+    MemoryType("issue", "Known bugs and problems, and where they stand"),
+    MemoryType(FALLBACK, "General background that no other type fits"),
+    MemoryType("recurring-pattern", "Patterns that come back in the code or in the way of working"),
+    MemoryType("conventions-pattern", "Coding conventions: style, naming, guidelines"),
 )
 
 
-def known(user: str, roots: Sequence[Path]) -> dict[str, Kind]:
-    """Every type by its name: those built in, those of the user's file, those of each project; the last word counts.
+def load_types(user: str, roots: Sequence[Path]) -> dict[str, MemoryType]:
+    """All types by name: built-in, from the user's file, from each project; the last definition wins.
 
-    Raises Fault("invalid") naming a file that cannot be understood; where there are several projects, such a file of
-    one of them is passed over.
+    Raises Fault("invalid") naming an invalid file; with several projects, an invalid project file is skipped.
     """
-    kinds = {kind.name: kind for kind in (*BUILT_IN, *(_configured(Path(user).expanduser()) if user else ()))}
+    kinds = {kind.name: kind for kind in (*BUILT_IN, *(_read_types(Path(user).expanduser()) if user else ()))}
     for root in roots:
         try:
-            kinds |= {kind.name: kind for kind in configured(root)}
+            kinds |= {kind.name: kind for kind in project_types(root)}
         except Fault:
             if len(roots) == 1:
                 raise
     return kinds
 
 
-def configured(root: Path) -> list[Kind]:
-    """The types of a project's own file; raises Fault("invalid") naming one that cannot be understood."""
+def project_types(root: Path) -> list[MemoryType]:
+    """The types of a project's file; raises Fault("invalid") naming an invalid one."""
     try:
         file = next((file for file in (root / name for name in PROJECT_FILES) if file.is_file()), None)
     except OSError as error:
         raise Fault("invalid", f"Cannot read the types in {root}: {error.strerror}") from None
-    return _configured(file) if file else []
+    return _read_types(file) if file else []
 
 
-def _configured(file: Path) -> list[Kind]:
+def _read_types(file: Path) -> list[MemoryType]:
     try:
         with file.open("rb") as opened:
-            text = opened.read(_LARGEST).decode("utf-8-sig")
-        found = msgspec.json.decode(_TOKEN.sub(_plain, text), type=_Configured)
+            text = opened.read(_MAX_CONFIG_BYTES).decode("utf-8-sig")
+        found = msgspec.json.decode(_TOKEN.sub(_strip_jsonc, text), type=_TypesFile)
     except (OSError, UnicodeDecodeError, msgspec.DecodeError, RecursionError) as error:
         raise Fault("invalid", f"Cannot read the types of {file.name}: {error}") from None
     return [_checked(kind, file) for kind in found.memory_types]
 
 
-def _checked(kind: Kind, file: Path) -> Kind:
+def _checked(kind: MemoryType, file: Path) -> MemoryType:
     name = kebab(kind.name)
     if not _NAME.fullmatch(name) or name.endswith(SUFFIX):
         raise Fault("invalid", f'Cannot read the types of {file.name}: "{kind.name}" is no name for a type')
     return msgspec.structs.replace(kind, name=name)
 
 
-def _plain(found: re.Match[str]) -> str:
-    """JSON without what JSONC adds to it: comments, and commas before a bracket."""
+def _strip_jsonc(found: re.Match[str]) -> str:
+    """Replacement of a JSONC token: strings stay, comments and trailing commas become a space."""
     return found[0] if found[0].startswith('"') else " "
 
 
-def chosen(kinds: Mapping[str, Kind], given: str) -> str:
-    """The name of the type meant by what a caller gave; raises Fault("invalid") for one that is not there."""
+def resolve_type(kinds: Mapping[str, MemoryType], given: str) -> str:
+    """The name of a given type in kebab-case; raises Fault("invalid") for an unknown one."""
     name = kebab(given)
     if name not in kinds:
         raise Fault(

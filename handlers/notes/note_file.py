@@ -1,4 +1,4 @@
-"""What the file of a memory says: its title, type, tags, times and content, however it came to be."""
+"""The format of a memory file: title, type, tags, times and content, written by this server or by hand."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,12 +11,12 @@ from handlers.notes.memory_types import FALLBACK
 from handlers.notes.slug import kebab, title_of
 from kernel.text import utc_time, yaml_block, yaml_flow
 
-_NEW = Page("", (), "", "\n")
-_EARLIEST, _LATEST = -62_135_596_800, 253_402_300_799
+_EMPTY_PAGE = Page("", (), "", "\n")
+_MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799
 
 
-class Said(NamedTuple):
-    """A memory as its file has it; times are ISO 8601 in UTC where the file gives times at all."""
+class ParsedMemory(NamedTuple):
+    """A memory as parsed from its file; times are ISO 8601 in UTC."""
 
     title: str
     memory_type: str
@@ -26,63 +26,63 @@ class Said(NamedTuple):
     content: str
 
 
-def decoded(data: bytes) -> str:
-    """The text of a file; bytes that are no UTF-8 stay what they are on the way back."""
+def decode_exact(data: bytes) -> str:
+    """The text of a file; `encode_exact` restores bytes that are not UTF-8."""
     return data.decode("utf-8", "surrogateescape")
 
 
-def encoded(text: str) -> bytes:
-    """The bytes of a text that `decoded` gave."""
+def encode_exact(text: str) -> bytes:
+    """The bytes of a text from `decode_exact`."""
     return text.encode("utf-8", "surrogateescape")
 
 
-def stored(data: bytes) -> str:
-    """The text of a file as it is stored and answered, a mark in place of what is no UTF-8."""
+def decode_lossy(data: bytes) -> str:
+    """The text of a file as stored and returned, with U+FFFD for bytes that are not UTF-8."""
     return data.decode("utf-8", "replace")
 
 
-def read(path: str, file: File) -> Said:
-    """What a file says that was just read."""
-    return said(path, stored(file.data), file.stamp.modified)
+def parse_file(path: str, file: File) -> ParsedMemory:
+    """The memory in a file that was just read."""
+    return parse_memory(path, decode_lossy(file.data), file.stamp.modified)
 
 
-def said(path: str, text: str, modified_ns: int) -> Said:
-    """What the file at `path` below `.mnemonics` says; what it leaves open its path and its own time answer."""
+def parse_memory(path: str, text: str, modified_ns: int) -> ParsedMemory:
+    """The memory in the file at `path` below `.mnemonics`; its path and time replace missing front matter."""
     page, own = front_matter.parse(text), _iso(modified_ns)
-    return Said(
+    return ParsedMemory(
         _text(page, "title") or title_of(path) or path,
         kebab(_text(page, "memory_type")) or kebab(path.partition("/")[0] if "/" in path else "") or FALLBACK,
-        tuple(front_matter.listed(front_matter.value(page, "tags"))),
-        time(page, "created") or time(page, "modified") or own,
-        time(page, "modified") or own,
+        tuple(front_matter.to_list(front_matter.value(page, "tags"))),
+        time_of(page, "created") or time_of(page, "modified") or own,
+        time_of(page, "modified") or own,
         front_matter.content(page),
     )
 
 
-def time(page: Page, key: str) -> str:
-    """The time the front matter gives, ISO 8601 in UTC; an empty text where that is none."""
+def time_of(page: Page, key: str) -> str:
+    """A time of the front matter in ISO 8601, UTC; empty if it is missing or invalid."""
     return utc_time(_text(page, key)) or ""
 
 
-def indexed(memory: Said) -> str:
-    """What a memory is found by."""
-    return indexed_as(memory.title, memory.tags, memory.content)
+def index_text(memory: ParsedMemory) -> str:
+    """The text that the index holds for a memory."""
+    return index_text_of(memory.title, memory.tags, memory.content)
 
 
-def indexed_as(title: str, tags: Sequence[str], content: str) -> str:
-    """What a memory of this title, these tags and this content is found by."""
+def index_text_of(title: str, tags: Sequence[str], content: str) -> str:
+    """The text that the index holds for a memory of this title, these tags and this content."""
     return "\n".join(part for part in (title, ", ".join(tags), content) if part)
 
 
-def new(path: str, memory: Said) -> str:
-    """The text of a new file: front matter as the contract has it, with the title where the path does not tell it."""
-    return front_matter.written(_NEW, _lines(memory._asdict()) | title_line(path, memory.title), memory.content)
+def new_text(path: str, memory: ParsedMemory) -> str:
+    """The text of a new file: the front matter of the contract, and the title unless the path gives it."""
+    return front_matter.render(_EMPTY_PAGE, _lines(memory._asdict()) | title_line(path, memory.title), memory.content)
 
 
-def changed(text: str, path: str, before: Said, memory: Said) -> str:
-    """The text of a file with its type, its tags if they differ, its time and its content changed, and the rest kept.
+def updated_text(text: str, path: str, before: ParsedMemory, memory: ParsedMemory) -> str:
+    """The text of a file with type, time, content and, if they differ, tags replaced; other lines are kept.
 
-    What only the file's own path and time told, it says itself where that will tell something else: at another path.
+    A title or creation time that so far followed from the path or the file's time is written out if it would change.
     """
     page = front_matter.parse(text)
     fields: dict[str, object] = {"memory_type": memory.memory_type}
@@ -92,11 +92,11 @@ def changed(text: str, path: str, before: Said, memory: Said) -> str:
         fields["created"] = before.created
     fields["modified"] = memory.modified
     named = {} if front_matter.value(page, "title") is not None else title_line(path, memory.title)
-    return front_matter.written(page, _lines(fields) | named, memory.content)
+    return front_matter.render(page, _lines(fields) | named, memory.content)
 
 
 def title_line(path: str, title: str) -> dict[str, str]:
-    """The line for a title that is not what the name of the file says."""
+    """The front matter line for a title that differs from the one of the file name."""
     return {} if title_of(path) == title else {"title": _line("title", title)}
 
 
@@ -122,5 +122,5 @@ def _text(page: Page, key: str) -> str:
 
 
 def _iso(nanoseconds: int) -> str:
-    seconds = min(max(nanoseconds / 1e9, _EARLIEST), _LATEST)
+    seconds = min(max(nanoseconds / 1e9, _MIN_SECONDS), _MAX_SECONDS)
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The folders whose memories are served, one per project, and which file of them a path means."""
+"""The projects: the folders with memories, and the files that a path may refer to."""
 
 import os
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from kernel.settings import Setting, data_folder, setting, text
 from kernel.store.transaction import Tx
 
 DEFAULT = "default"
-_VIRTUAL = "qmd://"
+_QMD_SCHEME = "qmd://"
 
 
 class Project(NamedTuple):
-    """A folder with a `.mnemonics` in it; `ours` is the one in the data directory, which is made when it is needed."""
+    """A folder that contains `.mnemonics`; `managed` is the one in the data directory, created when needed."""
 
     name: str
     root: Path
-    ours: bool = False
+    managed: bool = False
 
 
-def roots(given: str) -> tuple[Project, ...]:
+def parse_roots(given: str) -> tuple[Project, ...]:
     """Folders as `name=/path`, or `/path` for one called after its folder, separated as in PATH."""
     projects = [_project(part.strip()) for part in given.split(os.pathsep) if part.strip()]
     if len({project.name for project in projects}) < len(projects):
@@ -41,19 +41,23 @@ def _project(entry: str) -> Project:
 
 SETTINGS = (
     Setting(
-        "QUIPU_NOTES_ROOTS", (), roots, "the projects: folders, or name=folder, separated as in PATH", personal=True
+        "QUIPU_NOTES_ROOTS",
+        (),
+        parse_roots,
+        "the projects: folders, or name=folder, separated as in PATH",
+        personal=True,
     ),
     Setting("QUIPU_NOTES_CONFIG", "", text, "a file with memoryTypes of your own, as opencode-historian has it"),
 )
 
 
 def projects(tx: Tx) -> tuple[Project, ...]:
-    """The configured projects; the one in the data directory where there are none."""
-    return setting(tx, "QUIPU_NOTES_ROOTS") or (Project(DEFAULT, data_folder(tx) / "notes", ours=True),)
+    """The configured projects, or the one in the data directory."""
+    return setting(tx, "QUIPU_NOTES_ROOTS") or (Project(DEFAULT, data_folder(tx) / "notes", managed=True),)
 
 
-def picked(known: Sequence[Project], name: str) -> Sequence[Project]:
-    """The project of a name, all of them for none; raises Fault("invalid") for an unknown one."""
+def select_projects(known: Sequence[Project], name: str) -> Sequence[Project]:
+    """The project of a name, or all of them for an empty name; raises Fault("invalid") for an unknown one."""
     found = [project for project in known if project.name == name] if name else known
     if not found:
         names = ", ".join(project.name for project in known)
@@ -62,20 +66,20 @@ def picked(known: Sequence[Project], name: str) -> Sequence[Project]:
 
 
 def space(project: str) -> str:
-    """The space of the index that holds a project's memories."""
+    """The index and history space of a project."""
     return f"notes:{project}"
 
 
-def located(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
-    """The files below `.mnemonics` that a path may mean, the likeliest first; none if it leads elsewhere.
+def candidate_files(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
+    """The files below `.mnemonics` that a path may refer to, the likeliest first; empty if it leads elsewhere.
 
-    A path is absolute, or with one project also relative to it or to its `.mnemonics`, or `qmd://type/file.md`. Only
-    its words are looked at: whether links stand on the way shows when it is opened.
+    A path is absolute, or with one project also relative to it or to its `.mnemonics`, or `qmd://type/file.md`. This
+    does not touch the file system; links are refused when the file is opened.
     """
     if "\0" in given:
         return []
-    virtual = given.startswith(_VIRTUAL)
-    plain = PurePath(os.path.normpath(given.removeprefix(_VIRTUAL)))
+    virtual = given.startswith(_QMD_SCHEME)
+    plain = PurePath(os.path.normpath(given.removeprefix(_QMD_SCHEME)))
     if plain.is_absolute() and not virtual:
         spots = ((project, _below(plain, project.root)) for project in known)
         return [(project, path) for project, path in spots if path is not None]
@@ -87,9 +91,9 @@ def located(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:
     return [(project, "/".join(parts)) for project in known]
 
 
-def ambiguous(known: Sequence[Project], given: str) -> bool:
-    """Whether a path leaves open which of several projects it means a file of."""
-    return len(known) > 1 and (given.startswith(_VIRTUAL) or not PurePath(given).is_absolute())
+def is_ambiguous(known: Sequence[Project], given: str) -> bool:
+    """Whether a path could refer to a file of any of several projects."""
+    return len(known) > 1 and (given.startswith(_QMD_SCHEME) or not PurePath(given).is_absolute())
 
 
 def _below(path: PurePath, root: Path) -> str | None:
@@ -100,5 +104,5 @@ def _below(path: PurePath, root: Path) -> str | None:
 
 
 def absolute(project: Project, path: str) -> str:
-    """The whole path of a file below `.mnemonics`."""
+    """The absolute path of a file below `.mnemonics`."""
     return str(project.root.joinpath(FOLDER, *path.split("/")))

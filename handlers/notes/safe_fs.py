@@ -1,7 +1,7 @@
-"""Folders entered step by step from a descriptor, so that no link leads out of the first one.
+"""Opens folders step by step, each relative to its parent's descriptor, so that no link leads out of the first one.
 
-Every name is looked up in the folder that was opened before it, and links are refused, at the moment of use. Where a
-platform has no such calls, each step of the path is looked at before it is taken.
+Links are refused by the same system call that opens the entry (`O_NOFOLLOW`), so there is no time between check and
+use. A platform without these calls (Windows) checks each step before it takes it.
 """
 
 import errno
@@ -13,99 +13,98 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = ".mnemonics"
-ONLY_HERE = getattr(os, "O_NOFOLLOW", 0)
-_RELATIVE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
-_STEP = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_NO_NAMES = {"", ".", ".."}
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_HAS_DIR_FD = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+_OPEN_DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_NOT_NAMES = {"", ".", ".."}
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _SEPARATORS = [mark for mark in (os.sep, os.altsep, "\0") if mark]
 
 
-# What the system says where there is no file or folder, or only a link or some other thing in its place; whatever else
-# it says may be over the next time.
-_GONE = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EFBIG}
+# The entry is missing, or is not a regular file or folder. Any other error may be temporary.
+_MISSING_ERRNOS = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EFBIG}
 
 
 class Stamp(NamedTuple):
-    """What changes whenever a file changes: its size in bytes, and when it and its entry last did, in nanoseconds."""
+    """Detects changes of a file: its size in bytes, mtime and ctime in nanoseconds."""
 
     size: int
     modified: int
     changed: int
 
 
-class Folder(NamedTuple):
-    """An open folder; without a descriptor its names are looked up by path."""
+class OpenFolder(NamedTuple):
+    """An open folder; without a descriptor its entries are accessed by path."""
 
     path: Path
     fd: int | None
 
 
-def enter(stack: ExitStack, root: Path, folders: Sequence[str], *, make: bool = False) -> Folder:
-    """`<root>/.mnemonics` or a folder below it, open until `stack` closes; with `make`, made where it is missing."""
-    fd = os.open(root, _STEP) if _RELATIVE else None
+def open_folder(stack: ExitStack, root: Path, folders: Sequence[str], *, make: bool = False) -> OpenFolder:
+    """`<root>/.mnemonics` or a folder below it, open until `stack` closes; `make` creates missing folders."""
+    fd = os.open(root, _OPEN_DIRECTORY) if _HAS_DIR_FD else None
     if fd is not None:
         stack.callback(os.close, fd)
-    here = Folder(root, fd)
+    here = OpenFolder(root, fd)
     for name in (FOLDER, *folders):
         if make:
             _make(here, name)
-        here = step(stack, here, name)
+        here = open_subfolder(stack, here, name)
     return here
 
 
-def step(stack: ExitStack, parent: Folder, name: str) -> Folder:
+def open_subfolder(stack: ExitStack, parent: OpenFolder, name: str) -> OpenFolder:
     """A folder in another one, open until `stack` closes; raises OSError for a link."""
-    if name in _NO_NAMES or any(mark in name for mark in _SEPARATORS):
+    if name in _NOT_NAMES or any(mark in name for mark in _SEPARATORS):
         raise FileNotFoundError(errno.ENOENT, "not a name")
     path = parent.path / name
     if parent.fd is None:
         if not stat.S_ISDIR(path.lstat().st_mode) or path.resolve() != path.parent.resolve() / path.name:
             raise NotADirectoryError(errno.ENOTDIR, "not a folder")
-        return Folder(path, None)
+        return OpenFolder(path, None)
     try:
-        fd = os.open(name, _STEP | ONLY_HERE, dir_fd=parent.fd)
+        fd = os.open(name, _OPEN_DIRECTORY | NO_FOLLOW, dir_fd=parent.fd)
     except OSError as error:
-        if error.errno == errno.ELOOP:  # what some systems say of a link where others say that it is no folder
+        if error.errno == errno.ELOOP:  # for a link, some systems report ELOOP and others ENOTDIR
             raise NotADirectoryError(errno.ENOTDIR, "not a folder") from None
         raise
     stack.callback(os.close, fd)
-    return Folder(path, fd)
+    return OpenFolder(path, fd)
 
 
-def _make(parent: Folder, name: str) -> None:
+def _make(parent: OpenFolder, name: str) -> None:
     try:
-        os.mkdir(at(parent, name), 0o700, dir_fd=parent.fd)
+        os.mkdir(entry_path(parent, name), 0o700, dir_fd=parent.fd)
     except FileExistsError:
         return
-    synced(parent)
+    sync_folder(parent)
 
 
-def at(folder: Folder, name: str) -> str:
-    """What the calls of `os` take for a name in a folder, beside the descriptor of the folder."""
+def entry_path(folder: OpenFolder, name: str) -> str:
+    """The path argument of an `os` call with `dir_fd=folder.fd`."""
     return name if folder.fd is not None else str(folder.path / name)
 
 
-def look(folder: Folder, name: str) -> os.stat_result:
-    """What stands under a name in a folder, links not followed."""
-    return os.stat(at(folder, name), dir_fd=folder.fd, follow_symlinks=False)
+def stat_entry(folder: OpenFolder, name: str) -> os.stat_result:
+    """The stat result of an entry; links are not followed."""
+    return os.stat(entry_path(folder, name), dir_fd=folder.fd, follow_symlinks=False)
 
 
-def gone(error: OSError) -> bool:
-    """Whether an error says that a file is not there, rather than that it cannot be read just now."""
-    return error.errno in _GONE
+def is_missing(error: OSError) -> bool:
+    """Whether an error means that a file does not exist, rather than that it cannot be read now."""
+    return error.errno in _MISSING_ERRNOS
 
 
 def stamp_of(seen: os.stat_result) -> Stamp:
-    """The stamp of a file, its times within what a column of the store can hold."""
-    return Stamp(seen.st_size, _stored(seen.st_mtime_ns), _stored(seen.st_ctime_ns))
+    """The stamp of a file, its times clamped to 64 bits for a column of the store."""
+    return Stamp(seen.st_size, _clamp_int64(seen.st_mtime_ns), _clamp_int64(seen.st_ctime_ns))
 
 
-def _stored(nanoseconds: int) -> int:
-    return min(max(nanoseconds, _LEAST), _MOST)
+def _clamp_int64(nanoseconds: int) -> int:
+    return min(max(nanoseconds, _MIN_INT64), _MAX_INT64)
 
 
-def synced(folder: Folder) -> None:
-    """Puts the names of a folder on disk."""
+def sync_folder(folder: OpenFolder) -> None:
+    """Makes the entries of a folder durable."""
     if folder.fd is not None:
         os.fsync(folder.fd)

@@ -1,14 +1,14 @@
-"""What the tools of `notes` take and give (seed 001)."""
+"""Request and result types of `notes` (seed 001)."""
 
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.notes.memory_types import Kind
+from handlers.notes.memory_types import MemoryType
 
-PATH = 4096
-QUERY = 4096
-MOST = 1000
+MAX_PATH = 4096
+MAX_QUERY = 4096
+MAX_LIMIT = 1000
 SearchType = Literal["search", "vsearch", "query"]
 
 
@@ -27,7 +27,7 @@ class Remember(Struct, forbid_unknown_fields=True):
         str,
         Meta(
             description="Path to existing file (from memory_recall) - if provided, updates instead of creates",
-            max_length=PATH,
+            max_length=MAX_PATH,
         ),
     ] = ""
     project: Annotated[
@@ -38,9 +38,11 @@ class Remember(Struct, forbid_unknown_fields=True):
 class Recall(Struct, forbid_unknown_fields=True):
     """What to look for, or everything."""
 
-    query: Annotated[str, Meta(description="Search query (required when isAll=false)", max_length=QUERY)] = ""
+    query: Annotated[str, Meta(description="Search query (required when isAll=false)", max_length=MAX_QUERY)] = ""
     memoryType: Annotated[str, Meta(description="Filter by type; leave out when unsure", max_length=200)] = ""
-    limit: Annotated[int, Meta(description="Max results (default: 10 for search, 100 for isAll)", ge=0, le=MOST)] = 0
+    limit: Annotated[
+        int, Meta(description="Max results (default: 10 for search, 100 for isAll)", ge=0, le=MAX_LIMIT)
+    ] = 0
     type: Annotated[
         SearchType,
         Meta(description="search: exact terms; vsearch: concepts; query: both, for when the others find too little"),
@@ -53,7 +55,7 @@ class Forget(Struct, forbid_unknown_fields=True):
     """Which files to delete."""
 
     filePaths: Annotated[
-        Annotated[list[Annotated[str, Meta(max_length=PATH)]], Meta(max_length=MOST)] | str,
+        Annotated[list[Annotated[str, Meta(max_length=MAX_PATH)]], Meta(max_length=MAX_LIMIT)] | str,
         Meta(description="Array of file paths to delete (from memory_recall results)"),
     ]
 
@@ -69,7 +71,7 @@ class Lint(Struct, forbid_unknown_fields=True):
 class Types(Struct):
     """Answer of memory_list_types; `projects` only where there are several."""
 
-    types: list[Kind]
+    types: list[MemoryType]
     fallbackType: str
     fallbackDescription: str
     projects: list[str] | UnsetType = UNSET

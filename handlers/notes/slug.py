@@ -1,4 +1,4 @@
-"""Names made of other names: types and file names in kebab-case, and the title a file name stands for."""
+"""Conversions between titles, file names and type names."""
 
 import unicodedata
 
@@ -6,40 +6,40 @@ from kernel.lazy_regex import regex
 from kernel.text import one_line
 
 SUFFIX = ".md"
-_HUMP = regex(r"([a-z0-9])([A-Z])")
-_PARTED = regex(r"[\s_/]+")
+_CAMEL_CASE = regex(r"([a-z0-9])([A-Z])")
+_SEPARATORS = regex(r"[\s_/]+")
 _HYPHENS = regex(r"-{2,}")
-_UNSEEN = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
-_LONGEST = 120  # bytes, so that a number and a suffix still fit into the 255 of a file name
-_NAMELESS = "memory"
+_INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_MAX_STEM_BYTES = 120  # file names have at most 255 bytes; this leaves room for a number and the suffix
+_DEFAULT_STEM = "memory"
 
 
 def kebab(name: str) -> str:
     """`Architectural Decision`, `architecturalDecision` and `architectural/decision` as `architectural-decision`."""
-    return _joined(_HUMP.sub(r"\1-\2", name.strip())).lower()
+    return _join_with_hyphens(_CAMEL_CASE.sub(r"\1-\2", name.strip())).lower()
 
 
 def slug(title: str) -> str:
-    """The stem of the file of a title: ASCII letters and digits as the original keeps them, and those of every script.
+    """The file stem of a title: ASCII letters and digits as in the original, and letters of every script.
 
-    A title without any is called `memory`.
+    A title without any gets `memory`.
     """
-    line = _UNSEEN.sub("", unicodedata.normalize("NFC", one_line(title, 8 * len(title) + 8)).lower())
-    stem = _joined("".join(letter for letter in line if _kept(letter)))
-    return stem.encode()[:_LONGEST].decode(errors="ignore").strip("-") or _NAMELESS
+    line = _INVISIBLE.sub("", unicodedata.normalize("NFC", one_line(title, 8 * len(title) + 8)).lower())
+    stem = _join_with_hyphens("".join(letter for letter in line if _is_kept(letter)))
+    return stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-") or _DEFAULT_STEM
 
 
 def title_of(path: str) -> str:
-    """What a file is called where it does not say: its name, a blank for each hyphen, each word with a capital."""
+    """The title of a file without a title: its name with spaces for hyphens and capitalized words."""
     words = path.rpartition("/")[2].removesuffix(SUFFIX).replace("-", " ").split()
     return " ".join(word[:1].upper() + word[1:] for word in words)
 
 
-def _joined(text: str) -> str:
-    return _HYPHENS.sub("-", _PARTED.sub("-", text)).strip("-")
+def _join_with_hyphens(text: str) -> str:
+    return _HYPHENS.sub("-", _SEPARATORS.sub("-", text)).strip("-")
 
 
-def _kept(letter: str) -> bool:
+def _is_kept(letter: str) -> bool:
     if letter.isascii():
         return letter.isalnum() or letter in " -"
     return unicodedata.category(letter)[0] in "LNM"

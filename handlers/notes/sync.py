@@ -1,17 +1,15 @@
-"""Lets the index follow the files: finds by a look at each what changed, was added or is gone, and takes that in."""
+"""Follows the files: finds changed, added and deleted files by their stamps and updates rows, index and history."""
 
 import errno
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
 from handlers.notes import note_file
 from handlers.notes.files import File, read_all
-from handlers.notes.projects import Project, picked, projects, space
+from handlers.notes.projects import Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, Stamp
-from handlers.notes.scan import Scan, scan, sweep
+from handlers.notes.scan import Scan, delete_leftover, scan
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
@@ -19,20 +17,20 @@ from kernel.store.progress import steps
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
-_BATCH = 1000
-_BATCH_BYTES = 16 << 20
-_AT_ONCE = 200
-_BEARABLE = 64
-# A file that changed twice within this time may look the same both times; no file system in use counts coarser.
-_TICK = 2_000_000_000
-_HOUR = 3_600_000_000_000
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_WRITE_FILES = 1000
+_WRITE_BYTES = 16 << 20
+_ROWS_PER_QUERY = 200  # bounds the file contents in memory at once
+_MAX_UNWRITTEN_SETTLED = 64  # rows that only lose their doubt wait for the next write, up to this many
+# Two changes within this time may have the same timestamps: FAT, the coarsest file system in use, counts 2 seconds.
+_TIMESTAMP_GRAIN_NS = 2_000_000_000
+_LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
+_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 
 Key = tuple[str, str]
 
 
-class Row(NamedTuple):
-    """What is known of one file; `doubtful` says that it was read so soon that its stamp alone proves nothing."""
+class FileRow(NamedTuple):
+    """The stored state of one file; `doubtful` if it was read so soon after a change that its stamp proves nothing."""
 
     project: str
     path: str
@@ -43,8 +41,8 @@ class Row(NamedTuple):
     content: str
 
 
-class Change(NamedTuple):
-    """A file that is not as its row says; `before` is the row's stamp when the file was looked at."""
+class FileChange(NamedTuple):
+    """A file that differs from its row; `before` is the stamp of the row at the comparison."""
 
     project: str
     path: str
@@ -52,148 +50,147 @@ class Change(NamedTuple):
     before: Stamp | None
 
 
-class Found(NamedTuple):
-    """What has changed: files to take in, files that are gone with the stamp of their row, what killed writes left
-    behind, and if there is more.
+class FileChanges(NamedTuple):
+    """What has changed: files to take in, missing files with the stamp of their row, leftovers of killed writes, and
+    whether there is more.
     """
 
-    changes: list[Change]
-    gone: list[tuple[Key, Stamp]]
-    left: list[tuple[Project, str]]
+    changes: list[FileChange]
+    missing: list[tuple[Key, Stamp]]
+    leftovers: list[tuple[Project, str]]
     more: bool = False
 
 
-def check(tx: Tx, request: object) -> Found | None:
-    """What changed since it was last taken in, told by one look at every entry; None for nothing.
+def check(tx: Tx, request: object) -> FileChanges | None:
+    """The changes since the last write, found by one `stat` of every file; None if there are none.
 
-    It is of the project that the request names, if any; of several, one that cannot be looked at is left alone.
+    Restricted to the project that the request names, if any. With several projects, one that cannot be read is skipped.
     """
-    return _found(tx, picked(projects(tx), getattr(request, "project", "")))
+    return _find_changes(tx, select_projects(projects(tx), getattr(request, "project", "")))
 
 
-def check_all(tx: Tx, request: object) -> Found | None:
-    """`check` by reading every file; what belongs to no project is gone too."""
+def check_all(tx: Tx, request: object) -> FileChanges | None:
+    """`check` by reading every file; files of unknown projects count as missing."""
     known = projects(tx)
-    found = _found(tx, known, every=True)
-    names = _json([project.name for project in known])
-    strangers = tx.all("notes.sync.unknown_projects", _gone, projects=names)
-    if not strangers:
+    found = _find_changes(tx, known, every=True)
+    unknown = tx.all("notes.sync.unknown_projects", _key_and_stamp, projects=[project.name for project in known])
+    if not unknown:
         return found
-    return found._replace(gone=found.gone + strangers) if found else Found([], strangers, [])
+    return found._replace(missing=found.missing + unknown) if found else FileChanges([], unknown, [])
 
 
-def write(tx: Tx, request: object, found: Found) -> bool:
-    """Takes in what was found, less what somebody took in meanwhile; whether there may be more to find."""
-    held = rows(tx, [_key(change) for change in found.changes] + [key for key, _ in found.gone])
-    changes = [change for change in found.changes if _taken_in(held, _key(change)) == change.before]
-    gone = [held[key] for key, before in found.gone if _taken_in(held, key) == before]
-    take(tx, [(change.project, change.path, change.file) for change in changes], held)
+def write(tx: Tx, request: object, found: FileChanges) -> bool:
+    """Takes in the changes, except those that another call has taken in meanwhile; whether there may be more."""
+    held = rows(tx, [_key(change) for change in found.changes] + [key for key, _ in found.missing])
+    changes = [change for change in found.changes if _stored_stamp(held, _key(change)) == change.before]
+    gone = [held[key] for key, before in found.missing if _stored_stamp(held, key) == before]
+    take_in(tx, [(change.project, change.path, change.file) for change in changes], held)
     drop(tx, [(row.project, row.path, row.content) for row in gone], "gone")
-    for project, path in found.left:
-        sweep(project.root, path)
-    return found.more or len(changes) + len(gone) < len(found.changes) + len(found.gone)
+    for project, path in found.leftovers:
+        delete_leftover(project.root, path)
+    return found.more or len(changes) + len(gone) < len(found.changes) + len(found.missing)
 
 
-def texts(found: Found) -> list[str]:
-    """What `write` will embed."""
-    return [note_file.indexed(note_file.read(change.path, change.file)) for change in found.changes]
+def texts(found: FileChanges) -> list[str]:
+    """The texts that `write` embeds."""
+    return [note_file.index_text(note_file.parse_file(change.path, change.file)) for change in found.changes]
 
 
-def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, Row]:
-    """The rows of some files, with their content."""
-    return {_key(row): row for row in tx.all("notes.sync.by_keys", Row, keys=_json(keys))}
+def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
+    """The rows of the given files, with their content."""
+    return {_key(row): row for row in tx.all("notes.sync.by_keys", FileRow, keys=keys)}
 
 
-def take(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, Row]) -> None:
-    """Makes rows, index and history say what these files say, each as edited or found by hand."""
+def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, FileRow]) -> None:
+    """Updates rows, index and history from files that were changed or added by hand."""
     kept: list[tuple[Any, ...]] = []
     for project, path, file in steps(tx, files):
         row = held.get((project, path))
-        if row is None or row.content != note_file.stored(file.data):
-            _tell(tx, project, path, file, row and row.content, "edited" if row else "found")
+        if row is None or row.content != note_file.decode_lossy(file.data):
+            _index_and_append(tx, project, path, file, row and row.content, "edited" if row else "found")
         kept.append(_row(tx, project, path, file))
     if kept:
-        tx.run("notes.sync.upsert", rows=_json(kept))
+        tx.run("notes.sync.upsert", rows=kept)
 
 
-def tell(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
-    """`take` of one file that was just written; `before` is the text it had."""
-    _tell(tx, project, path, file, before, operation)
-    tx.run("notes.sync.upsert", rows=_json([_row(tx, project, path, file)]))
+def record(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
+    """Updates row, index and history for one file that was just written; `before` is its previous text."""
+    _index_and_append(tx, project, path, file, before, operation)
+    tx.run("notes.sync.upsert", rows=[_row(tx, project, path, file)])
 
 
-def _tell(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
-    said = note_file.read(path, file)
-    index.put(tx, space(project), path, note_file.indexed(said), scope=said.memory_type)
-    history.append(tx, space(project), path, operation, before=before, after=note_file.stored(file.data))
+def _index_and_append(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
+    memory = note_file.parse_file(path, file)
+    index.put(tx, space(project), path, note_file.index_text(memory), scope=memory.memory_type)
+    history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
 
 
 def _row(tx: Tx, project: str, path: str, file: File) -> tuple[Any, ...]:
-    kind = note_file.read(path, file).memory_type
-    return (project, path, *file.stamp, _doubtful(tx, file.stamp), kind, note_file.stored(file.data))
+    kind = note_file.parse_file(path, file).memory_type
+    return (project, path, *file.stamp, _doubtful(tx, file.stamp), kind, note_file.decode_lossy(file.data))
 
 
-def drop(tx: Tx, gone: Sequence[tuple[str, str, str]], operation: str) -> None:
-    """Makes files unfindable that are not there any more, given as (project, path, content)."""
-    for project, path, content in gone:
+def drop(tx: Tx, deleted: Sequence[tuple[str, str, str]], operation: str) -> None:
+    """Removes rows and index entries of deleted files, given as (project, path, content)."""
+    for project, path, content in deleted:
         index.drop(tx, space(project), path)
         history.append(tx, space(project), path, operation, before=content)
-    if gone:
-        tx.run("notes.sync.delete", keys=_json([item[:2] for item in gone]))
+    if deleted:
+        tx.run("notes.sync.delete", keys=[item[:2] for item in deleted])
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Every memory as the index must hold it."""
+    """The index content of every memory."""
 
     def source(project: str, path: str, modified: int, content: str) -> IndexSource:
-        said = note_file.said(path, content, modified)
-        return IndexSource(space(project), path, said.memory_type, note_file.indexed(said))
+        memory = note_file.parse_memory(path, content, modified)
+        return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory))
 
     return tx.all("notes.sync.all_for_index", source)
 
 
-def look(project: Project) -> Scan | None:
-    """What stands in the folder of a project; None where the project is not there at all."""
+def scan_project(project: Project) -> Scan | None:
+    """The files of a project; None if its folder does not exist. Raises Fault if it cannot be read."""
     try:
         return scan(project.root)
     except OSError as error:
-        raise refused(error, str(project.root / FOLDER)) from None
+        raise file_fault(error, str(project.root / FOLDER)) from None
 
 
-def refused(error: OSError, path: str) -> Fault:
-    """Why the system would not do something with a file, in our words."""
-    if error.errno in _FULL:
+def file_fault(error: OSError, path: str) -> Fault:
+    """The fault for an error of the file system."""
+    if error.errno in _DISK_FULL_ERRNOS:
         return Fault("storage", "Cannot write to storage, insufficient disk space.")
     if error.errno in {errno.ELOOP, errno.ENOTDIR}:
         return Fault("blocked", f"{path} is a link, or leads through one, or is no file.")
     return Fault("storage", f"Cannot use {path}: {error.strerror}.")
 
 
-def _found(tx: Tx, known: Sequence[Project], *, every: bool = False) -> Found | None:
-    found, settled = Found([], [], []), list[Change]()
+def _find_changes(tx: Tx, known: Sequence[Project], *, every: bool = False) -> FileChanges | None:
+    found, settled = FileChanges([], [], []), list[FileChange]()
     for project in known:
-        seen = _looked(project, alone=len(known) == 1)
+        seen = _scan_or_skip(project, alone=len(known) == 1)
         if seen is None:
             continue
-        held = dict(tx.all("notes.sync.stamps", _stamped, project=project.name))
+        held = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
-        found.left.extend((project, path) for path, time in seen.left.items() if _abandoned(tx, time))
+        found.leftovers.extend((project, path) for path, time in seen.leftovers.items() if _abandoned(tx, time))
         if held == seen.stamps and not doubtful and not every:
             continue
-        missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unseen)]
-        found.gone.extend(_gone(project.name, path, *held[path]) for path in missing)
+        missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
+        found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in missing)
         doubted = [path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp]
         if not _compare(tx, project, doubted, held, found, settled):
             found = found._replace(more=True)
             break
-    if not any(found) and len(settled) <= _BEARABLE:
+    if not any(found) and len(settled) <= _MAX_UNWRITTEN_SETTLED:
         return None
     return found._replace(changes=found.changes + settled)
 
 
-def _looked(project: Project, *, alone: bool) -> Scan | None:
+def _scan_or_skip(project: Project, *, alone: bool) -> Scan | None:
     try:
-        return look(project)
+        return scan_project(project)
     except Fault:
         if alone:
             raise
@@ -204,62 +201,58 @@ def _within(path: str, folders: Sequence[str]) -> bool:
     return any(path.startswith(f"{folder}/") for folder in folders)
 
 
-def _stamped(path: str, size: int, modified: int, changed: int) -> tuple[str, tuple[int, int, int]]:
+def _path_and_stamp(path: str, size: int, modified: int, changed: int) -> tuple[str, tuple[int, int, int]]:
     return path, (size, modified, changed)
 
 
-def _gone(project: str, path: str, size: int, modified: int, changed: int) -> tuple[Key, Stamp]:
+def _key_and_stamp(project: str, path: str, size: int, modified: int, changed: int) -> tuple[Key, Stamp]:
     return (project, path), Stamp(size, modified, changed)
 
 
 def _compare(
-    tx: Tx, project: Project, paths: Sequence[str], held: Container[str], found: Found, settled: list[Change]
+    tx: Tx, project: Project, paths: Sequence[str], held: Container[str], found: FileChanges, settled: list[FileChange]
 ) -> bool:
-    """Reads files and notes those that are not as their rows say; False where there is enough for one transaction."""
-    for start in range(0, len(paths), _AT_ONCE):
-        part = paths[start : start + _AT_ONCE]
+    """Reads files and collects those that differ from their rows; False when one transaction has enough."""
+    for start in range(0, len(paths), _ROWS_PER_QUERY):
+        part = paths[start : start + _ROWS_PER_QUERY]
         contents = rows(tx, [(project.name, path) for path in part if path in held])
         for path, file in read_all(project.root, part):
             row = contents.get((project.name, path))
             if file is not None:
-                change = Change(project.name, path, file, row and _stamp(row))
-                if row is None or row[2:5] != file.stamp or row.content != note_file.stored(file.data):
+                change = FileChange(project.name, path, file, row and _stamp(row))
+                if row is None or row[2:5] != file.stamp or row.content != note_file.decode_lossy(file.data):
                     found.changes.append(change)
                 elif row.doubtful and not _doubtful(tx, file.stamp):
                     settled.append(change)
             elif row is not None:
-                found.gone.append((_key(row), _stamp(row)))
-        if len(found.changes) >= _BATCH or sum(len(change.file.data) for change in found.changes) > _BATCH_BYTES:
+                found.missing.append((_key(row), _stamp(row)))
+        if len(found.changes) >= _WRITE_FILES or sum(len(change.file.data) for change in found.changes) > _WRITE_BYTES:
             return False
     return True
 
 
 def _abandoned(tx: Tx, time: int) -> bool:
-    """Whether no write that is still under way can have left this."""
-    return time < nanoseconds(tx.now) - _HOUR
+    """Whether a temporary file is too old to belong to a running write."""
+    return time < nanoseconds(tx.now) - _LEFTOVER_AGE_NS
 
 
 def _doubtful(tx: Tx, stamp: Stamp) -> int:
-    """Whether a file may still change without a change of this stamp."""
-    return int(max(stamp.modified, stamp.changed) > nanoseconds(tx.now) - _TICK)
+    """Whether a file may still change without changing this stamp."""
+    return int(max(stamp.modified, stamp.changed) > nanoseconds(tx.now) - _TIMESTAMP_GRAIN_NS)
 
 
-def _key(row: Row | Change) -> Key:
+def _key(row: FileRow | FileChange) -> Key:
     return row.project, row.path
 
 
-def _stamp(row: Row) -> Stamp:
+def _stamp(row: FileRow) -> Stamp:
     return Stamp(row.size, row.modified, row.changed)
 
 
-def _taken_in(held: Mapping[Key, Row], key: Key) -> Stamp | None:
+def _stored_stamp(held: Mapping[Key, FileRow], key: Key) -> Stamp | None:
     return _stamp(held[key]) if key in held else None
 
 
 def nanoseconds(time: str) -> int:
     """An ISO 8601 time as nanoseconds since 1970."""
     return int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -4,8 +4,6 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
 from handlers.paths.schemas import (
     MAX_PATH,
     Added,
@@ -14,10 +12,10 @@ from handlers.paths.schemas import (
     ClearMemory,
     DropMemory,
     Dropped,
-    Entry,
-    Listing,
+    ListedMemory,
     ListMemories,
     Memory,
+    MemoryList,
     ReadMemory,
     Replaced,
     ReplaceMemory,
@@ -33,10 +31,10 @@ from kernel.tools import (
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
-AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which no path may hold
-_PLAIN = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
-# Letters and marks that leave nothing to see, so that two paths would look the same.
-_UNSEEN = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
+_ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
+# Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
+_INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 
 
 class _Content(NamedTuple):
@@ -48,44 +46,44 @@ def add_memory(tx: Tx, request: AddMemory) -> Added:
     """Create a new memory at a path that does not exist yet. Keep few topic memories with flat paths, stable facts
     only, and replace one as soon as it is stale.
     """
-    path, size = _path(request.path), _size(request.content)
+    path, size = _checked_path(request.path), _checked_size(request.content)
     if tx.one("paths.add", str, path=path, content=request.content, content_size=size, now=tx.now) is None:
         raise _taken(path)
-    _remember(tx, path, "created", None, request.content)
+    _index_and_append(tx, path, "created", None, request.content)
     return Added("ok", path, size, tx.now)
 
 
 def add_memories(tx: Tx, requests: Sequence[AddMemory]) -> list[Added | Fault]:
-    """`add_memory` for several calls at once; where a path is taken, refuses them all, and each runs by itself."""
-    checked = [_checked(request) for request in requests]
+    """`add_memory` for several calls; if a path is taken, the batch fails and the queue runs each call by itself."""
+    checked = [_path_and_size(request) for request in requests]
     pairs = list(zip(checked, requests, strict=True))
     rows = [(place[0], request.content, place[1]) for place, request in pairs if not isinstance(place, Fault)]
-    if tx.run("paths.add_many", rows=msgspec.json.encode(rows).decode(), now=tx.now) < len(rows):
+    if tx.run("paths.add_many", rows=rows, now=tx.now) < len(rows):
         raise Fault("conflict", "A path is taken.")
     answers: list[Added | Fault] = []
     for place, request in pairs:
         if isinstance(place, Fault):
             answers.append(place)
         else:
-            _remember(tx, place[0], "created", None, request.content)
+            _index_and_append(tx, place[0], "created", None, request.content)
             answers.append(Added("ok", *place, tx.now))
     return answers
 
 
 def replace_memory(tx: Tx, request: ReplaceMemory) -> Replaced:
     """Update the memory at an existing path; the old content goes to its history."""
-    path, size = _path(request.path), _size(request.content)
+    path, size = _checked_path(request.path), _checked_size(request.content)
     before = tx.one("paths.content", str, path=path)
     if before is None:
         raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
     tx.run("paths.replace", path=path, content=request.content, content_size=size, now=tx.now)
-    _remember(tx, path, "replaced", before, request.content)
+    _index_and_append(tx, path, "replaced", before, request.content)
     return Replaced("ok", path, size, tx.now)
 
 
 def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
     """Delete the memory at a path."""
-    path = _path(request.path)
+    path = _checked_path(request.path)
     before = tx.one("paths.drop", str, path=path)
     if before is None:
         raise Fault("not_found", f'Path "{path}" does not exist')
@@ -105,33 +103,33 @@ def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
 
 def read_memory(tx: Tx, request: ReadMemory) -> Memory:
     """Read the memory at a path."""
-    path = _path(request.path)
+    path = _checked_path(request.path)
     found = get_memory(tx, path)
     if found is None:
         raise Fault("not_found", f'Path "{path}" does not exist, please use add_memory to create first')
     return found
 
 
-def list_memories(tx: Tx, request: ListMemories) -> Listing:
+def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
     """List memories by path, without their content."""
     low = unicodedata.normalize("NFC", request.prefix)
     bounds = {"low": low, "high": low + AFTER_EVERY_PATH}
-    entries = tx.all("paths.page", Entry, after=request.after, limit=request.limit + 1, **bounds)
+    entries = tx.all("paths.page", ListedMemory, after=request.after, limit=request.limit + 1, **bounds)
     page = entries[: request.limit]
     more = page[-1].path if len(entries) > request.limit else ""
-    return Listing("ok", tx.one("paths.count", int, **bounds) or 0, page, more)
+    return MemoryList("ok", tx.one("paths.count", int, **bounds) or 0, page, more)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Every memory as the index must hold it."""
+    """The index content of every memory."""
     return [
-        IndexSource(SPACE, row.path, "", _indexed(row.path, row.content))
+        IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
         for row in tx.all("paths.all_for_index", _Content)
     ]
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
-    """The memory at a path that is composed already, or None."""
+    """The memory at a normalized path, or None."""
 
     def row(*values: Any) -> Memory:
         return Memory("ok", *values)
@@ -139,22 +137,22 @@ def get_memory(tx: Tx, path: str) -> Memory | None:
     return tx.one("paths.get", row, path=path)
 
 
-def _remember(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
+def _index_and_append(tx: Tx, path: str, operation: str, before: str | None, after: str) -> None:
     history.append(tx, SPACE, path, operation, before=before, after=after)
-    index.put(tx, SPACE, path, _indexed(path, after))
+    index.put(tx, SPACE, path, _index_text(path, after))
 
 
-def _indexed(path: str, content: str) -> str:
+def _index_text(path: str, content: str) -> str:
     return f"{path}\n{content}"
 
 
 def index_texts(request: AddMemory | ReplaceMemory) -> list[str]:
-    return [_indexed(unicodedata.normalize("NFC", request.path.strip()), request.content)]
+    return [_index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
-def _checked(request: AddMemory) -> tuple[str, int] | Fault:
+def _path_and_size(request: AddMemory) -> tuple[str, int] | Fault:
     try:
-        return _path(request.path), _size(request.content)
+        return _checked_path(request.path), _checked_size(request.content)
     except Fault as fault:
         return fault
 
@@ -163,9 +161,9 @@ def _taken(path: str) -> Fault:
     return Fault("conflict", f'Path "{path}" already exists, please use replace_memory to update')
 
 
-def _path(given: str) -> str:
+def _checked_path(given: str) -> str:
     path = unicodedata.normalize("NFC", given.strip())
-    if len(path) <= MAX_PATH and _PLAIN.fullmatch(path):
+    if len(path) <= MAX_PATH and _ASCII_PATH.fullmatch(path):
         return path
     if not path:
         raise Fault("invalid", "Path is required", "MEMORY_PATH_INVALID")
@@ -177,12 +175,12 @@ def _path(given: str) -> str:
         if segment in {"", ".", ".."}:
             raise Fault("invalid", f'Path "{path}" has an empty, "." or ".." segment', "MEMORY_PATH_INVALID")
         odd = (letter for letter in segment if letter not in "_-. " and unicodedata.category(letter)[0] not in "LNM")
-        if any(odd) or _UNSEEN.search(segment):
+        if any(odd) or _INVISIBLE.search(segment):
             raise Fault("invalid", f'Path "{path}" contains illegal characters', "MEMORY_PATH_INVALID")
     return path
 
 
-def _size(content: str) -> int:
+def _checked_size(content: str) -> int:
     size = len(content.encode())
     if not size:
         raise Fault("invalid", "Memory content is required (content)")

@@ -4,7 +4,7 @@ import unicodedata
 from urllib.parse import quote, unquote
 
 from handlers.paths.memories import AFTER_EVERY_PATH, get_memory
-from handlers.paths.schemas import PAGE, Entry
+from handlers.paths.schemas import PAGE_SIZE, ListedMemory
 from kernel.store.transaction import Tx
 from kernel.tools import Resource, ResourceContents, Resources, ResourceTemplate
 
@@ -13,9 +13,9 @@ SCHEME = "memory://paths/"
 
 def resource_page(tx: Tx, cursor: str | None) -> tuple[list[Resource], str | None]:
     """One page of the memories as resources; the cursor is the last path of the page before."""
-    entries = tx.all("paths.page", Entry, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE + 1)
-    page = [_resource(entry) for entry in entries[:PAGE]]
-    return page, entries[PAGE - 1].path if len(entries) > PAGE else None
+    entries = tx.all("paths.page", ListedMemory, after=cursor or "", low="", high=AFTER_EVERY_PATH, limit=PAGE_SIZE + 1)
+    page = [_resource(entry) for entry in entries[:PAGE_SIZE]]
+    return page, entries[PAGE_SIZE - 1].path if len(entries) > PAGE_SIZE else None
 
 
 def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
@@ -24,7 +24,7 @@ def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
     return None if found is None else [ResourceContents(uri, "text/plain", found.content)]
 
 
-def _resource(entry: Entry) -> Resource:
+def _resource(entry: ListedMemory) -> Resource:
     uri = SCHEME + quote(entry.path)
     return Resource(uri, entry.path, size=entry.content_size, modified=entry.updated_at)
 

@@ -1,11 +1,11 @@
-"""What the tools of `paths` take and give (seed 004)."""
+"""Request and result types of `paths` (seed 004)."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 MAX_PATH = 255
-PAGE = 100
+PAGE_SIZE = 100
 
 Path = Annotated[
     str,
@@ -52,7 +52,7 @@ class ListMemories(Struct, forbid_unknown_fields=True):
     """Which memories to list."""
 
     prefix: Annotated[str, Meta(description="Only paths that begin with this", max_length=MAX_PATH)] = ""
-    limit: Annotated[int, Meta(description="Most memories to list", ge=1, le=1000)] = PAGE
+    limit: Annotated[int, Meta(description="Most memories to list", ge=1, le=1000)] = PAGE_SIZE
     after: Annotated[str, Meta(description="Continue after this path", max_length=MAX_PATH)] = ""
 
 
@@ -101,7 +101,7 @@ class Memory(Struct):
     updated_at: str
 
 
-class Entry(Struct):
+class ListedMemory(Struct):
     """One memory in a list, without its content."""
 
     path: str
@@ -110,10 +110,10 @@ class Entry(Struct):
     updated_at: str
 
 
-class Listing(Struct):
+class MemoryList(Struct):
     """Answer of list_memories; `next` is the `after` of the next page, empty on the last."""
 
     status: Ok
     total: int
-    memories: list[Entry]
+    memories: list[ListedMemory]
     next: str

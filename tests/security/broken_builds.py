@@ -66,7 +66,7 @@ def _one_tenant() -> None:
 
 
 def _wildcards() -> None:
-    put(search, _pattern=lambda query: f"%{query}%")
+    put(search, _like_pattern=lambda query: f"%{query}%")
 
 
 def _raw_match() -> None:
@@ -114,11 +114,11 @@ def _reaching() -> None:
 
 
 def _flooded() -> None:
-    put(scoring, _varied=lambda items, _leaders, _rules: list(items))
+    put(scoring, _diversify=lambda items, _leaders, _rules: list(items))
 
 
 def _following() -> None:
-    put(steps, ONLY_HERE=0)
+    put(steps, NO_FOLLOW=0)
 
 
 def _careless() -> None:
@@ -138,7 +138,7 @@ def _blind() -> None:
 
 
 def _unguarded() -> None:
-    put(immutable, immutable=lambda _row: False)
+    put(immutable, is_immutable=lambda _row: False)
 
 
 def _bugs_for_mistakes() -> None:

@@ -37,34 +37,36 @@ def test_every_kind_of_failure_is_one_line_of_text(code: Code) -> None:
 
 
 def scene(call: Call) -> dict[str, Any]:
-    """One successful call of every tool whose answer has keys of its own; what each said."""
+    """One successful call of every tool whose answer has keys of its own; the answers by tool name."""
 
-    def said(name: str, /, **arguments: Any) -> Any:
+    def call_ok(name: str, /, **arguments: Any) -> Any:
         reply = call(name, **arguments)
         assert reply.fault is None, reply.body
         return read(reply)
 
     memory = {"db": "core", "content": "The user lives in Lyon.", "category": "fact"}
-    found: dict[str, Any] = {"save_memory": said("save_memory", **memory)}
+    found: dict[str, Any] = {"save_memory": call_ok("save_memory", **memory)}
     key = found["save_memory"]["id"]
     found["smart_save_memory"] = {
-        **said("smart_save_memory", **memory),
-        **said("smart_save_memory", **memory, force_add=True),
+        **call_ok("smart_save_memory", **memory),
+        **call_ok("smart_save_memory", **memory, force_add=True),
     }
-    found["bulk_save_memories"] = said("bulk_save_memories", db="core", memories=[{"content": "x", "category": "fact"}])
-    found["supersede_memory"] = said("supersede_memory", db="core", old_id=key, new_content="y")
-    found["handle_correction"] = said("handle_correction", db="core", wrong_memory_id=key, correct_content="z")
-    found["get_memory_history"] = said("get_memory_history", memory_id=key)
-    entity = said("create_entity", db="core", name="Lyon", type="concept")["id"]
-    found["get_entity_full"] = said("get_entity_full", db="core", id=entity)
+    found["bulk_save_memories"] = call_ok(
+        "bulk_save_memories", db="core", memories=[{"content": "x", "category": "fact"}]
+    )
+    found["supersede_memory"] = call_ok("supersede_memory", db="core", old_id=key, new_content="y")
+    found["handle_correction"] = call_ok("handle_correction", db="core", wrong_memory_id=key, correct_content="z")
+    found["get_memory_history"] = call_ok("get_memory_history", memory_id=key)
+    entity = call_ok("create_entity", db="core", name="Lyon", type="concept")["id"]
+    found["get_entity_full"] = call_ok("get_entity_full", db="core", id=entity)
     return found
 
 
 def test_the_answers_have_the_keys_the_contract_shows(call: Call) -> None:
-    for name, said in scene(call).items():
+    for name, answer in scene(call).items():
         documented = contract("brain", name).returns
-        assert set(documented) <= set(said), name
-        assert not documented or set(said) == set(documented), name
+        assert set(documented) <= set(answer), name
+        assert not documented or set(answer) == set(documented), name
 
 
 def test_answers_are_text_alone_and_the_list_does_not_promise_more() -> None:

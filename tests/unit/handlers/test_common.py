@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import common
-from handlers.common.schemas import Found, Provenance, Recalled, Signals
+from handlers.common.schemas import Provenance, Recalled, RecalledMemory, Signals
 from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
@@ -98,7 +98,7 @@ def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall,
     assert 0 < (memory.signals.meaning or 0) <= 1
     assert answer == Recalled(
         [
-            Found(
+            RecalledMemory(
                 "paths/garden/roses",
                 "paths",
                 "garden/roses",
@@ -146,12 +146,12 @@ def refuse(*_):
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from kernel import app
 from kernel.config import Config
-from kernel.security.permissions import ANYBODY
+from kernel.security.permissions import ANONYMOUS_CALLER
 
 kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
 dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
-print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANYBODY)).body.decode())
+print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANONYMOUS_CALLER)).body.decode())
 kernel.store.sqlite.connection.close()
 """
 

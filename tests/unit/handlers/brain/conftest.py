@@ -1,4 +1,4 @@
-"""What the tests of brain share: a call that must succeed, one that must be refused and change nothing, a barrier."""
+"""Shared fixtures: a call that must succeed, one that must be refused and change nothing, a barrier."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,22 +10,22 @@ from kernel.app import Kernel
 from kernel.tools import Reply
 from tests.conftest import Call
 
-Told = Callable[..., Any]
+CallOk = Callable[..., Any]
 
 
 def read(reply: Reply) -> Any:
-    """What a reply says: JSON, or a sentence."""
+    """The body of a reply: decoded JSON, or a sentence."""
     if reply.media == "application/json":
-        said = msgspec.json.decode(reply.body)
-        assert reply.body == msgspec.json.format(msgspec.json.encode(said))
-        return said
+        answer = msgspec.json.decode(reply.body)
+        assert reply.body == msgspec.json.format(msgspec.json.encode(answer))
+        return answer
     assert reply.media == "text/plain; charset=utf-8"
     return reply.body.decode()
 
 
 @pytest.fixture
-def told(call: Call) -> Told:
-    """A call that succeeds; what it says."""
+def call_ok(call: Call) -> CallOk:
+    """A call that must succeed; returns its answer."""
 
     def ask(name: str, /, **arguments: Any) -> Any:
         reply = call(name, **arguments)
@@ -38,13 +38,13 @@ def told(call: Call) -> Told:
 
 @pytest.fixture
 def settled(kernel: Kernel) -> Callable[[], None]:
-    """Waits for what the reads left behind."""
+    """Waits until the queued writes of earlier reads are done."""
     return lambda: kernel.store.write_sync(lambda _tx: None)
 
 
 @pytest.fixture
 def refused(unchanged: Callable[..., Reply], settled: Callable[[], None]) -> Callable[..., tuple[str | None, str]]:
-    """A call that is refused and changes nothing; the code and the text."""
+    """A call that must be refused and change nothing; returns the code and the text."""
 
     def ask(name: str, /, **arguments: Any) -> tuple[str | None, str]:
         settled()

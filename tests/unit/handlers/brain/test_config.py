@@ -1,7 +1,7 @@
 """Configuration is set and read by key, by prefix, or all of it."""
 
 from tests.conftest import Clock
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import LATER, NOW
 
 
@@ -9,26 +9,26 @@ def row(key: str, value: str, description: str | None = None, at: str = NOW) -> 
     return {"key": key, "value": value, "description": description, "updated_at": at}
 
 
-def test_a_value_is_set_and_read_and_set_again(told: Told, clock: Clock) -> None:
-    first = told("set_config", key="retrieval.vector_weight", value="0.4", description="Weight of the meaning")
+def test_a_value_is_set_and_read_and_set_again(call_ok: CallOk, clock: Clock) -> None:
+    first = call_ok("set_config", key="retrieval.vector_weight", value="0.4", description="Weight of the meaning")
     clock.move(hours=1)
-    again = told("set_config", key="retrieval.vector_weight", value="0.7")
+    again = call_ok("set_config", key="retrieval.vector_weight", value="0.7")
 
     assert first == row("retrieval.vector_weight", "0.4", "Weight of the meaning")
     assert again == row("retrieval.vector_weight", "0.7", "Weight of the meaning", LATER)
-    assert told("get_config", key="retrieval.vector_weight") == again
+    assert call_ok("get_config", key="retrieval.vector_weight") == again
 
 
-def test_values_are_listed_by_prefix_or_all_by_name(told: Told, clock: Clock) -> None:
+def test_values_are_listed_by_prefix_or_all_by_name(call_ok: CallOk, clock: Clock) -> None:
     for key in ("b.2", "a", "b.1", "B.0", "b%"):
-        told("set_config", key=key, value="{}")
+        call_ok("set_config", key=key, value="{}")
 
-    assert told("get_config", prefix="b.") == [row("b.1", "{}"), row("b.2", "{}")]
-    assert [found["key"] for found in told("get_config")] == ["B.0", "a", "b%", "b.1", "b.2"]
-    assert told("get_config", prefix="b%") == [row("b%", "{}")]
-    assert told("get_config", prefix="nothing") == []
-    assert told("get_config", key="a", prefix="b.") == row("a", "{}")
+    assert call_ok("get_config", prefix="b.") == [row("b.1", "{}"), row("b.2", "{}")]
+    assert [found["key"] for found in call_ok("get_config")] == ["B.0", "a", "b%", "b.1", "b.2"]
+    assert call_ok("get_config", prefix="b%") == [row("b%", "{}")]
+    assert call_ok("get_config", prefix="nothing") == []
+    assert call_ok("get_config", key="a", prefix="b.") == row("a", "{}")
 
 
-def test_an_unknown_key_is_not_found(refused: Told) -> None:
+def test_an_unknown_key_is_not_found(refused: CallOk) -> None:
     assert refused("get_config", key="a'b") == ("not_found", "Error: Config key 'a'b' not found")

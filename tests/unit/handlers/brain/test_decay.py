@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.decay import strength
+from handlers.brain.decay import current_decay
 from handlers.brain.schemas import Memory
 from tests.unit.handlers.brain.test_memories import NOW, row
 
@@ -33,11 +33,11 @@ def memory(decay: float = 1.0, created: str = NOW, accessed: str | None = None) 
 def test_the_strength_of_a_memory(
     decay: float, accessed: str | None, now: str, half_life: float, present: float
 ) -> None:
-    assert strength(memory(decay, accessed=accessed), now, half_life) == pytest.approx(present)
+    assert current_decay(memory(decay, accessed=accessed), now, half_life) == pytest.approx(present)
 
 
 @given(st.floats(-2, 2), st.datetimes(), st.floats(0.001, 100_000))
 def test_a_strength_is_a_share(decay: float, now: object, half_life: float) -> None:
     at = f"{str(now)[:10]}T00:00:00.000Z"
 
-    assert 0 <= strength(memory(decay), at, half_life) <= 1
+    assert 0 <= current_decay(memory(decay), at, half_life) <= 1

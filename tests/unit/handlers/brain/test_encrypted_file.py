@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handlers.brain.encrypted_file import sealed, unseal
+from handlers.brain.encrypted_file import decrypt, is_encrypted
 from kernel.errors import Fault
 from tests.unit.handlers.brain.original import PASSWORD
 
@@ -43,15 +43,15 @@ def test_it_is_told_apart_from_a_plain_file(file: Path, tmp_path: Path) -> None:
     db.close()
     (tmp_path / "empty.db").touch()
 
-    assert [sealed(path) for path in (file, tmp_path / "plain.db", tmp_path / "empty.db")] == [True, False, False]
+    assert [is_encrypted(path) for path in (file, tmp_path / "plain.db", tmp_path / "empty.db")] == [True, False, False]
     with pytest.raises(Fault, match=r"^Cannot read none\.db"):
-        sealed(tmp_path / "none.db")
+        is_encrypted(tmp_path / "none.db")
 
 
 def test_the_password_opens_it_and_the_original_stays_as_it_is(file: Path, tmp_path: Path) -> None:
     before = file.read_bytes()
 
-    assert ids(unseal(file, PASSWORD, tmp_path / "out.db")) == {"mem_a", "mem_b", "mem_c", "val_000"}
+    assert ids(decrypt(file, PASSWORD, tmp_path / "out.db")) == {"mem_a", "mem_b", "mem_c", "val_000"}
     assert file.read_bytes() == before
 
 
@@ -60,7 +60,7 @@ def test_whole_transactions_of_the_log_are_applied_and_no_part_of_one(file: Path
     found: list[set[str]] = []
     for end in range(32, len(log) + 1, FRAME):
         file.with_name("core.db-wal").write_bytes(log[:end])
-        found.append(ids(unseal(file, PASSWORD, tmp_path / "out.db")))
+        found.append(ids(decrypt(file, PASSWORD, tmp_path / "out.db")))
 
     before, after = {"mem_a", "mem_b", "mem_c", "val_000"}, {"mem_a", "mem_b", "mem_c", "val_000", "mem_d"}
     assert all(some in (before, after) for some in found)
@@ -72,13 +72,13 @@ def test_frames_of_an_earlier_log_are_not_applied(file: Path, tmp_path: Path) ->
     log[16:24] = bytes(8)
     file.with_name("core.db-wal").write_bytes(log)
 
-    assert "mem_d" not in ids(unseal(file, PASSWORD, tmp_path / "out.db"))
+    assert "mem_d" not in ids(decrypt(file, PASSWORD, tmp_path / "out.db"))
 
 
 @pytest.mark.parametrize("password", ["", "Correct horse battery staple", PASSWORD + " ", "ß" * 500])
 def test_another_password_does_not_open_it(file: Path, tmp_path: Path, password: str) -> None:
     with pytest.raises(Fault, match=r"^The password does not open core\.db\.$"):
-        unseal(file, password, tmp_path / "out.db")
+        decrypt(file, password, tmp_path / "out.db")
     assert not (tmp_path / "out.db").exists()
 
 
@@ -91,7 +91,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path_factory: pytest.TempPa
     (folder / "core.db").write_bytes(raw)
 
     with pytest.raises(Fault) as refused:
-        unseal(folder / "core.db", PASSWORD, folder / "out.db")
+        decrypt(folder / "core.db", PASSWORD, folder / "out.db")
     assert refused.value.code == "invalid"
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None
     (tmp_path / "core.db").write_bytes(content)
 
     with pytest.raises(Fault, match=r"^core\.db is neither a SQLite database nor one that project-brain encrypted\.$"):
-        unseal(tmp_path / "core.db", PASSWORD, tmp_path / "out.db")
+        decrypt(tmp_path / "core.db", PASSWORD, tmp_path / "out.db")
 
 
 def test_without_the_library_it_says_what_to_install(
@@ -109,4 +109,4 @@ def test_without_the_library_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.poly1305", None)
 
     with pytest.raises(Fault, match=r"install quipu-memory\[project-brain\]"):
-        unseal(file, PASSWORD, tmp_path / "out.db")
+        decrypt(file, PASSWORD, tmp_path / "out.db")

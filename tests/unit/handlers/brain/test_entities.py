@@ -6,7 +6,7 @@ import pytest
 
 from kernel.app import Kernel
 from tests.conftest import Clock
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events
 
 
@@ -33,9 +33,9 @@ def row(key: str, name: str, kind: str = "project", **changed: Any) -> dict[str,
     }
 
 
-def link(told: Told, source: str, target: str, relationship: str = "relates_to") -> None:
+def link(call_ok: CallOk, source: str, target: str, relationship: str = "relates_to") -> None:
     kinds = {"mem": "memory", "ent": "entity"}
-    told(
+    call_ok(
         "create_link",
         db="core",
         source_type=kinds[source[:3]],
@@ -46,8 +46,8 @@ def link(told: Told, source: str, target: str, relationship: str = "relates_to")
     )
 
 
-def test_create_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Clock) -> None:
-    said = told(
+def test_create_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    answer = call_ok(
         "create_entity",
         db="core",
         name="Quipu",
@@ -58,7 +58,7 @@ def test_create_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Cl
         metadata={"a": [1]},
     )
 
-    assert said == row(
+    assert answer == row(
         "ent_1",
         "Quipu",
         "system",
@@ -67,14 +67,14 @@ def test_create_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Cl
         tags='["inca"]',
         metadata='{"a":[1]}',
     )
-    assert told("get_entities", db="core") == [said]
+    assert call_ok("get_entities", db="core") == [answer]
     found = [by_words(kernel, words) for words in ("quipu", "knots", "system", "inca", "server")]
     assert found == [{"ent_1"}] * 4 + [set()]
     assert events(kernel, "ent_1") == [("created", None, "Quipu. Knots on cords", None)]
 
 
-def test_a_name_alone_will_do(told: Told, clock: Clock) -> None:
-    assert told("create_entity", db="core", name="Ada", type="person") == row("ent_1", "Ada", "person")
+def test_a_name_alone_will_do(call_ok: CallOk, clock: Clock) -> None:
+    assert call_ok("create_entity", db="core", name="Ada", type="person") == row("ent_1", "Ada", "person")
 
 
 @pytest.mark.parametrize(
@@ -93,23 +93,23 @@ def test_a_name_alone_will_do(told: Told, clock: Clock) -> None:
     ids=str,
 )
 def test_filters_choose_and_the_last_updated_comes_first(
-    told: Told, clock: Clock, filters: dict[str, Any], wanted: list[str]
+    call_ok: CallOk, clock: Clock, filters: dict[str, Any], wanted: list[str]
 ) -> None:
     for name, kind, tags in (("Al", "person", ["x"]), ("Bo", "person", ["x", "y"]), ("Cy", "concept", ["z"])):
-        told("create_entity", db="core", name=name, type=kind, tags=tags)
+        call_ok("create_entity", db="core", name=name, type=kind, tags=tags)
         clock.move(minutes=1)
-    told("create_entity", db="core", name="Di", type="client")
-    told("update_entity", db="core", id="ent_4", status="archived")
-    told("create_entity", db="dnd", name="Ed", type="person")
+    call_ok("create_entity", db="core", name="Di", type="client")
+    call_ok("update_entity", db="core", id="ent_4", status="archived")
+    call_ok("create_entity", db="dnd", name="Ed", type="person")
 
-    assert [entity["name"] for entity in told("get_entities", db="core", **filters)] == wanted
+    assert [entity["name"] for entity in call_ok("get_entities", db="core", **filters)] == wanted
 
 
-def test_update_changes_what_is_given_and_what_it_is_found_by(told: Told, kernel: Kernel, clock: Clock) -> None:
-    saved = told("create_entity", db="core", name="Quipu", type="system", description="Knots", tags=["a"])
+def test_update_changes_what_is_given_and_what_it_is_found_by(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    saved = call_ok("create_entity", db="core", name="Quipu", type="system", description="Knots", tags=["a"])
     clock.move(hours=1)
 
-    changed = told("update_entity", db="core", id="ent_1", description="Cords", tags=["b"], metadata={"x": 1})
+    changed = call_ok("update_entity", db="core", id="ent_1", description="Cords", tags=["b"], metadata={"x": 1})
 
     assert changed == {
         **saved,
@@ -118,20 +118,20 @@ def test_update_changes_what_is_given_and_what_it_is_found_by(told: Told, kernel
         "metadata": '{"x":1}',
         "updated_at": LATER,
     }
-    assert told("get_entities", db="core") == [changed]
+    assert call_ok("get_entities", db="core") == [changed]
     assert [by_words(kernel, words) for words in ("knots", "cords", "a", "b")] == [set(), {"ent_1"}, set(), {"ent_1"}]
     assert events(kernel, "ent_1")[1:] == [
         ("updated", "Quipu. Knots", "Quipu. Cords", "Changed description, tags, metadata")
     ]
-    told("update_entity", db="core", id="ent_1", status="archived")
+    call_ok("update_entity", db="core", id="ent_1", status="archived")
     assert by_words(kernel, "cords") == set()
-    told("update_entity", db="core", id="ent_1", status="active", name="Khipu")
+    call_ok("update_entity", db="core", id="ent_1", status="active", name="Khipu")
     assert by_words(kernel, "khipu cords") == {"ent_1"}
 
 
-def test_the_whole_of_an_entity_is_what_is_linked_to_it_and_what_belongs_to_it(told: Told, clock: Clock) -> None:
+def test_the_whole_of_an_entity_is_what_is_linked_to_it_and_what_belongs_to_it(call_ok: CallOk, clock: Clock) -> None:
     for name in ("Quipu", "Ada", "Gone", "Far"):
-        told("create_entity", db="core", name=name, type="project")
+        call_ok("create_entity", db="core", name=name, type="project")
         clock.move(minutes=1)
     for content, more in (
         ("linked", {"importance": 5}),
@@ -141,36 +141,36 @@ def test_the_whole_of_an_entity_is_what_is_linked_to_it_and_what_belongs_to_it(t
         ("unrelated", {}),
         ("links to it", {}),
     ):
-        told("save_memory", db="core", content=content, category="fact", **more)
-    link(told, "ent_1", "mem_5")
-    link(told, "mem_6", "ent_1")
-    link(told, "ent_1", "mem_6", "part_of")
-    link(told, "mem_10", "ent_1", "depends_on")
-    link(told, "ent_1", "mem_8")
-    link(told, "ent_1", "ent_2", "depends_on")
-    link(told, "ent_2", "ent_1", "depends_on")
-    link(told, "ent_2", "ent_1", "part_of")
-    link(told, "ent_1", "ent_1")
-    link(told, "ent_3", "ent_1")
-    told("update_entity", db="core", id="ent_3", status="archived")
-    told("update_memory", db="core", id="mem_8", status="archived")
+        call_ok("save_memory", db="core", content=content, category="fact", **more)
+    link(call_ok, "ent_1", "mem_5")
+    link(call_ok, "mem_6", "ent_1")
+    link(call_ok, "ent_1", "mem_6", "part_of")
+    link(call_ok, "mem_10", "ent_1", "depends_on")
+    link(call_ok, "ent_1", "mem_8")
+    link(call_ok, "ent_1", "ent_2", "depends_on")
+    link(call_ok, "ent_2", "ent_1", "depends_on")
+    link(call_ok, "ent_2", "ent_1", "part_of")
+    link(call_ok, "ent_1", "ent_1")
+    link(call_ok, "ent_3", "ent_1")
+    call_ok("update_entity", db="core", id="ent_3", status="archived")
+    call_ok("update_memory", db="core", id="mem_8", status="archived")
 
-    said = told("get_entity_full", db="core", id="ent_1")
+    answer = call_ok("get_entity_full", db="core", id="ent_1")
 
-    assert list(said) == ["entity", "linked_memories", "scoped_memories", "related_entities"]
-    assert said["entity"] == row("ent_1", "Quipu")
-    assert [memory["content"] for memory in said["linked_memories"]] == ["linked", "links to it", "linked and scoped"]
-    assert [memory["content"] for memory in said["scoped_memories"]] == ["scoped"]
-    ada = row("ent_2", "Ada", created_at=said["related_entities"][0]["created_at"])
+    assert list(answer) == ["entity", "linked_memories", "scoped_memories", "related_entities"]
+    assert answer["entity"] == row("ent_1", "Quipu")
+    assert [memory["content"] for memory in answer["linked_memories"]] == ["linked", "links to it", "linked and scoped"]
+    assert [memory["content"] for memory in answer["scoped_memories"]] == ["scoped"]
+    ada = row("ent_2", "Ada", created_at=answer["related_entities"][0]["created_at"])
     ada["updated_at"] = ada["created_at"]
-    assert said["related_entities"] == [{**ada, "relationship": "depends_on"}, {**ada, "relationship": "part_of"}]
-    assert told("get_memories", db="core")[0]["access_count"] == 0
+    assert answer["related_entities"] == [{**ada, "relationship": "depends_on"}, {**ada, "relationship": "part_of"}]
+    assert call_ok("get_memories", db="core")[0]["access_count"] == 0
 
 
-def test_an_entity_alone_has_empty_lists(told: Told, clock: Clock) -> None:
-    told("create_entity", db="core", name="Quipu", type="system")
+def test_an_entity_alone_has_empty_lists(call_ok: CallOk, clock: Clock) -> None:
+    call_ok("create_entity", db="core", name="Quipu", type="system")
 
-    assert told("get_entity_full", db="core", id="ent_1") == {
+    assert call_ok("get_entity_full", db="core", id="ent_1") == {
         "entity": row("ent_1", "Quipu", "system"),
         "linked_memories": [],
         "scoped_memories": [],
@@ -178,19 +178,19 @@ def test_an_entity_alone_has_empty_lists(told: Told, clock: Clock) -> None:
     }
 
 
-def test_delete_takes_the_links_at_either_end_and_no_memory(told: Told, kernel: Kernel, clock: Clock) -> None:
+def test_delete_takes_the_links_at_either_end_and_no_memory(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     for name in ("Quipu", "Ada"):
-        told("create_entity", db="core", name=name, type="system")
-    told("save_memory", db="core", content="x", category="fact", project_id="ent_1")
-    link(told, "ent_1", "ent_2")
-    link(told, "mem_3", "ent_1")
-    link(told, "mem_3", "ent_2")
+        call_ok("create_entity", db="core", name=name, type="system")
+    call_ok("save_memory", db="core", content="x", category="fact", project_id="ent_1")
+    link(call_ok, "ent_1", "ent_2")
+    link(call_ok, "mem_3", "ent_1")
+    link(call_ok, "mem_3", "ent_2")
 
-    assert told("delete_entity", db="core", id="ent_1") == "Deleted entity 'ent_1' and its links"
+    assert call_ok("delete_entity", db="core", id="ent_1") == "Deleted entity 'ent_1' and its links"
 
-    assert [entity["id"] for entity in told("get_entities", db="core")] == ["ent_2"]
-    assert [(one["source_id"], one["target_id"]) for one in told("get_links", db="core")] == [("mem_3", "ent_2")]
-    assert told("get_memories", db="core")[0]["project_id"] == "ent_1"
+    assert [entity["id"] for entity in call_ok("get_entities", db="core")] == ["ent_2"]
+    assert [(one["source_id"], one["target_id"]) for one in call_ok("get_links", db="core")] == [("mem_3", "ent_2")]
+    assert call_ok("get_memories", db="core")[0]["project_id"] == "ent_1"
     assert by_words(kernel, "quipu") == set()
     assert events(kernel, "ent_1")[-1] == ("deleted", "Quipu", None, None)
 
@@ -198,13 +198,13 @@ def test_delete_takes_the_links_at_either_end_and_no_memory(told: Told, kernel: 
 @pytest.mark.parametrize(
     ("name", "more"), [("update_entity", {"name": "x"}), ("get_entity_full", {}), ("delete_entity", {})]
 )
-def test_an_unknown_entity_is_not_found(told: Told, refused: Told, name: str, more: dict[str, str]) -> None:
-    key = told("create_entity", db="therapy", name="Elsewhere", type="person")["id"]
+def test_an_unknown_entity_is_not_found(call_ok: CallOk, refused: CallOk, name: str, more: dict[str, str]) -> None:
+    key = call_ok("create_entity", db="therapy", name="Elsewhere", type="person")["id"]
 
     assert refused(name, db="core", id=key, **more) == ("not_found", f"Error: Entity '{key}' not found")
 
 
-def test_an_update_of_nothing_is_refused_in_the_contracts_words(told: Told, refused: Told) -> None:
-    key = told("create_entity", db="core", name="Quipu", type="system")["id"]
+def test_an_update_of_nothing_is_refused_in_the_contracts_words(call_ok: CallOk, refused: CallOk) -> None:
+    key = call_ok("create_entity", db="core", name="Quipu", type="system")["id"]
 
     assert refused("update_entity", db="core", id=key) == ("invalid", "No fields to update")

@@ -10,7 +10,7 @@ import pytest
 from kernel.app import open_kernel
 from kernel.config import Config
 from tests.conftest import Clock
-from tests.unit.handlers.brain.conftest import Told, read
+from tests.unit.handlers.brain.conftest import CallOk, read
 from tests.unit.handlers.brain.distractors import rivals
 from tests.unit.handlers.brain.examples import example, shape
 from tests.unit.handlers.brain.test_memories import row
@@ -22,19 +22,19 @@ QUESTIONS = 200
 
 
 @pytest.fixture
-def stored(told: Told, clock: Clock) -> None:
+def stored(call_ok: CallOk, clock: Clock) -> None:
     """A memory, an entity and a note on databases, and a memory that is about something else."""
-    told("save_memory", db="core", content="The database of Falcon is PostgreSQL", category="fact", importance=4)
-    told("create_entity", db="core", name="Falcon", type="project", description="Keeps data in a database")
-    told("save_note", db="core", title="Backups", content="Long text", summary="How the database is copied")
-    told("save_memory", db="core", content="Tea is steeped at 70 degrees", category="preference", importance=1)
+    call_ok("save_memory", db="core", content="The database of Falcon is PostgreSQL", category="fact", importance=4)
+    call_ok("create_entity", db="core", name="Falcon", type="project", description="Keeps data in a database")
+    call_ok("save_note", db="core", title="Backups", content="Long text", summary="How the database is copied")
+    call_ok("save_memory", db="core", content="Tea is steeped at 70 degrees", category="preference", importance=1)
 
 
-def test_a_result_has_its_row_its_text_its_score_and_the_signals_behind_it(told: Told, stored: None) -> None:
-    said = told("hybrid_search", db="core", query="the database of Falcon is PostgreSQL", types=["memory"])
-    took = said["meta"].pop("execution_time_ms")
+def test_a_result_has_its_row_its_text_its_score_and_the_signals_behind_it(call_ok: CallOk, stored: None) -> None:
+    answer = call_ok("hybrid_search", db="core", query="the database of Falcon is PostgreSQL", types=["memory"])
+    took = answer["meta"].pop("execution_time_ms")
 
-    assert said["results"][0] == {
+    assert answer["results"][0] == {
         "id": "mem_1",
         "type": "memory",
         "content": "The database of Falcon is PostgreSQL",
@@ -42,17 +42,17 @@ def test_a_result_has_its_row_its_text_its_score_and_the_signals_behind_it(told:
         "signals": {"vector": 0.4, "fts": 0.3, "recency": 0.2, "importance": 0.08},
         "data": row("mem_1", "The database of Falcon is PostgreSQL", importance=4),
     }
-    assert said["meta"] == {"total_candidates": 2, "returned": 2, "weights": PLAIN}
+    assert answer["meta"] == {"total_candidates": 2, "returned": 2, "weights": PLAIN}
     assert isinstance(took, int)
 
 
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search"])
-def test_the_answer_has_the_shape_the_contract_shows(told: Told, stored: None, name: str) -> None:
-    assert shape(told(name, db="core", query="database")) == shape(example(name))
+def test_the_answer_has_the_shape_the_contract_shows(call_ok: CallOk, stored: None, name: str) -> None:
+    assert shape(call_ok(name, db="core", query="database")) == shape(example(name))
 
 
-def test_every_type_is_found_with_the_text_it_is_found_by(told: Told, stored: None) -> None:
-    found = told("hybrid_search", db="core", query="database")["results"]
+def test_every_type_is_found_with_the_text_it_is_found_by(call_ok: CallOk, stored: None) -> None:
+    found = call_ok("hybrid_search", db="core", query="database")["results"]
 
     assert {result["id"]: (result["type"], result["content"]) for result in found} == {
         "mem_1": ("memory", "The database of Falcon is PostgreSQL"),
@@ -71,52 +71,52 @@ def test_every_type_is_found_with_the_text_it_is_found_by(told: Told, stored: No
 
 @pytest.mark.parametrize("types", [["memory"], ["entity"], ["note"], ["note", "entity"], []])
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search"])
-def test_only_the_types_asked_for_are_found(told: Told, stored: None, name: str, types: list[str]) -> None:
-    found = told(name, db="core", query="database", types=types)["results"]
+def test_only_the_types_asked_for_are_found(call_ok: CallOk, stored: None, name: str, types: list[str]) -> None:
+    found = call_ok(name, db="core", query="database", types=types)["results"]
 
     assert {result["type"] for result in found} == set(types or ["memory", "entity", "note"])
 
 
-def test_one_database_never_sees_another(told: Told, stored: None) -> None:
+def test_one_database_never_sees_another(call_ok: CallOk, stored: None) -> None:
     for name in ("hybrid_search", "semantic_search"):
-        assert told(name, db="dnd", query="database")["results"] == []
+        assert call_ok(name, db="dnd", query="database")["results"] == []
 
 
-def test_every_score_is_the_sum_of_its_signals_and_the_best_comes_first(told: Told, stored: None) -> None:
-    found = told("hybrid_search", db="core", query="which database", weights={"recency": 0.5})["results"]
+def test_every_score_is_the_sum_of_its_signals_and_the_best_comes_first(call_ok: CallOk, stored: None) -> None:
+    found = call_ok("hybrid_search", db="core", query="which database", weights={"recency": 0.5})["results"]
     scores = [result["score"] for result in found]
 
     assert scores == sorted(scores, reverse=True)
     assert [pytest.approx(sum(result["signals"].values()), abs=2e-4) for result in found] == scores
 
 
-def test_weights_are_those_given_then_those_configured_then_the_defaults(told: Told, stored: None) -> None:
+def test_weights_are_those_given_then_those_configured_then_the_defaults(call_ok: CallOk, stored: None) -> None:
     def used(**more: Any) -> dict[str, float]:
-        return told("hybrid_search", db="dnd", query="x", **more)["meta"]["weights"]
+        return call_ok("hybrid_search", db="dnd", query="x", **more)["meta"]["weights"]
 
     assert used() == PLAIN
-    told("set_config", key="retrieval.vector_weight", value="0.7")
-    told("set_config", key="retrieval.fts_weight", value="no number")
+    call_ok("set_config", key="retrieval.vector_weight", value="0.7")
+    call_ok("set_config", key="retrieval.fts_weight", value="no number")
     assert used() == PLAIN | {"vector": 0.7}
     assert used(weights={"vector": 0, "importance": 1}) == PLAIN | {"vector": 0, "importance": 1}
     assert used(weights={}) == used(weights=None) == PLAIN | {"vector": 0.7}
 
 
-def test_a_weight_of_0_takes_the_signal_out(told: Told, stored: None) -> None:
-    told("set_config", key="retrieval.importance_weight", value="0.9")
+def test_a_weight_of_0_takes_the_signal_out(call_ok: CallOk, stored: None) -> None:
+    call_ok("set_config", key="retrieval.importance_weight", value="0.9")
 
-    found = told("hybrid_search", db="core", query="database", weights={"importance": 0, "fts": 0})["results"]
+    found = call_ok("hybrid_search", db="core", query="database", weights={"importance": 0, "fts": 0})["results"]
 
     assert {(result["signals"]["importance"], result["signals"]["fts"]) for result in found} == {(0, 0)}
 
 
 def test_recency_fades_with_the_days_and_an_access_strengthens_it(
-    told: Told, settled: Callable[[], None], stored: None, clock: Clock
+    call_ok: CallOk, settled: Callable[[], None], stored: None, clock: Clock
 ) -> None:
     def recency(query: str = "database of Falcon PostgreSQL") -> list[float]:
-        said = told("hybrid_search", db="core", query=query, types=["memory"], limit=1, weights=EVERY)
+        answer = call_ok("hybrid_search", db="core", query=query, types=["memory"], limit=1, weights=EVERY)
         settled()
-        return [result["signals"]["recency"] for result in said["results"]]
+        return [result["signals"]["recency"] for result in answer["results"]]
 
     assert recency() == [1.0]
     clock.move(days=30)
@@ -127,28 +127,28 @@ def test_recency_fades_with_the_days_and_an_access_strengthens_it(
     assert recency() == [pytest.approx(0.7 / 4)]
     assert [
         result["signals"]["recency"]
-        for result in told("hybrid_search", db="core", query="backups", types=["note"], weights=EVERY)["results"]
+        for result in call_ok("hybrid_search", db="core", query="backups", types=["note"], weights=EVERY)["results"]
     ] == [0.125]
 
 
 def test_what_is_returned_counts_as_accessed_and_what_is_not_does_not(
-    told: Told, settled: Callable[[], None], stored: None
+    call_ok: CallOk, settled: Callable[[], None], stored: None
 ) -> None:
     for name in ("hybrid_search", "semantic_search"):
-        told(name, db="core", query="which database is it", limit=1, types=["memory"])
+        call_ok(name, db="core", query="which database is it", limit=1, types=["memory"])
     settled()
 
-    assert [(memory["id"], memory["access_count"]) for memory in told("get_memories", db="core")] == [
+    assert [(memory["id"], memory["access_count"]) for memory in call_ok("get_memories", db="core")] == [
         ("mem_1", 2),
         ("mem_4", 0),
     ]
 
 
-def test_semantic_search_tells_distances_nearest_first(told: Told, stored: None) -> None:
-    said = told("semantic_search", db="core", query="The database of Falcon is PostgreSQL")
-    distances = [result["distance"] for result in said["results"]]
+def test_semantic_search_tells_distances_nearest_first(call_ok: CallOk, stored: None) -> None:
+    answer = call_ok("semantic_search", db="core", query="The database of Falcon is PostgreSQL")
+    distances = [result["distance"] for result in answer["results"]]
 
-    assert said["results"][0] == {
+    assert answer["results"][0] == {
         "id": "mem_1",
         "type": "memory",
         "distance": pytest.approx(0.0, abs=1e-3),
@@ -156,20 +156,20 @@ def test_semantic_search_tells_distances_nearest_first(told: Told, stored: None)
     }
     assert distances == sorted(distances)
     assert all(0 <= distance <= 2 and distance == round(distance, 4) for distance in distances)
-    assert said["meta"]["returned"] == 4
+    assert answer["meta"]["returned"] == 4
 
 
-def test_a_limit_of_k_gives_k_however_many_near_ones_are_no_longer_held(told: Told) -> None:
+def test_a_limit_of_k_gives_k_however_many_near_ones_are_no_longer_held(call_ok: CallOk) -> None:
     texts = [{"content": f"The garden has {number} apple trees", "category": "fact"} for number in range(60)]
-    keys = told("bulk_save_memories", db="core", memories=texts)["ids"]
+    keys = call_ok("bulk_save_memories", db="core", memories=texts)["ids"]
     for key in keys[:40]:
-        told("supersede_memory", db="core", old_id=key, new_content=f"Something else entirely: {key}")
+        call_ok("supersede_memory", db="core", old_id=key, new_content=f"Something else entirely: {key}")
     for name in ("hybrid_search", "semantic_search"):
         for limit in (1, 20, 60):
-            found = told(name, db="core", query="apple trees in the garden", limit=limit)["results"]
+            found = call_ok(name, db="core", query="apple trees in the garden", limit=limit)["results"]
             assert len(found) == limit
             assert {result["data"]["status"] for result in found} == {"active"}
-    nearest = told("semantic_search", db="core", query="apple trees in the garden", limit=20)["results"]
+    nearest = call_ok("semantic_search", db="core", query="apple trees in the garden", limit=20)["results"]
     assert {result["id"] for result in nearest} == set(keys[40:])
 
 
@@ -191,7 +191,7 @@ def test_without_a_model_words_still_find_and_meaning_says_why_it_does_not(tmp_p
 
 @pytest.mark.parametrize(("days", "what"), [(0, "less important"), (30, "less important and a half-life older")])
 def test_the_relevant_memory_comes_first_although_its_rivals_are_more_important(
-    told: Told, clock: Clock, capsys: pytest.CaptureFixture[str], days: int, what: str
+    call_ok: CallOk, clock: Clock, capsys: pytest.CaptureFixture[str], days: int, what: str
 ) -> None:
     """Of the 2,000 memories of `rivals`, the 200 that are asked about have importance 1, all others importance 5. In
     the second round the others are saved 30 days later, so that recency speaks for them too.
@@ -202,9 +202,9 @@ def test_the_relevant_memory_comes_first_although_its_rivals_are_more_important(
         clock.move(days=days if importance == 5 else 0)
         items = [{"content": one.content, "category": "fact", "importance": importance} for one in some]
         for start in range(0, len(items), 100):
-            told("bulk_save_memories", db="core", memories=items[start : start + 100])
+            call_ok("bulk_save_memories", db="core", memories=items[start : start + 100])
 
-    first = [told("hybrid_search", db="core", query=one.question, limit=1)["results"][0] for one in asked]
+    first = [call_ok("hybrid_search", db="core", query=one.question, limit=1)["results"][0] for one in asked]
 
     share = sum(found["content"] == one.content for found, one in zip(first, asked, strict=True)) / len(asked)
     with capsys.disabled():
@@ -214,7 +214,7 @@ def test_the_relevant_memory_comes_first_although_its_rivals_are_more_important(
 
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search"])
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"db": "core"}, "missing required field `query`"),
         ({"query": "x"}, "missing required field `db`"),
@@ -229,17 +229,17 @@ def test_the_relevant_memory_comes_first_although_its_rivals_are_more_important(
     ],
 )
 def test_bad_arguments_are_refused_by_name(
-    refused: Refused, stored: None, name: str, arguments: dict[str, Any], said: str
+    refused: Refused, stored: None, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     code, text = refused(name, **arguments)
 
     assert code == "invalid"
     assert text.startswith("Error: Invalid arguments: ")
-    assert said in text
+    assert message in text
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "message"),
     [
         ({"vector": 1.1}, "at `weights.vector`"),
         ({"fts": -0.1}, "at `weights.fts`"),
@@ -249,16 +249,16 @@ def test_bad_arguments_are_refused_by_name(
         ([0.4, 0.3], "at `weights`"),
     ],
 )
-def test_bad_weights_are_refused_by_name(refused: Refused, stored: None, weights: Any, said: str) -> None:
+def test_bad_weights_are_refused_by_name(refused: Refused, stored: None, weights: Any, message: str) -> None:
     code, text = refused("hybrid_search", db="core", query="x", weights=weights)
 
     assert code == "invalid"
-    assert said in text
+    assert message in text
 
 
 @pytest.mark.parametrize(
     "query", ["\ud7ff\U0010ffff", "'; DROP TABLE doc; --", '"*" OR NEAR(', "%_\\", "日本語", " \t\n."]
 )
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search", "search"])
-def test_hostile_text_is_only_text(told: Told, stored: None, name: str, query: str) -> None:
-    told(name, db="core", query=query)
+def test_hostile_text_is_only_text(call_ok: CallOk, stored: None, name: str, query: str) -> None:
+    call_ok(name, db="core", query=query)

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.brain import DIALECT, repository
-from handlers.brain.immutability import marked
+from handlers.brain.immutability import is_marked_immutable
 from handlers.brain.schemas import Memory
 from kernel.app import Kernel
 from kernel.store.context import CallContext
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything
-from tests.unit.handlers.brain.conftest import Told, read
+from tests.unit.handlers.brain.conftest import CallOk, read
 
 KINDS: dict[str, dict[str, Any]] = {
     "founding": {"source": "founding"},
@@ -59,7 +59,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
 
     def write(**kind: Any) -> Memory:
         def work(tx: Any) -> Memory:
-            row = repository.fresh(tx, CONTENT, "fact", importance=5)
+            row = repository.new_memory(tx, CONTENT, "fact", importance=5)
             for name, value in {"id": "val_001", **kind}.items():
                 setattr(row, name, value)
             repository.add(tx, [repository.Draft("core", row)])
@@ -83,52 +83,52 @@ def test_no_tool_changes_an_immutable_memory(
 
     assert everything(kernel) == before
     founding = verb == "correct" and KINDS[kind].get("source") == "founding"
-    said = (
+    answer = (
         "BLOCKED: Cannot correct founding memories. These are immutable."
         if founding
         else f"BLOCKED: Cannot {verb} immutable memory 'val_001'. {PERMANENT}"
     )
-    assert (reply.fault, read(reply)) == ("blocked", said)
+    assert (reply.fault, read(reply)) == ("blocked", answer)
     catalogue("S22", injected=f"{attempt} of {kind}", times=1, outcome="blocked, nothing changed")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saving_beside_an_immutable_memory_does_not_touch_it(
-    call: Call, told: Told, plant: Callable[..., Memory], kind: str
+    call: Call, call_ok: CallOk, plant: Callable[..., Memory], kind: str
 ) -> None:
     plant(**KINDS[kind])
     status = KINDS[kind].get("status", "active")
-    (there,) = told("get_memories", db="core", status=status)
+    (there,) = call_ok("get_memories", db="core", status=status)
     item = {"content": CONTENT, "category": "fact"}
 
-    told("save_memory", db="core", **item)
-    told("bulk_save_memories", db="core", memories=[item])
-    told("smart_save_memory", db="core", **item)
-    told("smart_save_memory", db="core", **item, force_add=True, is_correction=True)
+    call_ok("save_memory", db="core", **item)
+    call_ok("bulk_save_memories", db="core", memories=[item])
+    call_ok("smart_save_memory", db="core", **item)
+    call_ok("smart_save_memory", db="core", **item, force_add=True, is_correction=True)
     assert call("bulk_save_memories", db="core", memories=[{**item, "id": "val_001"}]).fault == "invalid"
     assert call("save_memory", db="core", **item, id="val_001").fault == "invalid"
 
-    (still,) = [row for row in told("get_memories", db="core", status=status) if row["id"] == "val_001"]
+    (still,) = [row for row in call_ok("get_memories", db="core", status=status) if row["id"] == "val_001"]
     seen = {"access_count": 1, "last_accessed_at": still["last_accessed_at"]}
     assert {**still, **seen} == {**there, **seen}
 
 
-def test_an_immutable_memory_can_be_made_and_then_not_unmade(told: Told, refused: Told) -> None:
-    key = told("save_memory", db="core", content=CONTENT, category="fact", metadata={"immutable": True})["id"]
+def test_an_immutable_memory_can_be_made_and_then_not_unmade(call_ok: CallOk, refused: CallOk) -> None:
+    key = call_ok("save_memory", db="core", content=CONTENT, category="fact", metadata={"immutable": True})["id"]
     assert refused("update_memory", db="core", id=key, metadata={})[0] == "blocked"
 
-    other = told("save_memory", db="core", content="x", category="fact")["id"]
-    told("update_memory", db="core", id=other, category="hard_constraint")
+    other = call_ok("save_memory", db="core", content="x", category="fact")["id"]
+    call_ok("update_memory", db="core", id=other, category="hard_constraint")
     assert refused("update_memory", db="core", id=other, category="fact")[0] == "blocked"
 
 
 @pytest.mark.parametrize("kind", FREE)
-def test_every_other_memory_can_be_changed(told: Told, plant: Callable[..., Memory], kind: str) -> None:
+def test_every_other_memory_can_be_changed(call_ok: CallOk, plant: Callable[..., Memory], kind: str) -> None:
     plant(**FREE[kind])
 
-    assert told("update_memory", db="core", id="val_001", content="changed")["content"] == "changed"
-    assert told("supersede_memory", db="core", old_id="val_001", new_content="new")["old_memory"]["id"] == "val_001"
-    assert told("delete_memory", db="core", id="val_001") == "Deleted memory 'val_001'"
+    assert call_ok("update_memory", db="core", id="val_001", content="changed")["content"] == "changed"
+    assert call_ok("supersede_memory", db="core", old_id="val_001", new_content="new")["old_memory"]["id"] == "val_001"
+    assert call_ok("delete_memory", db="core", id="val_001") == "Deleted memory 'val_001'"
 
 
 def test_every_tool_that_takes_the_id_of_a_memory_to_change_stands_in_the_matrix() -> None:
@@ -150,30 +150,32 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["immutable", "a", "Immutable"]), json_values))
 def test_a_mark_is_the_value_true_and_nothing_else(metadata: dict[str, Any]) -> None:
-    assert marked(json.dumps(metadata)) is (metadata.get("immutable") is True)
+    assert is_marked_immutable(json.dumps(metadata)) is (metadata.get("immutable") is True)
 
 
 @given(st.text())
 def test_what_is_no_json_marks_nothing(text: str) -> None:
-    assert marked(text) is False
+    assert is_marked_immutable(text) is False
 
 
-def test_what_was_replaced_cannot_be_superseded_until_it_is_active(told: Told, refused: Told, clock: Clock) -> None:
+def test_what_was_replaced_cannot_be_superseded_until_it_is_active(
+    call_ok: CallOk, refused: CallOk, clock: Clock
+) -> None:
     for number in (1, 2):
-        told("save_memory", db="core", content=f"Port {number}", category="fact")
-    told("supersede_memory", db="core", old_id="mem_1", new_content="Port 443")
-    told("handle_correction", db="core", wrong_memory_id="mem_2", correct_content="Port 444")
+        call_ok("save_memory", db="core", content=f"Port {number}", category="fact")
+    call_ok("supersede_memory", db="core", old_id="mem_1", new_content="Port 443")
+    call_ok("handle_correction", db="core", wrong_memory_id="mem_2", correct_content="Port 444")
     successors = {
         row["id"]: row["superseded_by"]
         for status in ("superseded", "archived")
-        for row in told("get_memories", db="core", status=status)
+        for row in call_ok("get_memories", db="core", status=status)
     }
     assert list(successors) == ["mem_1", "mem_2"]
 
     for key, successor in successors.items():
-        said = ("conflict", f"Error: Memory '{key}' is already superseded by '{successor}'")
-        assert refused("supersede_memory", db="core", old_id=key, new_content="Port 80") == said
+        answer = ("conflict", f"Error: Memory '{key}' is already superseded by '{successor}'")
+        assert refused("supersede_memory", db="core", old_id=key, new_content="Port 80") == answer
 
-    told("update_memory", db="core", id="mem_1", status="active")
-    said = told("supersede_memory", db="core", old_id="mem_1", new_content="Port 80")
-    assert said["old_memory"]["superseded_by"] == said["new_memory"]["id"]
+    call_ok("update_memory", db="core", id="mem_1", status="active")
+    answer = call_ok("supersede_memory", db="core", old_id="mem_1", new_content="Port 80")
+    assert answer["old_memory"]["superseded_by"] == answer["new_memory"]["id"]

@@ -133,16 +133,16 @@ def test_history_keeps_its_times_and_what_has_none_begins_with_the_memory(
 ) -> None:
     bring(original.plain(tmp_path / "theirs"))
 
-    def told(key: str) -> list[tuple[Any, ...]]:
+    def call_ok(key: str) -> list[tuple[Any, ...]]:
         events = opened("get_memory_history", memory_id=key)["history"]
         return [(event["operation"], event["content_after"], event["reason"], event["changed_at"]) for event in events]
 
-    assert told("mem_a") == [
+    assert call_ok("mem_a") == [
         ("created", "It is in Dublin", "Proactive save", OLD),
         ("corrected", "The staging server is in Frankfurt", "moved", "2025-03-02T10:00:00.000Z"),
     ]
-    assert told("mem_gone") == [("created", "Something deleted since", None, OLD)]
-    assert told("mem_d") == [("created", "The dragon sleeps under the tower", "Imported", OLD)]
+    assert call_ok("mem_gone") == [("created", "Something deleted since", None, OLD)]
+    assert call_ok("mem_d") == [("created", "The dragon sleeps under the tower", "Imported", OLD)]
     as_of = opened("get_memory_history", memory_id="mem_a", as_of="2025-03-01T12:00:00")
     assert as_of["content"] == "It is in Dublin"
 
@@ -160,9 +160,9 @@ def test_a_history_with_gaps_tells_what_a_memory_said_at_any_time_all_the_same(
     )
     db.close()
 
-    said = bring(folder)
+    answer = bring(folder)
 
-    assert "memory_history: 3" in said
+    assert "memory_history: 3" in answer
     events = opened("get_memory_history", memory_id="mem_a")["history"]
     assert [
         (event["operation"], event["content_before"], event["content_after"], event["changed_at"]) for event in events
@@ -235,23 +235,23 @@ def test_rows_and_index_agree_afterwards(bring: Bring, config: Config, tmp_path:
 def test_encrypted_files_come_in_with_what_stands_in_their_log_alone(
     bring: Bring, opened: Callable[..., Any], tmp_path: Path
 ) -> None:
-    said = bring(copied(tmp_path / "theirs"), original.PASSWORD)
+    answer = bring(copied(tmp_path / "theirs"), original.PASSWORD)
 
-    assert said[0] == "memories: 5"
+    assert answer[0] == "memories: 5"
     memories = {memory["id"]: memory for memory in opened("get_memories", db="core")}
     assert memories["mem_a"]["importance"] == 1
     assert memories["mem_d"]["content"] == "The dragon sleeps under the tower"
 
 
 @pytest.mark.parametrize(
-    ("password", "said"),
+    ("password", "message"),
     [
         (None, "core.db is encrypted: name the variable with its password by --password-env."),
         ("wrong", "The password does not open core.db."),
     ],
 )
 def test_what_cannot_be_opened_is_refused_and_nothing_comes_in(
-    bring: Bring, config: Config, tmp_path: Path, password: str | None, said: str
+    bring: Bring, config: Config, tmp_path: Path, password: str | None, message: str
 ) -> None:
     folder = copied(tmp_path / "theirs")
     original.plain(tmp_path / "more")
@@ -260,7 +260,7 @@ def test_what_cannot_be_opened_is_refused_and_nothing_comes_in(
     with pytest.raises(Fault) as refused:
         bring(folder, password)
 
-    assert refused.value.message == said
+    assert refused.value.message == message
     assert _memories(config) == 0
 
 
@@ -307,11 +307,11 @@ def test_tags_that_are_no_json_are_words_and_can_be_looked_for(
         db.execute(f"UPDATE {table} SET tags = 'infra, eu west' WHERE id LIKE '%_a'")
     db.close()
 
-    said = bring(folder)
+    answer = bring(folder)
 
     for table in ("memories", "entities", "notes"):
         line = f"core: 1 rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
-        assert line in said
+        assert line in answer
     for name, key in (("get_memories", "mem_a"), ("get_entities", "ent_a"), ("get_notes", "note_a")):
         assert [(one["id"], one["tags"]) for one in opened(name, db="core", tags=["EU West"])] == [
             (key, '["infra","eu west"]')

@@ -59,7 +59,7 @@ def test_every_row_becomes_one_of_ours_whatever_its_columns_hold(row: dict[str, 
     ],
 )
 def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> None:
-    assert import_rows.whole({"importance": value}, "importance", 3, 1, 5) == expected
+    assert import_rows.integer({"importance": value}, "importance", 3, 1, 5) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> 
     ],
 )
 def test_a_time_is_told_in_our_form(value: Any, expected: str | None) -> None:
-    assert import_rows.when({"created_at": value}, "created_at") == expected
+    assert import_rows.time({"created_at": value}, "created_at") == expected
 
 
 def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() -> None:

@@ -1,4 +1,4 @@
-"""Links join what there is, once each, and are told newest first."""
+"""Links join what there is, once each, and are call_ok newest first."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import pytest
 
 from kernel.app import Kernel
 from tests.conftest import Clock
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import NOW, events
 
 
 @pytest.fixture
-def ends(told: Told, clock: Clock) -> None:
+def ends(call_ok: CallOk, clock: Clock) -> None:
     """The memories `mem_1` and `mem_2`, the entity `ent_3`, and `mem_4` in another database."""
-    told("bulk_save_memories", db="core", memories=[{"content": word, "category": "fact"} for word in ("a", "b")])
-    told("create_entity", db="core", name="c", type="concept")
-    told("save_memory", db="dnd", content="d", category="fact")
+    call_ok("bulk_save_memories", db="core", memories=[{"content": word, "category": "fact"} for word in ("a", "b")])
+    call_ok("create_entity", db="core", name="c", type="concept")
+    call_ok("save_memory", db="dnd", content="d", category="fact")
 
 
 def given(source: str = "mem_1", target: str = "mem_2", **more: Any) -> dict[str, Any]:
@@ -32,10 +32,10 @@ def given(source: str = "mem_1", target: str = "mem_2", **more: Any) -> dict[str
     }
 
 
-def test_create_answers_with_the_whole_row(told: Told, kernel: Kernel, ends: None) -> None:
-    said = told("create_link", **given(target="ent_3", relationship="part_of", strength=0.5, metadata={"a": 1}))
+def test_create_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, ends: None) -> None:
+    answer = call_ok("create_link", **given(target="ent_3", relationship="part_of", strength=0.5, metadata={"a": 1}))
 
-    assert said == {
+    assert answer == {
         "id": "lnk_5",
         "source_type": "memory",
         "source_id": "mem_1",
@@ -48,26 +48,26 @@ def test_create_answers_with_the_whole_row(told: Told, kernel: Kernel, ends: Non
         "metadata": '{"a":1}',
         "created_at": NOW,
     }
-    assert told("get_links", db="core") == [said]
+    assert call_ok("get_links", db="core") == [answer]
     assert events(kernel, "lnk_5") == [("created", None, "mem_1 part_of ent_3", None)]
 
 
-def test_the_strength_is_full_unless_said(told: Told, ends: None) -> None:
-    said = told("create_link", **given())
+def test_the_strength_is_full_unless_said(call_ok: CallOk, ends: None) -> None:
+    answer = call_ok("create_link", **given())
 
-    assert (said["strength"], said["metadata"]) == (1.0, None)
+    assert (answer["strength"], answer["metadata"]) == (1.0, None)
 
 
 def test_the_same_link_is_refused_in_the_contracts_words_and_any_other_is_not(
-    told: Told, refused: Told, ends: None
+    call_ok: CallOk, refused: CallOk, ends: None
 ) -> None:
-    told("create_link", **given())
+    call_ok("create_link", **given())
 
     assert refused("create_link", **given(strength=0.1)) == ("conflict", "This exact link already exists")
-    told("create_link", **given("mem_2", "mem_1"))
-    told("create_link", **given(relationship="a word of its own"))
-    told("create_link", **given("mem_1", "mem_1"))
-    assert len(told("get_links", db="core")) == 4
+    call_ok("create_link", **given("mem_2", "mem_1"))
+    call_ok("create_link", **given(relationship="a word of its own"))
+    call_ok("create_link", **given("mem_1", "mem_1"))
+    assert len(call_ok("get_links", db="core")) == 4
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_the_same_link_is_refused_in_the_contracts_words_and_any_other_is_not(
         ("mem_3", "ent_9", "Memory 'mem_3'"),
     ],
 )
-def test_a_link_to_nothing_is_refused(refused: Told, ends: None, source: str, target: str, missing: str) -> None:
+def test_a_link_to_nothing_is_refused(refused: CallOk, ends: None, source: str, target: str, missing: str) -> None:
     assert refused("create_link", **given(source, target)) == ("not_found", f"Error: {missing} not found")
 
 
-def test_the_other_end_may_be_in_another_database(told: Told, ends: None) -> None:
-    assert told("create_link", **given("mem_1", "mem_4"))["target_id"] == "mem_4"
+def test_the_other_end_may_be_in_another_database(call_ok: CallOk, ends: None) -> None:
+    assert call_ok("create_link", **given("mem_1", "mem_4"))["target_id"] == "mem_4"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_the_other_end_may_be_in_another_database(told: Told, ends: None) -> Non
     ids=str,
 )
 def test_filters_choose_and_the_newest_comes_first(
-    told: Told, clock: Clock, ends: None, filters: dict[str, str], wanted: list[int]
+    call_ok: CallOk, clock: Clock, ends: None, filters: dict[str, str], wanted: list[int]
 ) -> None:
     made = []
     for one in (
@@ -113,48 +113,48 @@ def test_filters_choose_and_the_newest_comes_first(
         given(target="ent_3"),
         given("ent_3", "mem_1", relationship="part_of"),
     ):
-        made.append(told("create_link", **one))
+        made.append(call_ok("create_link", **one))
         clock.move(seconds=1)
 
-    assert told("get_links", db="core", **filters) == [made[at] for at in wanted]
-    assert told("get_links", db="dnd", **filters) == []
+    assert call_ok("get_links", db="core", **filters) == [made[at] for at in wanted]
+    assert call_ok("get_links", db="dnd", **filters) == []
 
 
-def test_delete_takes_the_link_and_nothing_else(told: Told, kernel: Kernel, ends: None, refused: Told) -> None:
-    told("create_link", **given())
+def test_delete_takes_the_link_and_nothing_else(call_ok: CallOk, kernel: Kernel, ends: None, refused: CallOk) -> None:
+    call_ok("create_link", **given())
 
-    assert told("delete_link", db="core", id="lnk_5") == "Deleted link 'lnk_5'"
+    assert call_ok("delete_link", db="core", id="lnk_5") == "Deleted link 'lnk_5'"
 
-    assert told("get_links", db="core") == []
-    assert len(told("get_memories", db="core")) == 2
+    assert call_ok("get_links", db="core") == []
+    assert len(call_ok("get_memories", db="core")) == 2
     assert events(kernel, "lnk_5")[-1] == ("deleted", "mem_1 relates_to mem_2", None, None)
     assert refused("delete_link", db="core", id="lnk_5") == ("not_found", "Error: Link 'lnk_5' not found")
 
 
-def test_a_link_of_another_database_goes_with_what_it_leads_to(told: Told, ends: None) -> None:
-    told("create_link", **{**given(target="mem_4"), "db": "therapy"})
-    told("create_link", **{**given(target="ent_3"), "db": "therapy"})
-    told("create_link", **{**given("mem_2", "mem_4"), "db": "therapy"})
+def test_a_link_of_another_database_goes_with_what_it_leads_to(call_ok: CallOk, ends: None) -> None:
+    call_ok("create_link", **{**given(target="mem_4"), "db": "therapy"})
+    call_ok("create_link", **{**given(target="ent_3"), "db": "therapy"})
+    call_ok("create_link", **{**given("mem_2", "mem_4"), "db": "therapy"})
 
-    told("delete_memory", db="dnd", id="mem_4")
-    told("delete_entity", db="core", id="ent_3")
+    call_ok("delete_memory", db="dnd", id="mem_4")
+    call_ok("delete_entity", db="core", id="ent_3")
 
-    assert told("get_links", db="therapy") == []
+    assert call_ok("get_links", db="therapy") == []
 
 
 @pytest.mark.parametrize(("kind", "table"), [("memory", "brain_memory"), ("entity", "brain_entity")])
 def test_a_link_of_another_database_stays_while_another_row_has_that_id(
-    told: Told, kernel: Kernel, ends: None, kind: str, table: str
+    call_ok: CallOk, kernel: Kernel, ends: None, kind: str, table: str
 ) -> None:
     key = {"memory": "mem_1", "entity": "ent_3"}[kind]
-    told("create_link", **given(key, "mem_2"))
-    told("create_link", **{**given(key, "mem_4"), "db": "dnd"})
+    call_ok("create_link", **given(key, "mem_2"))
+    call_ok("create_link", **{**given(key, "mem_4"), "db": "dnd"})
     _copy(kernel, table, key)
 
-    told(f"delete_{kind}", db="core", id=key)
+    call_ok(f"delete_{kind}", db="core", id=key)
 
-    assert told("get_links", db="core") == []
-    assert [link["source_id"] for link in told("get_links", db="dnd")] == [key]
+    assert call_ok("get_links", db="core") == []
+    assert [link["source_id"] for link in call_ok("get_links", db="dnd")] == [key]
 
 
 def _copy(kernel: Kernel, table: str, key: str) -> None:

@@ -15,7 +15,7 @@ from kernel.schema import input_schema
 from kernel.search import index
 from kernel.store import history
 from tests.conftest import TESTER, Clock, everything
-from tests.unit.handlers.brain.conftest import Told, read
+from tests.unit.handlers.brain.conftest import CallOk, read
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
@@ -66,13 +66,13 @@ def events(kernel: Kernel, key: str, db: str = "core") -> list[tuple[Any, ...]]:
     return [(event.operation, event.before, event.after, event.reason) for event in found]
 
 
-def test_save_answers_with_the_whole_row(told: Told, clock: Clock) -> None:
-    assert told("save_memory", db="core", content="Tea is steeped at 70 °C.", category="fact") == row(
+def test_save_answers_with_the_whole_row(call_ok: CallOk, clock: Clock) -> None:
+    assert call_ok("save_memory", db="core", content="Tea is steeped at 70 °C.", category="fact") == row(
         "mem_1", "Tea is steeped at 70 °C."
     )
 
 
-def test_save_keeps_everything_it_is_given_and_json_as_a_string(told: Told, clock: Clock) -> None:
+def test_save_keeps_everything_it_is_given_and_json_as_a_string(call_ok: CallOk, clock: Clock) -> None:
     given = {
         "db": "therapy",
         "content": "x",
@@ -84,9 +84,9 @@ def test_save_keeps_everything_it_is_given_and_json_as_a_string(told: Told, cloc
         "metadata": {"immutable": False, "deep": [1, {"a": None}]},
     }
 
-    said = told("save_memory", **given)
+    answer = call_ok("save_memory", **given)
 
-    assert said == row(
+    assert answer == row(
         "mem_1",
         "x",
         "value",
@@ -96,28 +96,28 @@ def test_save_keeps_everything_it_is_given_and_json_as_a_string(told: Told, cloc
         importance=5,
         metadata='{"immutable":false,"deep":[1,{"a":null}]}',
     )
-    assert told("get_memories", db="therapy") == [said]
-    assert told("get_memories", db="core") == []
+    assert call_ok("get_memories", db="therapy") == [answer]
+    assert call_ok("get_memories", db="core") == []
 
 
-def test_an_id_is_its_prefix_and_21_characters(told: Told) -> None:
-    keys = [told("save_memory", db="core", content="x", category="fact")["id"] for _ in range(20)]
+def test_an_id_is_its_prefix_and_21_characters(call_ok: CallOk) -> None:
+    keys = [call_ok("save_memory", db="core", content="x", category="fact")["id"] for _ in range(20)]
 
     assert all(len(key) == 25 and key.startswith("mem_") and key[4:].isalnum() for key in keys)
     assert len(set(keys)) == 20
 
 
 def test_a_saved_memory_is_found_at_once_by_content_category_and_tag_in_its_own_database(
-    told: Told, kernel: Kernel
+    call_ok: CallOk, kernel: Kernel
 ) -> None:
-    key = told("save_memory", db="core", content="descale the kettle", category="learning", tags=["kitchen"])["id"]
+    key = call_ok("save_memory", db="core", content="descale the kettle", category="learning", tags=["kitchen"])["id"]
 
     assert [by_words(kernel, words) for words in ("kettle", "learning", "kitchen")] == [{key}] * 3
     assert by_words(kernel, "kettle", "therapy") == set()
 
 
 def test_saves_that_share_a_transaction_answer_each_for_itself(
-    kernel: Kernel, runner: asyncio.Runner, told: Told
+    kernel: Kernel, runner: asyncio.Runner, call_ok: CallOk
 ) -> None:
     bound = kernel.dispatch.tools["save_memory"]
     asked = [("core", "a", {}), ("nowhere", "b", {}), ("dnd", "c", {"tags": ["t"]})]
@@ -132,14 +132,14 @@ def test_saves_that_share_a_transaction_answer_each_for_itself(
 
     assert [reply.fault for reply in replies] == [None, "invalid", None]
     saved = [msgspec.json.decode(reply.body, type=Memory) for reply in replies[::2]]
-    assert [told("get_memories", db=db) for db in ("core", "dnd")] == [
+    assert [call_ok("get_memories", db=db) for db in ("core", "dnd")] == [
         [msgspec.to_builtins(memory)] for memory in saved
     ]
     assert by_words(kernel, "t", "dnd") == {saved[1].id}
 
 
-def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, told: Told) -> None:
-    told("save_memory", db="core", content="one", category="fact", tags=["tag"])
+def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, call_ok: CallOk) -> None:
+    call_ok("save_memory", db="core", content="one", category="fact", tags=["tag"])
     found = kernel.dispatch.tools["save_memory"].tool
     request = msgspec.convert({"db": "core", "content": "one", "category": "fact"}, found.request)
     texts = kernel.store.read_sync(lambda tx: [doc.text for doc in index.documents(tx, [1]).values()])
@@ -149,7 +149,7 @@ def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, 
 
 
 @pytest.fixture
-def several(told: Told, clock: Clock) -> list[str]:
+def several(call_ok: CallOk, clock: Clock) -> list[str]:
     """Four memories a minute apart: ids by number."""
     keys: list[str] = []
     for content, category, importance, tags in (
@@ -159,7 +159,7 @@ def several(told: Told, clock: Clock) -> list[str]:
         ("three", "fact", 1, ["redder", 'quo"te']),
     ):
         given: dict[str, Any] = {"tags": tags} if tags else {}
-        saved = told("save_memory", db="core", content=content, category=category, importance=importance, **given)
+        saved = call_ok("save_memory", db="core", content=content, category=category, importance=importance, **given)
         keys.append(saved["id"])
         clock.move(minutes=1)
     return keys
@@ -190,9 +190,9 @@ def several(told: Told, clock: Clock) -> list[str]:
     ids=str,
 )
 def test_filters_choose_and_the_most_important_and_newest_come_first(
-    told: Told, several: list[str], filters: dict[str, Any], wanted: list[int]
+    call_ok: CallOk, several: list[str], filters: dict[str, Any], wanted: list[int]
 ) -> None:
-    assert [memory["id"] for memory in told("get_memories", db="core", **filters)] == [several[at] for at in wanted]
+    assert [memory["id"] for memory in call_ok("get_memories", db="core", **filters)] == [several[at] for at in wanted]
 
 
 @pytest.mark.parametrize(
@@ -212,53 +212,53 @@ def test_filters_choose_and_the_most_important_and_newest_come_first(
     ids=str,
 )
 def test_dates_are_compared_as_times_however_they_are_written(
-    told: Told, several: list[str], filters: dict[str, Any], wanted: list[int]
+    call_ok: CallOk, several: list[str], filters: dict[str, Any], wanted: list[int]
 ) -> None:
-    found = {memory["id"] for memory in told("get_memories", db="core", **filters)}
+    found = {memory["id"] for memory in call_ok("get_memories", db="core", **filters)}
 
     assert found == {several[at] for at in wanted}
 
 
 def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
-    told: Told, kernel: Kernel, settled: Callable[[], None], clock: Clock
+    call_ok: CallOk, kernel: Kernel, settled: Callable[[], None], clock: Clock
 ) -> None:
-    saved = told("save_memory", db="core", content="kettle", category="fact")
-    told("save_memory", db="core", content="other", category="blocker")
+    saved = call_ok("save_memory", db="core", content="kettle", category="fact")
+    call_ok("save_memory", db="core", content="other", category="blocker")
     before = everything(kernel)
     clock.move(hours=1)
 
-    assert told("get_memories", db="core", category="fact") == [saved]
+    assert call_ok("get_memories", db="core", category="fact") == [saved]
     settled()
 
     after = everything(kernel)
     changed = {name for name in after if after[name] != before[name]}
     assert changed == {"brain_memory"}
     seen = {"access_count": 1, "last_accessed_at": LATER, "decay_score": 1.0}
-    assert told("get_memories", db="core", category="fact") == [{**saved, **seen}]
+    assert call_ok("get_memories", db="core", category="fact") == [{**saved, **seen}]
     settled()
-    assert told("get_memories", db="core", category="fact")[0]["access_count"] == 2
-    assert told("get_memories", db="core", category="blocker")[0]["access_count"] == 0
+    assert call_ok("get_memories", db="core", category="fact")[0]["access_count"] == 2
+    assert call_ok("get_memories", db="core", category="blocker")[0]["access_count"] == 0
 
 
-def test_an_access_strengthens_what_has_faded(told: Told, settled: Callable[[], None], clock: Clock) -> None:
-    told("save_memory", db="core", content="kettle", category="fact")
+def test_an_access_strengthens_what_has_faded(call_ok: CallOk, settled: Callable[[], None], clock: Clock) -> None:
+    call_ok("save_memory", db="core", content="kettle", category="fact")
 
     clock.move(days=60)
-    told("get_memories", db="core")
+    call_ok("get_memories", db="core")
     settled()
-    assert told("get_memories", db="core")[0]["decay_score"] == pytest.approx(0.35)
+    assert call_ok("get_memories", db="core")[0]["decay_score"] == pytest.approx(0.35)
     settled()
-    assert told("get_memories", db="core")[0]["decay_score"] == pytest.approx(0.45)
+    assert call_ok("get_memories", db="core")[0]["decay_score"] == pytest.approx(0.45)
 
 
-def test_update_changes_what_is_given_and_leaves_the_rest(told: Told, kernel: Kernel, clock: Clock) -> None:
-    saved = told("save_memory", db="core", content="old kettle", category="fact", tags=["a"], metadata={"x": 1})
+def test_update_changes_what_is_given_and_leaves_the_rest(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    saved = call_ok("save_memory", db="core", content="old kettle", category="fact", tags=["a"], metadata={"x": 1})
     clock.move(hours=1)
 
-    changed = told("update_memory", db="core", id=saved["id"], content="new pot", importance=4)
+    changed = call_ok("update_memory", db="core", id=saved["id"], content="new pot", importance=4)
 
     assert changed == {**saved, "content": "new pot", "importance": 4, "updated_at": LATER}
-    assert told("get_memories", db="core") == [changed]
+    assert call_ok("get_memories", db="core") == [changed]
     assert [by_words(kernel, words) for words in ("kettle", "pot")] == [set(), {saved["id"]}]
     assert events(kernel, saved["id"]) == [
         ("created", None, "old kettle", None),
@@ -266,49 +266,49 @@ def test_update_changes_what_is_given_and_leaves_the_rest(told: Told, kernel: Ke
     ]
 
 
-def test_every_field_can_be_updated(told: Told, clock: Clock) -> None:
-    saved = told("save_memory", db="core", content="x", category="fact", tags=["a"], metadata={"x": 1})
+def test_every_field_can_be_updated(call_ok: CallOk, clock: Clock) -> None:
+    saved = call_ok("save_memory", db="core", content="x", category="fact", tags=["a"], metadata={"x": 1})
     given = {"category": "own word", "subcategory": "s", "tags": [], "status": "archived", "metadata": {}}
 
-    changed = told("update_memory", db="core", id=saved["id"], **given)
+    changed = call_ok("update_memory", db="core", id=saved["id"], **given)
 
     assert changed == {**saved, **given, "tags": "[]", "metadata": "{}"}
-    assert told("get_memories", db="core") == []
-    assert told("get_memories", db="core", status="archived") == [changed]
+    assert call_ok("get_memories", db="core") == []
+    assert call_ok("get_memories", db="core", status="archived") == [changed]
 
 
-def test_an_update_embeds_new_content_again(told: Told, kernel: Kernel) -> None:
-    key = told("save_memory", db="core", content="The automobile is in the garage", category="fact")["id"]
+def test_an_update_embeds_new_content_again(call_ok: CallOk, kernel: Kernel) -> None:
+    key = call_ok("save_memory", db="core", content="The automobile is in the garage", category="fact")["id"]
 
     def distance() -> float:
         (hit,) = kernel.store.read_sync(lambda tx: index.search(tx, "vehicle repairs", lexical=False))
         return hit.distance or 0.0
 
     before = distance()
-    told("update_memory", db="core", id=key, content="Roses want water every morning")
+    call_ok("update_memory", db="core", id=key, content="Roses want water every morning")
     assert distance() > before + 0.1
 
 
-def test_a_new_tag_or_category_is_found_and_the_old_no_longer(told: Told, kernel: Kernel) -> None:
-    key = told("save_memory", db="core", content="x", category="fact", tags=["red"])["id"]
+def test_a_new_tag_or_category_is_found_and_the_old_no_longer(call_ok: CallOk, kernel: Kernel) -> None:
+    key = call_ok("save_memory", db="core", content="x", category="fact", tags=["red"])["id"]
 
-    told("update_memory", db="core", id=key, tags=["blue"], category="pattern")
+    call_ok("update_memory", db="core", id=key, tags=["blue"], category="pattern")
 
     found = [by_words(kernel, words) for words in ("red", "fact", "blue", "pattern")]
     assert found == [set(), set(), {key}, {key}]
 
 
-def test_only_active_memories_are_found(told: Told, kernel: Kernel) -> None:
-    key = told("save_memory", db="core", content="kettle", category="fact")["id"]
+def test_only_active_memories_are_found(call_ok: CallOk, kernel: Kernel) -> None:
+    key = call_ok("save_memory", db="core", content="kettle", category="fact")["id"]
 
-    told("update_memory", db="core", id=key, status="archived")
+    call_ok("update_memory", db="core", id=key, status="archived")
     assert by_words(kernel, "kettle") == set()
-    told("update_memory", db="core", id=key, status="active")
+    call_ok("update_memory", db="core", id=key, status="active")
     assert by_words(kernel, "kettle") == {key}
 
 
-def test_supersede_makes_a_new_memory_of_the_old_and_links_them(told: Told, kernel: Kernel, clock: Clock) -> None:
-    old = told(
+def test_supersede_makes_a_new_memory_of_the_old_and_links_them(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    old = call_ok(
         "save_memory",
         db="core",
         content="Port 80",
@@ -321,7 +321,7 @@ def test_supersede_makes_a_new_memory_of_the_old_and_links_them(told: Told, kern
     )
     clock.move(hours=1)
 
-    said = told("supersede_memory", db="core", old_id=old["id"], new_content="Port 443", reason="TLS")
+    answer = call_ok("supersede_memory", db="core", old_id=old["id"], new_content="Port 443", reason="TLS")
 
     new = {
         **old,
@@ -332,11 +332,11 @@ def test_supersede_makes_a_new_memory_of_the_old_and_links_them(told: Told, kern
         "updated_at": LATER,
     }
     gone = {**old, "status": "superseded", "superseded_by": "mem_2", "updated_at": LATER}
-    assert said == {"old_memory": gone, "new_memory": new, "link_id": "lnk_3"}
-    assert list(said) == ["old_memory", "new_memory", "link_id"]
-    assert told("get_memories", db="core", status="superseded") == [gone]
-    assert told("get_memories", db="core") == [new]
-    assert told("get_links", db="core") == [
+    assert answer == {"old_memory": gone, "new_memory": new, "link_id": "lnk_3"}
+    assert list(answer) == ["old_memory", "new_memory", "link_id"]
+    assert call_ok("get_memories", db="core", status="superseded") == [gone]
+    assert call_ok("get_memories", db="core") == [new]
+    assert call_ok("get_links", db="core") == [
         {
             "id": "lnk_3",
             "source_type": "memory",
@@ -356,30 +356,30 @@ def test_supersede_makes_a_new_memory_of_the_old_and_links_them(told: Told, kern
     assert events(kernel, "mem_2") == [("created", "Port 80", "Port 443", "TLS")]
 
 
-def test_without_a_reason_the_metadata_is_inherited(told: Told, clock: Clock) -> None:
-    told("save_memory", db="core", content="Port 80", category="decision", metadata={"x": 1})
+def test_without_a_reason_the_metadata_is_inherited(call_ok: CallOk, clock: Clock) -> None:
+    call_ok("save_memory", db="core", content="Port 80", category="decision", metadata={"x": 1})
 
-    said = told("supersede_memory", db="core", old_id="mem_1", new_content="Port 443")
+    answer = call_ok("supersede_memory", db="core", old_id="mem_1", new_content="Port 443")
 
-    assert said["new_memory"]["metadata"] == '{"x":1}'
-    assert told("get_links", db="core")[0]["metadata"] is None
+    assert answer["new_memory"]["metadata"] == '{"x":1}'
+    assert call_ok("get_links", db="core")[0]["metadata"] is None
 
 
-def test_a_bulk_save_saves_all_in_order(told: Told, kernel: Kernel, clock: Clock) -> None:
+def test_a_bulk_save_saves_all_in_order(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     items = [{"content": f"kettle {number}", "category": "fact"} for number in range(99)]
     items.append({"content": "last", "category": "value", "tags": ["t"], "importance": 1, "metadata": {"a": 1}})  # pyright: ignore[reportArgumentType]
 
-    said = told("bulk_save_memories", db="hlg", memories=items)
+    answer = call_ok("bulk_save_memories", db="hlg", memories=items)
 
-    assert said == {"saved": 100, "ids": [f"mem_{number}" for number in range(1, 101)]}
+    assert answer == {"saved": 100, "ids": [f"mem_{number}" for number in range(1, 101)]}
     assert len(by_words(kernel, "kettle", "hlg")) == 99
-    assert told("get_memories", db="hlg", tags=["t"]) == [
+    assert call_ok("get_memories", db="hlg", tags=["t"]) == [
         row("mem_100", "last", "value", tags='["t"]', importance=1, metadata='{"a":1}')
     ]
     assert events(kernel, "mem_7", "hlg") == [("created", None, "kettle 6", None)]
 
 
-def test_a_bulk_save_with_one_bad_memory_saves_none(refused: Told) -> None:
+def test_a_bulk_save_with_one_bad_memory_saves_none(refused: CallOk) -> None:
     items = [{"content": "a", "category": "fact"}, {"content": "b", "category": "nonsense"}]
 
     code, message = refused("bulk_save_memories", db="core", memories=items)
@@ -388,26 +388,26 @@ def test_a_bulk_save_with_one_bad_memory_saves_none(refused: Told) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 101])
-def test_a_bulk_save_takes_from_1_to_100_memories(refused: Told, count: int) -> None:
+def test_a_bulk_save_takes_from_1_to_100_memories(refused: CallOk, count: int) -> None:
     code, message = refused("bulk_save_memories", db="core", memories=[{"content": "a", "category": "fact"}] * count)
 
     assert (code, "`memories`" in message) == ("invalid", True)
 
 
-def test_numbers_of_any_size_stay_what_they_are_in_metadata(told: Told) -> None:
-    saved = told("save_memory", db="core", content="x", category="fact", metadata={"n": 2**70, "f": 1e-300})
+def test_numbers_of_any_size_stay_what_they_are_in_metadata(call_ok: CallOk) -> None:
+    saved = call_ok("save_memory", db="core", content="x", category="fact", metadata={"n": 2**70, "f": 1e-300})
 
     assert saved["metadata"] == '{"n":1180591620717411303424,"f":1e-300}'
-    assert told("get_memories", db="core") == [saved]
+    assert call_ok("get_memories", db="core") == [saved]
 
 
 def test_delete_takes_the_memory_its_links_and_its_place_in_search_and_keeps_its_history(
-    told: Told, kernel: Kernel, clock: Clock
+    call_ok: CallOk, kernel: Kernel, clock: Clock
 ) -> None:
     for content in ("kettle", "pot", "pan"):
-        told("save_memory", db="core", content=content, category="fact")
+        call_ok("save_memory", db="core", content=content, category="fact")
     for source, target in (("mem_1", "mem_2"), ("mem_3", "mem_1"), ("mem_2", "mem_3")):
-        told(
+        call_ok(
             "create_link",
             db="core",
             source_type="memory",
@@ -417,10 +417,10 @@ def test_delete_takes_the_memory_its_links_and_its_place_in_search_and_keeps_its
             relationship="relates_to",
         )
 
-    assert told("delete_memory", db="core", id="mem_1") == "Deleted memory 'mem_1'"
+    assert call_ok("delete_memory", db="core", id="mem_1") == "Deleted memory 'mem_1'"
 
-    assert [memory["id"] for memory in told("get_memories", db="core")] == ["mem_2", "mem_3"]
-    assert [link["source_id"] for link in told("get_links", db="core")] == ["mem_2"]
+    assert [memory["id"] for memory in call_ok("get_memories", db="core")] == ["mem_2", "mem_3"]
+    assert [link["source_id"] for link in call_ok("get_links", db="core")] == ["mem_2"]
     assert by_words(kernel, "kettle") == set()
     assert events(kernel, "mem_1") == [("created", None, "kettle", None), ("deleted", "kettle", None, None)]
 
@@ -434,20 +434,20 @@ def test_delete_takes_the_memory_its_links_and_its_place_in_search_and_keeps_its
         ("handle_correction", {"wrong_memory_id": "mem_x", "correct_content": "y"}),
     ],
 )
-def test_an_unknown_id_is_not_found(told: Told, refused: Told, name: str, arguments: dict[str, str]) -> None:
-    told("save_memory", db="therapy", content="elsewhere", category="fact")
+def test_an_unknown_id_is_not_found(call_ok: CallOk, refused: CallOk, name: str, arguments: dict[str, str]) -> None:
+    call_ok("save_memory", db="therapy", content="elsewhere", category="fact")
 
     assert refused(name, db="core", **arguments) == ("not_found", "Error: Memory 'mem_x' not found")
 
 
-def test_a_memory_of_another_database_is_not_found(told: Told, refused: Told) -> None:
-    key = told("save_memory", db="therapy", content="elsewhere", category="fact")["id"]
+def test_a_memory_of_another_database_is_not_found(call_ok: CallOk, refused: CallOk) -> None:
+    key = call_ok("save_memory", db="therapy", content="elsewhere", category="fact")["id"]
 
     assert refused("delete_memory", db="core", id=key) == ("not_found", f"Error: Memory '{key}' not found")
 
 
-def test_an_update_of_nothing_is_refused_in_the_contracts_words(told: Told, refused: Told) -> None:
-    key = told("save_memory", db="core", content="x", category="fact")["id"]
+def test_an_update_of_nothing_is_refused_in_the_contracts_words(call_ok: CallOk, refused: CallOk) -> None:
+    key = call_ok("save_memory", db="core", content="x", category="fact")["id"]
 
     assert refused("update_memory", db="core", id=key) == ("invalid", "No fields to update")
 
@@ -456,13 +456,13 @@ def test_an_update_of_nothing_is_refused_in_the_contracts_words(told: Told, refu
 @pytest.mark.parametrize(
     "given", ["yesterday", "2026-13-01", "1", "2026-01-02T25:00", "0000-00-00", "\0", "٢٠٢٦-01-01"]
 )
-def test_a_time_that_is_none_is_refused_by_name(refused: Told, name: str, given: str) -> None:
+def test_a_time_that_is_none_is_refused_by_name(refused: CallOk, name: str, given: str) -> None:
     code, message = refused("get_memories", db="core", **{name: given})
 
     assert (code, message) == ("invalid", f"Error: Invalid arguments: {name} is a time or date in ISO 8601")
 
 
-def test_any_text_comes_back_as_it_went_in(told: Told) -> None:
+def test_any_text_comes_back_as_it_went_in(call_ok: CallOk) -> None:
     for content in (
         '{"a": 1}',
         "[]",
@@ -473,13 +473,13 @@ def test_any_text_comes_back_as_it_went_in(told: Told) -> None:
         "\u202e\u200b",
         "\\u0000",
     ):
-        saved = told(
+        saved = call_ok(
             "save_memory", db="core", content=content, category="fact", tags=[content], metadata={content: content}
         )
         assert saved["content"] == content
         assert msgspec.json.decode(saved["tags"]) == [content]
-        assert told("get_memories", db="core", tags=[content]) == [saved]
-        told("delete_memory", db="core", id=saved["id"])
+        assert call_ok("get_memories", db="core", tags=[content]) == [saved]
+        call_ok("delete_memory", db="core", id=saved["id"])
 
 
 def test_memories_say_that_they_have_no_embedding_until_they_are_embedded(config: Config, caller: Any) -> None:

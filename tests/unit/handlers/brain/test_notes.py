@@ -6,7 +6,7 @@ import pytest
 
 from kernel.app import Kernel
 from tests.conftest import Clock
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events
 
 
@@ -35,8 +35,8 @@ def row(key: str, title: str, content: str, **changed: Any) -> dict[str, Any]:
     }
 
 
-def test_save_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Clock) -> None:
-    plain = told("save_note", db="core", title="Tea", content=" steep \n for  three minutes ")
+def test_save_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    plain = call_ok("save_note", db="core", title="Tea", content=" steep \n for  three minutes ")
     given = {
         "note_type": "gdd",
         "summary": "About knots",
@@ -47,7 +47,7 @@ def test_save_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Cloc
         "project_id": "ent_1",
         "entity_id": "ent_2",
     }
-    full = told("save_note", db="core", title="Quipu", content="cords", **given)
+    full = call_ok("save_note", db="core", title="Quipu", content="cords", **given)
 
     assert plain == row("note_1", "Tea", " steep \n for  three minutes ", word_count=4)
     assert full == row("note_2", "Quipu", "cords", **{**given, "key_points": '["one",""]', "tags": '["t"]'})
@@ -71,7 +71,7 @@ def test_save_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Cloc
     ids=str,
 )
 def test_filters_choose_and_the_last_updated_comes_first(
-    told: Told, clock: Clock, filters: dict[str, Any], wanted: list[int]
+    call_ok: CallOk, clock: Clock, filters: dict[str, Any], wanted: list[int]
 ) -> None:
     made = []
     for more in (
@@ -79,29 +79,29 @@ def test_filters_choose_and_the_last_updated_comes_first(
         {"tags": ["t"], "note_type": "journal"},
         {"category": "c", "entity_id": "ent_2"},
     ):
-        made.append(told("save_note", db="core", title="x", content="y", **more))
+        made.append(call_ok("save_note", db="core", title="x", content="y", **more))
         clock.move(minutes=1)
 
-    assert told("get_notes", db="core", **filters) == [made[at] for at in wanted]
+    assert call_ok("get_notes", db="core", **filters) == [made[at] for at in wanted]
 
 
-def test_twenty_notes_are_shown_unless_more_are_wanted(told: Told) -> None:
+def test_twenty_notes_are_shown_unless_more_are_wanted(call_ok: CallOk) -> None:
     for number in range(22):
-        told("save_note", db="core", title=f"{number}", content="y")
+        call_ok("save_note", db="core", title=f"{number}", content="y")
 
-    assert (len(told("get_notes", db="core")), len(told("get_notes", db="core", limit=30))) == (20, 22)
+    assert (len(call_ok("get_notes", db="core")), len(call_ok("get_notes", db="core", limit=30))) == (20, 22)
 
 
-def test_new_content_is_a_new_version_and_found_as_such(told: Told, kernel: Kernel, clock: Clock) -> None:
-    saved = told("save_note", db="core", title="Tea", content="steep", tags=["a"])
+def test_new_content_is_a_new_version_and_found_as_such(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    saved = call_ok("save_note", db="core", title="Tea", content="steep", tags=["a"])
     clock.move(hours=1)
 
-    titled = told("update_note", db="core", id="note_1", title="Green tea", note_type="spec")
-    changed = told("update_note", db="core", id="note_1", content="pour it", tags=["b"])
+    titled = call_ok("update_note", db="core", id="note_1", title="Green tea", note_type="spec")
+    changed = call_ok("update_note", db="core", id="note_1", content="pour it", tags=["b"])
 
     assert titled == {**saved, "title": "Green tea", "note_type": "spec", "updated_at": LATER}
     assert changed == {**titled, "content": "pour it", "tags": '["b"]', "version": 2, "word_count": 2}
-    assert told("get_notes", db="core") == [changed]
+    assert call_ok("get_notes", db="core") == [changed]
     assert [by_words(kernel, words) for words in ("steep", "pour", "green")] == [set(), {"note_1"}, {"note_1"}]
     assert events(kernel, "note_1") == [
         ("created", None, "steep", None),
@@ -110,8 +110,8 @@ def test_new_content_is_a_new_version_and_found_as_such(told: Told, kernel: Kern
     ]
 
 
-def test_an_unknown_note_and_an_update_of_nothing_are_refused(told: Told, refused: Told) -> None:
-    key = told("save_note", db="core", title="x", content="y")["id"]
+def test_an_unknown_note_and_an_update_of_nothing_are_refused(call_ok: CallOk, refused: CallOk) -> None:
+    key = call_ok("save_note", db="core", title="x", content="y")["id"]
 
     assert refused("update_note", db="dnd", id=key, title="z") == ("not_found", f"Error: Note '{key}' not found")
     assert refused("update_note", db="core", id=key) == ("invalid", "No fields to update")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.querylog import LONGEST, redacted
+from handlers.brain.querylog import MAX_LOGGED_CHARACTERS, redact
 from kernel.app import Kernel
 from tests.conftest import Clock, everything
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.examples import example, shape
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -30,26 +30,26 @@ def entries(kernel: Kernel) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def filled(told: Told, settled: Callable[[], None], clock: Clock) -> None:
+def filled(call_ok: CallOk, settled: Callable[[], None], clock: Clock) -> None:
     """Four searches in three databases over three days."""
-    told("save_memory", db="core", content="The database is PostgreSQL", category="fact")
-    told("save_memory", db="dnd", content="The dragon guards a database", category="fact")
-    told("hybrid_search", db="core", query="which database")
+    call_ok("save_memory", db="core", content="The database is PostgreSQL", category="fact")
+    call_ok("save_memory", db="dnd", content="The dragon guards a database", category="fact")
+    call_ok("hybrid_search", db="core", query="which database")
     settled()
     clock.move(days=1)
-    told("semantic_search", db="dnd", query="which database")
-    told("search", db="core", query="nothing like it")
+    call_ok("semantic_search", db="dnd", query="which database")
+    call_ok("search", db="core", query="nothing like it")
     settled()
     clock.move(days=1)
-    told("search", db="core", query="database")
+    call_ok("search", db="core", query="database")
     settled()
 
 
-def test_a_search_is_noted_with_what_it_found(told: Told, kernel: Kernel, settled: Any, clock: Clock) -> None:
-    told("save_memory", db="core", content="The database is PostgreSQL", category="fact")
+def test_a_search_is_noted_with_what_it_found(call_ok: CallOk, kernel: Kernel, settled: Any, clock: Clock) -> None:
+    call_ok("save_memory", db="core", content="The database is PostgreSQL", category="fact")
     for name in ("hybrid_search", "semantic_search", "search"):
-        told(name, db="core", query="which database")
-    told("search_all", query="database", dbs=["core", "dnd"])
+        call_ok(name, db="core", query="which database")
+    call_ok("search_all", query="database", dbs=["core", "dnd"])
     settled()
 
     assert entries(kernel) == [
@@ -100,11 +100,11 @@ def test_a_search_is_noted_with_what_it_found(told: Told, kernel: Kernel, settle
         ("git push -u origin main", "git push -u origin main"),
         ("who keeps the secret keys", "who keeps the secret keys"),
         *((f"who uses {key}?", "who uses [redacted]?") for key in KEYS.values()),
-        ("x" * (LONGEST + 1), "x" * (LONGEST - 1) + "…"),
+        ("x" * (MAX_LOGGED_CHARACTERS + 1), "x" * (MAX_LOGGED_CHARACTERS - 1) + "…"),
     ],
 )
 def test_keys_tokens_and_passwords_are_not_kept(query: str, kept: str) -> None:
-    assert redacted(query) == kept
+    assert redact(query) == kept
 
 
 @pytest.mark.parametrize(
@@ -153,19 +153,19 @@ def test_what_repeats_itself_at_length_is_read_in_one_go(unit: str) -> None:
     text = unit * (20_000 // len(unit))
 
     for tail in ("", " ", "!", ":", '"'):
-        assert len(redacted(f"password is {text}{tail}")) <= LONGEST
-        assert len(redacted(text + tail)) <= LONGEST
+        assert len(redact(f"password is {text}{tail}")) <= MAX_LOGGED_CHARACTERS
+        assert len(redact(text + tail)) <= MAX_LOGGED_CHARACTERS
 
 
 @given(st.text(max_size=40), st.sampled_from(sorted(KEYS.values())), st.text(max_size=40))
 def test_a_known_key_among_other_words_never_stays(before: str, key: str, after: str) -> None:
-    assert key not in redacted(f"{before} {key} {after}")
+    assert key not in redact(f"{before} {key} {after}")
 
 
-def test_the_log_holds_no_secret_a_search_was_given(told: Told, kernel: Kernel, settled: Any) -> None:
+def test_the_log_holds_no_secret_a_search_was_given(call_ok: CallOk, kernel: Kernel, settled: Any) -> None:
     for name in ("hybrid_search", "semantic_search", "search"):
-        told(name, db="core", query=f"where is {KEYS['github']} used")
-    told("search_all", query=f"where is {KEYS['github']} used")
+        call_ok(name, db="core", query=f"where is {KEYS['github']} used")
+    call_ok("search_all", query=f"where is {KEYS['github']} used")
     settled()
 
     assert {row[1] for row in entries(kernel)} == {"where is [redacted] used"}
@@ -179,11 +179,11 @@ def test_a_search_that_is_refused_is_not_noted(call: Any, kernel: Kernel, settle
     assert entries(kernel) == []
 
 
-def test_totals_are_over_every_database_and_groups_are_counted_by_tool(told: Told, filled: None) -> None:
-    said = told("get_query_stats")
-    times = said["totals"].pop("avg_time_ms"), [row.pop("avg_time_ms") for row in said["data"]]
+def test_totals_are_over_every_database_and_groups_are_counted_by_tool(call_ok: CallOk, filled: None) -> None:
+    answer = call_ok("get_query_stats")
+    times = answer["totals"].pop("avg_time_ms"), [row.pop("avg_time_ms") for row in answer["data"]]
 
-    assert said == {
+    assert answer == {
         "totals": {
             "total_queries": 4,
             "unique_queries": 3,
@@ -212,13 +212,13 @@ def test_totals_are_over_every_database_and_groups_are_counted_by_tool(told: Tol
     assert all(isinstance(time, int) for time in (times[0], *times[1]))
 
 
-def test_the_answer_has_the_shape_the_contract_shows(told: Told, filled: None) -> None:
-    assert shape(told("get_query_stats")) == shape(example("get_query_stats"))
+def test_the_answer_has_the_shape_the_contract_shows(call_ok: CallOk, filled: None) -> None:
+    assert shape(call_ok("get_query_stats")) == shape(example("get_query_stats"))
 
 
-def test_groups_can_be_texts_or_days(told: Told, filled: None) -> None:
-    by_query = told("get_query_stats", group_by="query", limit=2)
-    by_day = told("get_query_stats", group_by="day")
+def test_groups_can_be_texts_or_days(call_ok: CallOk, filled: None) -> None:
+    by_query = call_ok("get_query_stats", group_by="query", limit=2)
+    by_day = call_ok("get_query_stats", group_by="day")
 
     assert (by_query["grouped_by"], by_day["grouped_by"]) == ("query", "day")
     assert by_query["data"] == [
@@ -244,14 +244,14 @@ def test_groups_can_be_texts_or_days(told: Told, filled: None) -> None:
     ]
 
 
-def test_only_the_days_asked_for_are_counted(told: Told, filled: None) -> None:
-    counted = [told("get_query_stats", days=days)["totals"]["total_queries"] for days in (0, 1, 2)]
+def test_only_the_days_asked_for_are_counted(call_ok: CallOk, filled: None) -> None:
+    counted = [call_ok("get_query_stats", days=days)["totals"]["total_queries"] for days in (0, 1, 2)]
 
     assert counted == [1, 3, 4]
 
 
-def test_without_a_query_averages_are_null(told: Told) -> None:
-    assert told("get_query_stats") == {
+def test_without_a_query_averages_are_null(call_ok: CallOk) -> None:
+    assert call_ok("get_query_stats") == {
         "totals": {
             "total_queries": 0,
             "unique_queries": 0,
@@ -265,20 +265,20 @@ def test_without_a_query_averages_are_null(told: Told) -> None:
 
 
 def test_cleaning_up_deletes_what_is_strictly_older_in_every_database(
-    told: Told, kernel: Kernel, clock: Clock, filled: None
+    call_ok: CallOk, kernel: Kernel, clock: Clock, filled: None
 ) -> None:
-    assert told("cleanup_query_log") == {"deleted": 0, "older_than_days": 30}
-    assert told("cleanup_query_log", older_than_days=1) == {"deleted": 1, "older_than_days": 1}
+    assert call_ok("cleanup_query_log") == {"deleted": 0, "older_than_days": 30}
+    assert call_ok("cleanup_query_log", older_than_days=1) == {"deleted": 1, "older_than_days": 1}
     assert [row[1] for row in entries(kernel)] == ["which database", "nothing like it", "database"]
 
     clock.move(seconds=1)
 
-    assert told("cleanup_query_log", older_than_days=0) == {"deleted": 3, "older_than_days": 0}
+    assert call_ok("cleanup_query_log", older_than_days=0) == {"deleted": 3, "older_than_days": 0}
     assert entries(kernel) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("get_query_stats", {"days": -1}, "expected `int` >= 0 - at `days`"),
         ("get_query_stats", {"days": 10**30}, "`days`"),
@@ -291,10 +291,10 @@ def test_cleaning_up_deletes_what_is_strictly_older_in_every_database(
     ],
 )
 def test_bad_arguments_are_refused_by_name(
-    refused: Callable[..., tuple[str | None, str]], filled: None, name: str, arguments: dict[str, Any], said: str
+    refused: Callable[..., tuple[str | None, str]], filled: None, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     code, text = refused(name, **arguments)
 
     assert code == "invalid"
     assert text.startswith("Error: Invalid arguments: ")
-    assert said in text
+    assert message in text

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from handlers.brain import DIALECT
-from handlers.brain.base import as_rows
 from handlers.brain.resources import domain
 from kernel.app import Kernel
 from tests.conftest import Clock, everything
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import IDENTITY, LATER, NOW, by_words, events
 
 
@@ -40,7 +39,7 @@ def row(key: str, title: str, **changed: Any) -> dict[str, Any]:
     }
 
 
-def test_save_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Clock) -> None:
+def test_save_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     given = {
         "url": "https://GitHub.com/a/b?c#d",
         "resource_type": "repo",
@@ -51,8 +50,8 @@ def test_save_answers_with_the_whole_row(told: Told, kernel: Kernel, clock: Cloc
         "source_memory_id": "mem_1",
     }
 
-    plain = told("save_resource", db="core", title="Tea")
-    full = told("save_resource", db="core", title="Quipu", key_takeaways=["one"], tags=["t"], **given)
+    plain = call_ok("save_resource", db="core", title="Tea")
+    full = call_ok("save_resource", db="core", title="Quipu", key_takeaways=["one"], tags=["t"], **given)
 
     assert plain == row("res_1", "Tea")
     assert full == row("res_2", "Quipu", **given, key_takeaways='["one"]', tags='["t"]', domain="github.com")
@@ -96,7 +95,7 @@ def test_the_host_of_an_address(url: str | None, host: str | None) -> None:
     ids=str,
 )
 def test_filters_choose_and_the_newest_comes_first(
-    told: Told, clock: Clock, filters: dict[str, Any], wanted: list[int]
+    call_ok: CallOk, clock: Clock, filters: dict[str, Any], wanted: list[int]
 ) -> None:
     made = []
     for more in (
@@ -104,31 +103,31 @@ def test_filters_choose_and_the_newest_comes_first(
         {"tags": ["t"], "resource_type": "repo"},
         {"category": "c", "url": "https://example.org/x"},
     ):
-        made.append(told("save_resource", db="core", title="x", **more))
+        made.append(call_ok("save_resource", db="core", title="x", **more))
         clock.move(minutes=1)
 
-    assert told("get_resources", db="core", **filters) == [made[at] for at in wanted]
+    assert call_ok("get_resources", db="core", **filters) == [made[at] for at in wanted]
 
 
 def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
-    told: Told, kernel: Kernel, settled: Callable[[], None], clock: Clock
+    call_ok: CallOk, kernel: Kernel, settled: Callable[[], None], clock: Clock
 ) -> None:
-    saved = told("save_resource", db="core", title="x")
+    saved = call_ok("save_resource", db="core", title="x")
     before = everything(kernel)
     clock.move(hours=1)
 
-    assert told("get_resources", db="core") == [saved]
+    assert call_ok("get_resources", db="core") == [saved]
     settled()
 
     after = everything(kernel)
     assert {name for name in after if after[name] != before[name]} == {"brain_resource"}
-    assert told("get_resources", db="core") == [{**saved, "access_count": 1, "accessed_at": LATER}]
+    assert call_ok("get_resources", db="core") == [{**saved, "access_count": 1, "accessed_at": LATER}]
 
 
-def test_what_is_archived_is_shown_only_when_asked_for(told: Told, kernel: Kernel, clock: Clock) -> None:
+def test_what_is_archived_is_shown_only_when_asked_for(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     archived = row("res_9", "old", status="archived")
-    kernel.store.write_sync(lambda tx: tx.run("brain.resources.insert", rows=as_rows([[*archived.values()]])))
+    kernel.store.write_sync(lambda tx: tx.run("brain.resources.insert", rows=[[*archived.values()]]))
 
-    assert told("get_resources", db="core") == []
-    assert told("get_resources", db="core", status="archived") == [archived]
+    assert call_ok("get_resources", db="core") == []
+    assert call_ok("get_resources", db="core", status="archived") == [archived]
     assert kernel.store.read_sync(DIALECT.sources or list) == []

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.scoring import Evidence, Signals, Weights, importance, resolved, rounded, signals, total
+from handlers.brain.scoring import (
+    Evidence,
+    Signals,
+    Weights,
+    importance,
+    resolve_weights,
+    rounded,
+    signals,
+    total_score,
+)
 
 PLAIN = Weights()
 shares = st.floats(0, 1)
@@ -74,7 +83,7 @@ def test_importance_is_its_share_of_the_greatest_and_middling_where_there_is_non
 def test_a_weight_is_the_one_given_else_the_one_configured_else_its_default(
     given_weights: dict[str, Any], configured: dict[str, str], expected: Weights
 ) -> None:
-    assert resolved(given_weights, configured) == expected
+    assert resolve_weights(given_weights, configured) == expected
 
 
 @given(st.lists(evidence, max_size=8), weightings)
@@ -86,14 +95,14 @@ def test_no_signal_leaves_its_bounds_and_a_score_is_at_most_the_sum_of_the_weigh
         assert 0 <= found.fts <= weights.fts <= 1
         assert 0 <= found.recency <= weights.recency <= 1
         assert 0 <= found.importance <= weights.importance <= 1
-        assert 0 <= total(found) <= weights.vector + weights.fts + weights.recency + weights.importance + 1e-12
+        assert 0 <= total_score(found) <= weights.vector + weights.fts + weights.recency + weights.importance + 1e-12
 
 
 @given(st.lists(evidence, min_size=1, max_size=8))
 def test_what_is_better_in_every_way_never_scores_less(candidates: list[Evidence]) -> None:
     better = Evidence(1.0, max((one.text_rank or 0.0 for one in candidates), default=0.0), 1.0, 5)
 
-    scores = [total(found) for found in signals([better, *candidates], PLAIN)]
+    scores = [total_score(found) for found in signals([better, *candidates], PLAIN)]
 
     assert scores[0] == max(scores)
 
@@ -115,6 +124,6 @@ def test_each_signal_keeps_the_order_of_what_it_stands_for(candidates: list[Evid
 
 @given(st.lists(evidence, min_size=1, max_size=8), st.sampled_from(["vector", "fts", "recency", "importance"]))
 def test_a_signal_of_weight_0_has_no_say(candidates: list[Evidence], name: str) -> None:
-    weights = resolved({name: 0}, {f"retrieval.{name}_weight": "1"})
+    weights = resolve_weights({name: 0}, {f"retrieval.{name}_weight": "1"})
 
     assert {getattr(found, name) for found in signals(candidates, weights)} == {0.0}

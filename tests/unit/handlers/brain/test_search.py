@@ -6,30 +6,32 @@ from typing import Any
 import pytest
 
 from tests.conftest import Clock
-from tests.unit.handlers.brain.conftest import Told
+from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import NOW, row
 
 Refused = Callable[..., tuple[str | None, str]]
 
 
 @pytest.fixture
-def stored(told: Told, clock: Clock) -> None:
+def stored(call_ok: CallOk, clock: Clock) -> None:
     """Three memories and an entity in core, one memory in dnd."""
-    told("save_memory", db="core", content="The database of Falcon is PostgreSQL", category="fact", tags=["storage"])
-    told(
+    call_ok("save_memory", db="core", content="The database of Falcon is PostgreSQL", category="fact", tags=["storage"])
+    call_ok(
         "save_memory", db="core", content="Falcon moved to a database in Dublin, a bigger database", category="decision"
     )
-    told("save_memory", db="core", content="Tea is steeped at 70% heat", category="preference", importance=5)
-    told("create_entity", db="core", name="Falcon", type="project", description="The payment service", tags=["money"])
-    told("save_memory", db="dnd", content="The falcon guards a database of spells", category="fact")
+    call_ok("save_memory", db="core", content="Tea is steeped at 70% heat", category="preference", importance=5)
+    call_ok(
+        "create_entity", db="core", name="Falcon", type="project", description="The payment service", tags=["money"]
+    )
+    call_ok("save_memory", db="dnd", content="The falcon guards a database of spells", category="fact")
 
 
 def ids(found: dict[str, Any]) -> dict[str, list[str]]:
     return {kind: [row["id"] for row in rows] for kind, rows in found.items()}
 
 
-def test_search_answers_with_whole_rows_and_their_rank_best_first(told: Told, stored: None) -> None:
-    found = told("search", db="core", query="Falcon database")
+def test_search_answers_with_whole_rows_and_their_rank_best_first(call_ok: CallOk, stored: None) -> None:
+    found = call_ok("search", db="core", query="Falcon database")
     ranks = [row.pop("rank") for row in found["memories"]]
 
     assert found["memories"] == [
@@ -66,39 +68,41 @@ def test_search_answers_with_whole_rows_and_their_rank_best_first(told: Told, st
     ],
 )
 def test_words_tags_categories_and_parts_of_words_are_found(
-    told: Told, stored: None, query: str, found: dict[str, list[str]]
+    call_ok: CallOk, stored: None, query: str, found: dict[str, list[str]]
 ) -> None:
-    assert ids(told("search", db="core", query=query)) == found
+    assert ids(call_ok("search", db="core", query=query)) == found
 
 
-def test_only_the_types_asked_for_are_answered(told: Told, stored: None) -> None:
-    assert list(told("search", db="core", query="falcon", types=["entity"])) == ["entities"]
-    assert list(told("search", db="core", query="falcon", types=["memory", "memory"])) == ["memories"]
-    assert list(told("search", db="core", query="falcon", types=[])) == ["memories", "entities"]
+def test_only_the_types_asked_for_are_answered(call_ok: CallOk, stored: None) -> None:
+    assert list(call_ok("search", db="core", query="falcon", types=["entity"])) == ["entities"]
+    assert list(call_ok("search", db="core", query="falcon", types=["memory", "memory"])) == ["memories"]
+    assert list(call_ok("search", db="core", query="falcon", types=[])) == ["memories", "entities"]
 
 
-def test_a_limit_of_k_gives_k_of_each_type_whatever_is_no_longer_held(told: Told) -> None:
+def test_a_limit_of_k_gives_k_of_each_type_whatever_is_no_longer_held(call_ok: CallOk) -> None:
     for number in range(30):
-        key = told("save_memory", db="core", content=f"alpha beta {number}", category="fact")["id"]
-        told("create_entity", db="core", name=f"alpha {number}", type="concept")
+        key = call_ok("save_memory", db="core", content=f"alpha beta {number}", category="fact")["id"]
+        call_ok("create_entity", db="core", name=f"alpha {number}", type="concept")
         if number % 2:
-            told("update_memory", db="core", id=key, status="archived")
+            call_ok("update_memory", db="core", id=key, status="archived")
     for limit in (1, 7, 15):
-        found = told("search", db="core", query="alpha", limit=limit)
+        found = call_ok("search", db="core", query="alpha", limit=limit)
         assert [len(found["memories"]), len(found["entities"])] == [limit, limit]
-        assert len(told("search", db="core", query="alph", types=["memory"], limit=limit)["memories"]) == limit
+        assert len(call_ok("search", db="core", query="alph", types=["memory"], limit=limit)["memories"]) == limit
 
 
 def test_what_was_found_counts_as_accessed_and_nothing_else(
-    told: Told, settled: Callable[[], None], stored: None, clock: Clock
+    call_ok: CallOk, settled: Callable[[], None], stored: None, clock: Clock
 ) -> None:
     clock.move(days=60)
-    told("search", db="core", query="postgresql")
-    told("search_all", query="spells")
+    call_ok("search", db="core", query="postgresql")
+    call_ok("search_all", query="spells")
     settled()
     touched = {"access_count": 1, "last_accessed_at": clock.now, "decay_score": pytest.approx(0.35)}
 
-    held = {memory["id"]: memory for memory in [*told("get_memories", db="core"), *told("get_memories", db="dnd")]}
+    held = {
+        memory["id"]: memory for memory in [*call_ok("get_memories", db="core"), *call_ok("get_memories", db="dnd")]
+    }
 
     assert held["mem_1"] == row("mem_1", "The database of Falcon is PostgreSQL", tags='["storage"]') | touched
     assert held["mem_5"] == row("mem_5", "The falcon guards a database of spells") | touched
@@ -106,13 +110,13 @@ def test_what_was_found_counts_as_accessed_and_nothing_else(
     assert held["mem_3"]["created_at"] == NOW
 
 
-def test_search_all_has_a_key_for_every_database_asked_for(told: Told, stored: None) -> None:
+def test_search_all_has_a_key_for_every_database_asked_for(call_ok: CallOk, stored: None) -> None:
     nothing = {"memories": [], "entities": []}
     core = {"memories": ["mem_2", "mem_1"], "entities": ["ent_4"]}
     dnd = {"memories": ["mem_5"], "entities": []}
 
-    everywhere = told("search_all", query="falcon database")
-    some = told("search_all", query="falcon database", dbs=["dnd", "hlg", "dnd"])
+    everywhere = call_ok("search_all", query="falcon database")
+    some = call_ok("search_all", query="falcon database", dbs=["dnd", "hlg", "dnd"])
 
     assert {db: ids(found) for db, found in everywhere.items()} == {
         "core": core,
@@ -124,20 +128,20 @@ def test_search_all_has_a_key_for_every_database_asked_for(told: Told, stored: N
     assert {db: ids(found) for db, found in some.items()} == {"dnd": dnd, "hlg": nothing}
 
 
-def test_the_limit_of_search_all_is_ten_of_each_type_in_each_database(told: Told) -> None:
+def test_the_limit_of_search_all_is_ten_of_each_type_in_each_database(call_ok: CallOk) -> None:
     for number in range(12):
-        told("save_memory", db="core", content=f"alpha {number}", category="fact")
-        told("save_memory", db="dnd", content=f"alpha {number}", category="fact")
+        call_ok("save_memory", db="core", content=f"alpha {number}", category="fact")
+        call_ok("save_memory", db="dnd", content=f"alpha {number}", category="fact")
 
-    found = told("search_all", query="alpha")
-    fewer = told("search_all", query="alpha", limit=2)
+    found = call_ok("search_all", query="alpha")
+    fewer = call_ok("search_all", query="alpha", limit=2)
 
     assert [len(found[db]["memories"]) for db in ("core", "dnd")] == [10, 10]
     assert [len(fewer[db]["memories"]) for db in ("core", "dnd")] == [2, 2]
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "said"),
+    ("name", "arguments", "message"),
     [
         ("search", {"db": "core"}, "missing required field `query`"),
         ("search", {"query": "x"}, "missing required field `db`"),
@@ -161,10 +165,10 @@ def test_the_limit_of_search_all_is_ten_of_each_type_in_each_database(told: Told
     ],
 )
 def test_bad_arguments_are_refused_by_name(
-    refused: Refused, stored: None, name: str, arguments: dict[str, Any], said: str
+    refused: Refused, stored: None, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     code, text = refused(name, **arguments)
 
     assert code == "invalid"
     assert text.startswith("Error: Invalid arguments: ")
-    assert said in text
+    assert message in text

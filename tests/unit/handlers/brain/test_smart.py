@@ -8,37 +8,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.smart import overlap
+from handlers.brain.smart import word_overlap
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from loadtests.quality import duplicate_threshold, paraphrases
 from tests.conftest import Clock, everything
-from tests.unit.handlers.brain.conftest import Told, read
+from tests.unit.handlers.brain.conftest import CallOk, read
 from tests.unit.handlers.brain.test_memories import LATER, NOW, by_words, events, row
 
 HOME = "The user lives in Lyon."
 
 
 @pytest.fixture
-def home(told: Told, clock: Clock) -> dict[str, Any]:
+def home(call_ok: CallOk, clock: Clock) -> dict[str, Any]:
     """One memory, saved an hour ago."""
-    saved = told("save_memory", db="core", content=HOME, category="fact", subcategory="home", tags=["home"])
+    saved = call_ok("save_memory", db="core", content=HOME, category="fact", subcategory="home", tags=["home"])
     clock.move(hours=1)
     return saved
 
 
-def test_what_is_new_is_added(told: Told, kernel: Kernel, clock: Clock) -> None:
-    said = told("smart_save_memory", db="core", content=HOME, category="fact")
+def test_what_is_new_is_added(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+    answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact")
 
-    assert said == {"action": "added", "memory": row("mem_1", HOME)}
-    assert list(said) == ["action", "memory"]
-    assert told("get_memories", db="core") == [said["memory"]]
+    assert answer == {"action": "added", "memory": row("mem_1", HOME)}
+    assert list(answer) == ["action", "memory"]
+    assert call_ok("get_memories", db="core") == [answer["memory"]]
     assert by_words(kernel, "Lyon") == {"mem_1"}
     assert events(kernel, "mem_1") == [("created", None, HOME, "Proactive save")]
 
 
-def test_every_field_of_a_smart_save_is_kept(told: Told, clock: Clock) -> None:
-    said = told(
+def test_every_field_of_a_smart_save_is_kept(call_ok: CallOk, clock: Clock) -> None:
+    answer = call_ok(
         "smart_save_memory",
         db="dnd",
         content="x",
@@ -50,20 +50,22 @@ def test_every_field_of_a_smart_save_is_kept(told: Told, clock: Clock) -> None:
         confidence=0.25,
     )
 
-    assert said["memory"] == row(
+    assert answer["memory"] == row(
         "mem_1", "x", "pattern", subcategory="s", tags='["t"]', importance=2, project_id="ent_1", confidence=0.25
     )
 
 
-def test_what_is_much_the_same_is_shown_and_nothing_is_saved(told: Told, kernel: Kernel, home: dict[str, Any]) -> None:
+def test_what_is_much_the_same_is_shown_and_nothing_is_saved(
+    call_ok: CallOk, kernel: Kernel, home: dict[str, Any]
+) -> None:
     before = everything(kernel)
 
-    said = told("smart_save_memory", db="core", content="User lives in Lyon", category="fact")
+    answer = call_ok("smart_save_memory", db="core", content="User lives in Lyon", category="fact")
 
-    assert list(said) == ["action", "similar", "message", "suggested_action"]
-    assert (said["action"], said["suggested_action"]) == ("needs_decision", "review")
-    assert all(word in said["message"] for word in ("update_memory", "supersede_memory", "force_add", "do nothing"))
-    (similar,) = said["similar"]
+    assert list(answer) == ["action", "similar", "message", "suggested_action"]
+    assert (answer["action"], answer["suggested_action"]) == ("needs_decision", "review")
+    assert all(word in answer["message"] for word in ("update_memory", "supersede_memory", "force_add", "do nothing"))
+    (similar,) = answer["similar"]
     distance, similarity = similar.pop("distance"), similar.pop("similarity")
     assert similar == home
     assert 0 < distance < 0.9
@@ -71,24 +73,24 @@ def test_what_is_much_the_same_is_shown_and_nothing_is_saved(told: Told, kernel:
     assert everything(kernel) == before
 
 
-def test_the_same_again_has_the_distance_zero(told: Told, home: dict[str, Any]) -> None:
-    (similar,) = told("smart_save_memory", db="core", content=HOME, category="fact")["similar"]
+def test_the_same_again_has_the_distance_zero(call_ok: CallOk, home: dict[str, Any]) -> None:
+    (similar,) = call_ok("smart_save_memory", db="core", content=HOME, category="fact")["similar"]
 
     assert (similar["distance"], similar["similarity"]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("content", ["!!!", "\U0001f389", "\u2192 \u2192"])
-def test_a_text_without_words_is_known_when_it_is_exactly_the_same(told: Told, content: str) -> None:
+def test_a_text_without_words_is_known_when_it_is_exactly_the_same(call_ok: CallOk, content: str) -> None:
     for other in ("...", "The user lives in Lyon.", f"{content} a party in Lyon"):
-        told("save_memory", db="core", content=other, category="fact")
-    saved = told("save_memory", db="core", content=content, category="fact")
-    told("save_memory", db="dnd", content=content, category="fact")
+        call_ok("save_memory", db="core", content=other, category="fact")
+    saved = call_ok("save_memory", db="core", content=content, category="fact")
+    call_ok("save_memory", db="dnd", content=content, category="fact")
 
-    said = told("smart_save_memory", db="core", content=content, category="fact")
+    answer = call_ok("smart_save_memory", db="core", content=content, category="fact")
 
-    assert said["action"] == "needs_decision"
-    assert said["similar"] == [{**saved, "distance": 0.0, "similarity": 1.0}]
-    assert told("smart_save_memory", db="core", content="?!?", category="fact")["action"] == "added"
+    assert answer["action"] == "needs_decision"
+    assert answer["similar"] == [{**saved, "distance": 0.0, "similarity": 1.0}]
+    assert call_ok("smart_save_memory", db="core", content="?!?", category="fact")["action"] == "added"
 
 
 @pytest.mark.parametrize(
@@ -98,60 +100,60 @@ def test_a_text_without_words_is_known_when_it_is_exactly_the_same(told: Told, c
         ("save_note", {"title": "Falcon", "content": "A bird"}),
     ],
 )
-def test_the_history_is_of_memories_alone(told: Told, name: str, arguments: dict[str, Any]) -> None:
-    key = told(name, db="core", **arguments)["id"]
+def test_the_history_is_of_memories_alone(call_ok: CallOk, name: str, arguments: dict[str, Any]) -> None:
+    key = call_ok(name, db="core", **arguments)["id"]
 
-    assert told("get_memory_history", memory_id=key) == f"No history found for memory '{key}'"
+    assert call_ok("get_memory_history", memory_id=key) == f"No history found for memory '{key}'"
 
 
-def test_a_forced_save_does_not_look(told: Told, home: dict[str, Any]) -> None:
-    said = told("smart_save_memory", db="core", content=HOME, category="fact", force_add=True)
+def test_a_forced_save_does_not_look(call_ok: CallOk, home: dict[str, Any]) -> None:
+    answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact", force_add=True)
 
-    assert said["action"] == "added"
-    assert len(told("get_memories", db="core")) == 2
+    assert answer["action"] == "added"
+    assert len(call_ok("get_memories", db="core")) == 2
 
 
 @pytest.mark.parametrize(
     "arguments", [{"category": "fact", "is_correction": True, "importance": 1}, {"category": "correction"}]
 )
-def test_a_correction_is_of_the_highest_importance(told: Told, kernel: Kernel, arguments: dict[str, Any]) -> None:
-    memory = told("smart_save_memory", db="core", content=HOME, **arguments)["memory"]
+def test_a_correction_is_of_the_highest_importance(call_ok: CallOk, kernel: Kernel, arguments: dict[str, Any]) -> None:
+    memory = call_ok("smart_save_memory", db="core", content=HOME, **arguments)["memory"]
 
     assert (memory["importance"], memory["category"]) == (5, arguments["category"])
     reason = "User correction" if "is_correction" in arguments else "Proactive save"
     assert events(kernel, memory["id"]) == [("created", None, HOME, reason)]
 
 
-def test_for_a_correction_it_suggests_to_supersede(told: Told, home: dict[str, Any]) -> None:
-    said = told("smart_save_memory", db="core", content=HOME, category="fact", is_correction=True)
+def test_for_a_correction_it_suggests_to_supersede(call_ok: CallOk, home: dict[str, Any]) -> None:
+    answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact", is_correction=True)
 
-    assert said["suggested_action"] == "supersede"
-
-
-def test_only_active_memories_of_this_database_are_similar_and_no_entity(told: Told, home: dict[str, Any]) -> None:
-    told("save_memory", db="therapy", content="Sleep is better", category="fact")
-    told("create_entity", db="core", name="Sleep is better", type="concept")
-    told("update_memory", db="core", id=home["id"], status="archived")
-
-    assert told("smart_save_memory", db="core", content="Sleep is better", category="fact")["action"] == "added"
-    assert told("smart_save_memory", db="core", content=HOME, category="fact")["action"] == "added"
+    assert answer["suggested_action"] == "supersede"
 
 
-def test_memories_that_are_gone_do_not_crowd_out_one_that_is_there(told: Told, home: dict[str, Any]) -> None:
+def test_only_active_memories_of_this_database_are_similar_and_no_entity(call_ok: CallOk, home: dict[str, Any]) -> None:
+    call_ok("save_memory", db="therapy", content="Sleep is better", category="fact")
+    call_ok("create_entity", db="core", name="Sleep is better", type="concept")
+    call_ok("update_memory", db="core", id=home["id"], status="archived")
+
+    assert call_ok("smart_save_memory", db="core", content="Sleep is better", category="fact")["action"] == "added"
+    assert call_ok("smart_save_memory", db="core", content=HOME, category="fact")["action"] == "added"
+
+
+def test_memories_that_are_gone_do_not_crowd_out_one_that_is_there(call_ok: CallOk, home: dict[str, Any]) -> None:
     for number in range(12):
-        near = told("smart_save_memory", db="core", content=f"{HOME} {number}", category="fact", force_add=True)
-        told("update_memory", db="core", id=near["memory"]["id"], status="archived")
+        near = call_ok("smart_save_memory", db="core", content=f"{HOME} {number}", category="fact", force_add=True)
+        call_ok("update_memory", db="core", id=near["memory"]["id"], status="archived")
 
-    said = told("smart_save_memory", db="core", content=f"{HOME} 5", category="fact")
+    answer = call_ok("smart_save_memory", db="core", content=f"{HOME} 5", category="fact")
 
-    assert [memory["id"] for memory in said["similar"]] == [home["id"]]
+    assert [memory["id"] for memory in answer["similar"]] == [home["id"]]
 
 
-def test_the_five_nearest_are_shown_nearest_first(told: Told, clock: Clock) -> None:
+def test_the_five_nearest_are_shown_nearest_first(call_ok: CallOk, clock: Clock) -> None:
     for word in ("", "in", "the", "yes", "it", "of", "at", "to", "so"):
-        told("save_memory", db="core", content=f"{HOME} {word}", category="fact")
+        call_ok("save_memory", db="core", content=f"{HOME} {word}", category="fact")
 
-    similar = told("smart_save_memory", db="core", content=HOME, category="fact")["similar"]
+    similar = call_ok("smart_save_memory", db="core", content=HOME, category="fact")["similar"]
 
     distances = [memory["distance"] for memory in similar]
     assert (len(similar), similar[0]["id"]) == (5, "mem_1")
@@ -159,7 +161,7 @@ def test_the_five_nearest_are_shown_nearest_first(told: Told, clock: Clock) -> N
 
 
 def test_words_decide_only_where_there_is_no_embedding_to_compare(
-    told: Told, tmp_path: Path, caller: Any, home: dict[str, Any]
+    call_ok: CallOk, tmp_path: Path, caller: Any, home: dict[str, Any]
 ) -> None:
     other = "The user lives in a houseboat"
     kernel = open_kernel(Config(data=tmp_path / "wordless", model=None))
@@ -170,12 +172,12 @@ def test_words_decide_only_where_there_is_no_embedding_to_compare(
     kernel.store.close()
 
     assert (similar["similarity"], "distance" in similar) == (0.67, False)
-    assert overlap(HOME, other) > 0.5
-    assert told("smart_save_memory", db="core", content=other, category="fact")["action"] == "added"
+    assert word_overlap(HOME, other) > 0.5
+    assert call_ok("smart_save_memory", db="core", content=other, category="fact")["action"] == "added"
 
 
 def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
-    told: Told, capsys: pytest.CaptureFixture[str]
+    call_ok: CallOk, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The held-out families of facts: half the people are stored; what arrives is known in other words or with a newer
     value, or is the same kind of fact about somebody else.
@@ -183,11 +185,11 @@ def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
     one = duplicate_threshold.built("held out", paraphrases.HELD_OUT)
     for start in range(0, len(one.stored), 100):
         items = [{"content": text, "category": "fact"} for text in one.stored[start : start + 100]]
-        told("bulk_save_memories", db="core", memories=items)
+        call_ok("bulk_save_memories", db="core", memories=items)
 
     def flagged(texts: list[str]) -> int:
-        said = [told("smart_save_memory", db="core", content=text, category="fact") for text in texts]
-        return sum(answer["action"] == "needs_decision" for answer in said)
+        answer = [call_ok("smart_save_memory", db="core", content=text, category="fact") for text in texts]
+        return sum(answer["action"] == "needs_decision" for answer in answer)
 
     right, wrong = flagged(one.known), flagged(one.new)
     with capsys.disabled():
@@ -209,16 +211,18 @@ def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
     ],
 )
 def test_the_share_of_words_is_of_the_text_with_more(one: str, other: str, share: float) -> None:
-    assert overlap(one, other) == overlap(other, one) == share
+    assert word_overlap(one, other) == word_overlap(other, one) == share
 
 
 @given(st.text(), st.text())
 def test_a_share_of_words_is_a_share(one: str, other: str) -> None:
-    assert 0 <= overlap(one, other) <= 1
+    assert 0 <= word_overlap(one, other) <= 1
 
 
-def test_a_correction_by_id_archives_the_wrong_memory(told: Told, kernel: Kernel, home: dict[str, Any]) -> None:
-    said = told("handle_correction", db="core", wrong_memory_id=home["id"], correct_content="The user lives in Nantes.")
+def test_a_correction_by_id_archives_the_wrong_memory(call_ok: CallOk, kernel: Kernel, home: dict[str, Any]) -> None:
+    answer = call_ok(
+        "handle_correction", db="core", wrong_memory_id=home["id"], correct_content="The user lives in Nantes."
+    )
 
     right = row(
         "mem_2",
@@ -230,13 +234,13 @@ def test_a_correction_by_id_archives_the_wrong_memory(told: Told, kernel: Kernel
         created_at=LATER,
         updated_at=LATER,
     )
-    assert said == {"action": "corrected", "archived_memory_id": "mem_1", "correction_memory": right}
-    assert list(said) == ["action", "archived_memory_id", "correction_memory"]
-    assert told("get_memories", db="core", status="archived") == [
+    assert answer == {"action": "corrected", "archived_memory_id": "mem_1", "correction_memory": right}
+    assert list(answer) == ["action", "archived_memory_id", "correction_memory"]
+    assert call_ok("get_memories", db="core", status="archived") == [
         {**home, "status": "archived", "superseded_by": "mem_2", "updated_at": LATER}
     ]
-    assert told("get_memories", db="core") == [right]
-    assert told("get_links", db="core") == [
+    assert call_ok("get_memories", db="core") == [right]
+    assert call_ok("get_links", db="core") == [
         {
             "id": "lnk_3",
             "source_type": "memory",
@@ -256,8 +260,8 @@ def test_a_correction_by_id_archives_the_wrong_memory(told: Told, kernel: Kernel
     assert events(kernel, "mem_2") == [("created", HOME, "The user lives in Nantes.", "User correction")]
 
 
-def test_category_and_tags_of_a_correction_can_be_given(told: Told, home: dict[str, Any]) -> None:
-    right = told(
+def test_category_and_tags_of_a_correction_can_be_given(call_ok: CallOk, home: dict[str, Any]) -> None:
+    right = call_ok(
         "handle_correction", db="core", wrong_memory_id=home["id"], correct_content="x", category="preference", tags=[]
     )["correction_memory"]
 
@@ -265,33 +269,33 @@ def test_category_and_tags_of_a_correction_can_be_given(told: Told, home: dict[s
 
 
 @pytest.mark.parametrize("words", ["lives in Lyon", "LYON", "The user lives in Lyon", "User is living in Lyon."])
-def test_the_wrong_memory_is_found_by_what_it_says(told: Told, home: dict[str, Any], words: str) -> None:
-    told("save_memory", db="core", content="The user likes the metro of Lille.", category="fact")
+def test_the_wrong_memory_is_found_by_what_it_says(call_ok: CallOk, home: dict[str, Any], words: str) -> None:
+    call_ok("save_memory", db="core", content="The user likes the metro of Lille.", category="fact")
 
-    said = told("handle_correction", db="core", wrong_content=words, correct_content="The user lives in Nantes.")
+    answer = call_ok("handle_correction", db="core", wrong_content=words, correct_content="The user lives in Nantes.")
 
-    assert said["archived_memory_id"] == home["id"]
+    assert answer["archived_memory_id"] == home["id"]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"wrong_content": "The cat is called Ada"}, {"wrong_content": "\u200b"}])
 def test_where_nothing_says_what_is_wrong_only_the_correction_is_saved(
-    told: Told, home: dict[str, Any], arguments: dict[str, str]
+    call_ok: CallOk, home: dict[str, Any], arguments: dict[str, str]
 ) -> None:
-    said = told("handle_correction", db="core", correct_content="The dog is called Ada", **arguments)
+    answer = call_ok("handle_correction", db="core", correct_content="The dog is called Ada", **arguments)
 
-    assert said["archived_memory_id"] is None
-    assert said["correction_memory"]["category"] == "correction"
-    assert told("get_memories", db="core", status="archived") == []
-    assert told("get_links", db="core") == []
+    assert answer["archived_memory_id"] is None
+    assert answer["correction_memory"]["category"] == "correction"
+    assert call_ok("get_memories", db="core", status="archived") == []
+    assert call_ok("get_links", db="core") == []
 
 
 def test_an_archived_memory_can_be_corrected_by_its_id_but_is_not_found_by_content(
-    told: Told, home: dict[str, Any]
+    call_ok: CallOk, home: dict[str, Any]
 ) -> None:
-    told("update_memory", db="core", id=home["id"], status="archived")
+    call_ok("update_memory", db="core", id=home["id"], status="archived")
 
-    by_content = told("handle_correction", db="core", wrong_content=HOME, correct_content="Roses want water")
-    by_id = told("handle_correction", db="core", wrong_memory_id=home["id"], correct_content="Tea is at 70 degrees")
+    by_content = call_ok("handle_correction", db="core", wrong_content=HOME, correct_content="Roses want water")
+    by_id = call_ok("handle_correction", db="core", wrong_memory_id=home["id"], correct_content="Tea is at 70 degrees")
 
     assert (by_content["archived_memory_id"], by_id["archived_memory_id"]) == (None, home["id"])
 
@@ -301,21 +305,21 @@ def change(number: int, key: str, operation: str, **more: Any) -> dict[str, Any]
     return {"id": f"mhist_{number:021}", "db": "core", "memory_id": key, "operation": operation, **known}
 
 
-def test_the_history_tells_everything_in_order(told: Told, home: dict[str, Any]) -> None:
-    told("update_memory", db="core", id="mem_1", content="Lyon it is")
-    told("supersede_memory", db="core", old_id="mem_1", new_content="Nantes")
-    told("update_memory", db="core", id="mem_1", status="active")
-    told("handle_correction", db="core", wrong_memory_id="mem_1", correct_content="Lille")
-    told("delete_memory", db="core", id="mem_1")
+def test_the_history_tells_everything_in_order(call_ok: CallOk, home: dict[str, Any]) -> None:
+    call_ok("update_memory", db="core", id="mem_1", content="Lyon it is")
+    call_ok("supersede_memory", db="core", old_id="mem_1", new_content="Nantes")
+    call_ok("update_memory", db="core", id="mem_1", status="active")
+    call_ok("handle_correction", db="core", wrong_memory_id="mem_1", correct_content="Lille")
+    call_ok("delete_memory", db="core", id="mem_1")
 
-    said = told("get_memory_history", memory_id="mem_1")
+    answer = call_ok("get_memory_history", memory_id="mem_1")
 
-    assert list(said) == ["db", "history"]
-    assert said["db"] == "core"
-    assert [one["id"][:6] for one in said["history"]] == ["mhist_"] * 6
-    for one in said["history"]:
+    assert list(answer) == ["db", "history"]
+    assert answer["db"] == "core"
+    assert [one["id"][:6] for one in answer["history"]] == ["mhist_"] * 6
+    for one in answer["history"]:
         one["id"] = ""
-    assert said["history"] == [
+    assert answer["history"] == [
         {**change(0, "mem_1", "created", content_after=HOME, changed_at=NOW), "id": ""},
         {
             **change(0, "mem_1", "updated", content_before=HOME, content_after="Lyon it is", reason="Changed content"),
@@ -333,22 +337,22 @@ def test_the_history_tells_everything_in_order(told: Told, home: dict[str, Any])
     ]
 
 
-def test_an_event_has_an_id_of_the_contracts_form(told: Told, home: dict[str, Any]) -> None:
-    assert told("get_memory_history", memory_id="mem_1")["history"] == [
+def test_an_event_has_an_id_of_the_contracts_form(call_ok: CallOk, home: dict[str, Any]) -> None:
+    assert call_ok("get_memory_history", memory_id="mem_1")["history"] == [
         change(1, "mem_1", "created", content_after=HOME, changed_at=NOW)
     ]
 
 
-def test_the_history_is_found_in_whichever_database(told: Told, clock: Clock) -> None:
-    key = told("bulk_save_memories", db="hlg", memories=[{"content": "x", "category": "fact"}])["ids"][0]
+def test_the_history_is_found_in_whichever_database(call_ok: CallOk, clock: Clock) -> None:
+    key = call_ok("bulk_save_memories", db="hlg", memories=[{"content": "x", "category": "fact"}])["ids"][0]
 
-    said = told("get_memory_history", memory_id=key)
+    answer = call_ok("get_memory_history", memory_id=key)
 
-    assert (said["db"], [one["db"] for one in said["history"]]) == ("hlg", ["hlg"])
+    assert (answer["db"], [one["db"] for one in answer["history"]]) == ("hlg", ["hlg"])
 
 
-def test_no_history_is_a_sentence_and_no_error(told: Told) -> None:
-    assert told("get_memory_history", memory_id="mem_x") == "No history found for memory 'mem_x'"
+def test_no_history_is_a_sentence_and_no_error(call_ok: CallOk) -> None:
+    assert call_ok("get_memory_history", memory_id="mem_x") == "No history found for memory 'mem_x'"
 
 
 @pytest.mark.parametrize(
@@ -363,18 +367,18 @@ def test_no_history_is_a_sentence_and_no_error(told: Told) -> None:
     ],
 )
 def test_as_of_tells_what_it_said_at_a_moment(
-    told: Told, home: dict[str, Any], clock: Clock, moment: str, content: str | None, operations: list[str]
+    call_ok: CallOk, home: dict[str, Any], clock: Clock, moment: str, content: str | None, operations: list[str]
 ) -> None:
-    told("update_memory", db="core", id="mem_1", content="changed")
+    call_ok("update_memory", db="core", id="mem_1", content="changed")
     clock.move(hours=1)
-    told("supersede_memory", db="core", old_id="mem_1", new_content="new")
+    call_ok("supersede_memory", db="core", old_id="mem_1", new_content="new")
     clock.move(hours=20)
-    told("delete_memory", db="core", id="mem_1")
+    call_ok("delete_memory", db="core", id="mem_1")
 
-    said = told("get_memory_history", memory_id="mem_1", as_of=moment)
+    answer = call_ok("get_memory_history", memory_id="mem_1", as_of=moment)
 
-    assert list(said) == ["db", "history", "as_of", "content"]
-    assert (said["content"], [one["operation"] for one in said["history"]]) == (content, operations)
+    assert list(answer) == ["db", "history", "as_of", "content"]
+    assert (answer["content"], [one["operation"] for one in answer["history"]]) == (content, operations)
 
 
 def test_a_moment_that_is_none_is_refused(refused: Callable[..., Any]) -> None:

@@ -64,9 +64,9 @@ def test_what_has_no_embedding_gets_one_and_is_found_by_meaning(opened: Kernel, 
     call = caller(opened.dispatch)
     assert read(call("semantic_search", db="core", query="where is data stored"))["results"] == []
 
-    said = read(call("batch_embed", db="core"))
+    answer = read(call("batch_embed", db="core"))
 
-    assert said == {
+    assert answer == {
         "memory": {"embedded": 3, "errors": 0},
         "entity": {"embedded": 1, "errors": 0},
         "note": {"embedded": 1, "errors": 0},
@@ -112,9 +112,9 @@ def test_without_a_model_every_row_that_lacks_one_is_an_error_and_nothing_change
     kernel = open_kernel(wordless._replace(model=None))
     before = everything(kernel)
 
-    said = read(caller(kernel.dispatch)("batch_embed", db="core"))
+    answer = read(caller(kernel.dispatch)("batch_embed", db="core"))
 
-    assert said["memory"] == {"embedded": 0, "errors": 3}
+    assert answer["memory"] == {"embedded": 0, "errors": 3}
     assert everything(kernel) == before
     kernel.store.close()
 
@@ -137,9 +137,9 @@ def test_what_was_changed_while_there_was_no_model_is_embedded_on_request(tmp_pa
     kernel = open_kernel(config)
     call = caller(kernel.dispatch)
 
-    said = read(call("batch_embed", db="core", types=["memory", "entity"]))
+    answer = read(call("batch_embed", db="core", types=["memory", "entity"]))
 
-    assert said == {"memory": {"embedded": 1, "errors": 0}, "entity": {"embedded": 1, "errors": 0}}
+    assert answer == {"memory": {"embedded": 1, "errors": 0}, "entity": {"embedded": 1, "errors": 0}}
     found = read(call("semantic_search", db="core", query="where is data stored"))["results"]
     assert sorted(result["id"] for result in found) == sorted([entity, memory])
     kernel.store.close()
@@ -150,9 +150,9 @@ def test_a_memory_that_was_away_is_marked_as_embedded_once_it_is_back(opened: Ke
     call = caller(opened.dispatch)
     away = read(call("get_memories", db="core", status="archived"))[0]
 
-    said = read(call("update_memory", db="core", id=away["id"], status=status))
+    answer = read(call("update_memory", db="core", id=away["id"], status=status))
 
-    assert said["has_embedding"] == (1 if status == "active" else 0)
+    assert answer["has_embedding"] == (1 if status == "active" else 0)
 
 
 def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
@@ -164,7 +164,7 @@ def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({}, "missing required field `db`"),
         ({"db": "nowhere"}, "db is one of core, therapy, dnd, hlg"),
@@ -176,10 +176,10 @@ def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
     ],
 )
 def test_bad_arguments_are_refused_by_name(
-    refused: Callable[..., tuple[str | None, str]], arguments: dict[str, Any], said: str
+    refused: Callable[..., tuple[str | None, str]], arguments: dict[str, Any], message: str
 ) -> None:
     code, text = refused("batch_embed", **arguments)
 
     assert code == "invalid"
     assert text.startswith("Error: Invalid arguments: ")
-    assert said in text
+    assert message in text

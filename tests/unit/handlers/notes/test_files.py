@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from handlers.notes import files, safe_fs
-from handlers.notes.files import File, create, move, read, read_all, remove, replace, taken
+from handlers.notes.files import File, create, exists, move, read, read_all, remove, replace
 from handlers.notes.safe_fs import Stamp
 
 
@@ -17,7 +17,7 @@ from handlers.notes.safe_fs import Stamp
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every way of reaching and naming a file: the later ones are for platforms and file systems without the first."""
     if request.param == "paths":
-        monkeypatch.setattr(safe_fs, "_RELATIVE", False)
+        monkeypatch.setattr(safe_fs, "_HAS_DIR_FD", False)
     if request.param == "no hard links":
 
         def refuse(*_: Any, **__: Any) -> None:
@@ -71,10 +71,10 @@ def test_a_name_that_is_taken_is_left_alone(root: Path) -> None:
     (root / ".mnemonics" / "learning" / "dir.md").mkdir()
 
     for name in ("a.md", "link.md", "dir.md"):
-        assert taken(root, f"learning/{name}")
+        assert exists(root, f"learning/{name}")
         assert create(root, f"learning/{name}", b"two", ".quipu_1") is None
-    assert not taken(root, "learning/b.md")
-    assert not taken(root, "nowhere/b.md")
+    assert not exists(root, "learning/b.md")
+    assert not exists(root, "nowhere/b.md")
     assert read(root, "learning/a.md").data == b"one"
     assert names(root) == ["learning", "learning/a.md", "learning/dir.md", "learning/link.md"]
 
@@ -166,7 +166,7 @@ def test_links_and_what_is_no_file_are_neither_read_replaced_nor_removed(root: P
 
 def test_a_file_that_is_too_large_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(root, data=b"12345")
-    monkeypatch.setattr(files, "LARGEST", 4)
+    monkeypatch.setattr(files, "MAX_FILE_BYTES", 4)
     with pytest.raises(OSError, match="too large"):
         read(root, "learning/a.md")
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.front_matter import content, listed, parse, value, written
+from handlers.notes.front_matter import content, parse, render, to_list, value
 from kernel.text import yaml_block, yaml_flow
 
 CONTRACT = """---
@@ -92,8 +92,8 @@ def test_values_are_read_in_every_form_people_use(key: str, said: object) -> Non
 def test_only_the_line_that_changes_is_another() -> None:
     page = parse(ODD)
 
-    assert written(page, {}, "body").replace("---\n\nbody", "---\nbody") == ODD
-    changed = written(page, {"memory_type": "memory_type: issue", "modified": "modified: now"}, "new")
+    assert render(page, {}, "body").replace("---\n\nbody", "---\nbody") == ODD
+    changed = render(page, {"memory_type": "memory_type: issue", "modified": "modified: now"}, "new")
     assert changed == ODD.replace("memory_type: learning\n---\nbody", "memory_type: issue\nmodified: now\n---\n\nnew")
 
 
@@ -101,7 +101,7 @@ def test_of_a_key_said_twice_the_last_counts_and_changes() -> None:
     text = "---\nmemory_type: one\nmemory_type: two\n---\n\nx\n"
 
     assert value(parse(text), "memory_type") == "two"
-    assert written(parse(text), {"memory_type": "memory_type: three"}, "x") == text.replace("two", "three")
+    assert render(parse(text), {"memory_type": "memory_type: three"}, "x") == text.replace("two", "three")
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_line_ends_and_a_byte_order_mark_stay_what_they_were(end: str, mark: str
     page = parse(text)
 
     assert [value(page, "tags"), value(page, "key"), content(page)] == ["a, b", "x", f"two{end}lines"]
-    assert written(page, {}, content(page)) == text
-    assert written(page, {"tags": "tags: [c]"}, "one") == mark + "---\ntags: [c]\nkey: 'x'\n---\n\none\n".replace(
+    assert render(page, {}, content(page)) == text
+    assert render(page, {"tags": "tags: [c]"}, "one") == mark + "---\ntags: [c]\nkey: 'x'\n---\n\none\n".replace(
         "\n", end
     )
 
@@ -177,7 +177,7 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("head", [CONTRACT, CONTRACT.replace("\n", "\r\n"), "\ufeff" + CONTRACT, ODD, "no head"])
 def test_hostile_content_comes_back_byte_for_byte(text: str, head: str) -> None:
-    file = written(parse(head), {"modified": "modified: x"}, text)
+    file = render(parse(head), {"modified": "modified: x"}, text)
 
     assert content(parse(file)) == text
     assert value(parse(file), "memory_type") == value(parse(head), "memory_type")
@@ -187,7 +187,7 @@ def test_hostile_content_comes_back_byte_for_byte(text: str, head: str) -> None:
 def test_any_content_comes_back_byte_for_byte(text: str, crlf: bool) -> None:
     page = parse(CONTRACT.replace("\n", "\r\n") if crlf else CONTRACT)
 
-    assert content(parse(written(page, {}, text))) == text
+    assert content(parse(render(page, {}, text))) == text
 
 
 @given(st.text(alphabet="-.: \n\r#'\"[]{}|>ab,&*!?%", max_size=80))
@@ -195,7 +195,7 @@ def test_no_file_makes_the_reader_stumble_and_a_rewrite_loses_no_line(text: str)
     page = parse(text)
     for key in ("a", "b", "ab", ""):
         value(page, key)
-    again = parse(written(page, {}, "body"))
+    again = parse(render(page, {}, "body"))
 
     assert content(again) == "body"
     assert [entry.lines for entry in again.entries or ()] == [entry.lines for entry in page.entries or ()]
@@ -242,7 +242,7 @@ def test_what_a_yaml_writer_makes_is_read_as_its_loader_reads_it(pairs: dict[str
     ],
 )
 def test_a_list_is_a_list_however_it_was_written(given: str | list[str] | None, items: list[str]) -> None:
-    assert listed(given) == items
+    assert to_list(given) == items
 
 
 @pytest.mark.parametrize("piece", ["a: b\n", "- x\n", "\n", '"', "[", "\\", " ", "a:", "'", "#", "k: [\n", ", '"])

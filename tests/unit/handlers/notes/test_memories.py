@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import notes
-from handlers.notes.memories import MAX_BYTES, remember_texts
+from handlers.notes.memories import MAX_CONTENT_BYTES, remember_texts
 from handlers.notes.schemas import Remember
 from kernel import app
 from kernel.app import Kernel
@@ -451,7 +451,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("memory_remember", NOTE | {"title": "a\0b"}, "title is required"),
     ("memory_remember", NOTE | {"title": "a\nb"}, "title is required"),
     ("memory_remember", NOTE | {"content": ""}, "content is required"),
-    ("memory_remember", NOTE | {"content": "é" * (MAX_BYTES // 2 + 1)}, "content is required"),
+    ("memory_remember", NOTE | {"content": "é" * (MAX_CONTENT_BYTES // 2 + 1)}, "content is required"),
     ("memory_remember", NOTE | {"content": 1.5}, "`content`"),
     ("memory_remember", NOTE | {"memoryType": "nothing"}, 'Invalid memory type: "nothing". Must be one of'),
     ("memory_remember", NOTE | {"memoryType": ""}, 'Invalid memory type: "". Must be one of'),
@@ -653,7 +653,7 @@ def test_every_refusal_is_the_bare_message(code: Any) -> None:
 def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, tell: Tell) -> None:
     request = Remember(**NOTE, tags=["a", " b "])
     tell("memory_remember", **NOTE, tags=["a", " b "])
-    (source,) = kernel.store.read_sync(lambda tx: list(notes.sync.sources(tx)))
+    (source,) = kernel.store.read_sync(lambda tx: list(notes.sources(tx)))
 
     assert remember_texts(request) == [source.text] == ["Use PostgreSQL\na, b\n## Decision\n\nJSONB."]
     assert remember_texts(Remember(**NOTE, filePath="x")) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.notes.memory_types import BUILT_IN, Kind, chosen, known
+from handlers.notes.memory_types import BUILT_IN, MemoryType, load_types, resolve_type
 from kernel.errors import Fault
 from tests.unit.handlers.notes.conftest import Tell, put
 
@@ -48,11 +48,11 @@ def test_configured_types_follow_and_the_last_word_counts(tmp_path: Path) -> Non
     put(tmp_path, "two/.opencode/opencode-historian.json", '{"memoryTypes": [{"name": "x", "description": "X"}]}')
     user = put(tmp_path, "user.json", json.dumps({"memoryTypes": [{"name": "teamRitual", "description": "Other"}]}))
 
-    found = known(str(user), [tmp_path / "one", tmp_path / "two", tmp_path / "three"])
+    found = load_types(str(user), [tmp_path / "one", tmp_path / "two", tmp_path / "three"])
     assert list(found) == [*NAMES, "team-ritual", "x"]
-    assert found["team-ritual"] == Kind("team-ritual", "What we do // every week", "## When")
-    assert found["issue"] == Kind("issue", 'Ours, not theirs: "bugs"')
-    assert list(known("", [])) == NAMES == [kind.name for kind in BUILT_IN]
+    assert found["team-ritual"] == MemoryType("team-ritual", "What we do // every week", "## When")
+    assert found["issue"] == MemoryType("issue", 'Ours, not theirs: "bugs"')
+    assert list(load_types("", [])) == NAMES == [kind.name for kind in BUILT_IN]
 
 
 @pytest.mark.parametrize(
@@ -74,22 +74,26 @@ def test_configured_types_follow_and_the_last_word_counts(tmp_path: Path) -> Non
 def test_a_configuration_nobody_can_read_is_named(tmp_path: Path, text: str) -> None:
     put(tmp_path, ".opencode/opencode-historian.json", text)
     with pytest.raises(Fault, match=r"^Cannot read the types of opencode-historian\.json: ") as caught:
-        known("", [tmp_path])
+        load_types("", [tmp_path])
     assert caught.value.code == "invalid"
 
 
 def test_a_missing_file_of_the_users_is_named(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"^Cannot read the types of none\.json: "):
-        known(str(tmp_path / "none.json"), [])
+        load_types(str(tmp_path / "none.json"), [])
 
 
 def test_a_type_is_found_however_it_is_written() -> None:
     kinds = {kind.name: kind for kind in BUILT_IN}
 
-    assert chosen(kinds, "Architectural Decision") == chosen(kinds, "architecturalDecision") == "architectural-decision"
+    assert (
+        resolve_type(kinds, "Architectural Decision")
+        == resolve_type(kinds, "architecturalDecision")
+        == "architectural-decision"
+    )
     for given in ("", "nothing", "../context", "context\0"):
         with pytest.raises(Fault) as caught:
-            chosen(kinds, given)
+            resolve_type(kinds, given)
         assert caught.value.message == (
             f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types.'
         )

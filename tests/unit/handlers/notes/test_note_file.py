@@ -5,7 +5,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.note_file import Said, changed, decoded, encoded, indexed, new, said, stored, title_line
+from handlers.notes.note_file import (
+    ParsedMemory,
+    decode_exact,
+    decode_lossy,
+    encode_exact,
+    index_text,
+    new_text,
+    parse_memory,
+    title_line,
+    updated_text,
+)
 
 NOON = 1_771_237_800_000_000_000  # 2026-02-16T10:30:00Z
 TIME = "2026-02-16T10:30:00.000Z"
@@ -30,10 +40,10 @@ LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 
 def test_a_new_file_is_the_example_of_the_contract_to_the_byte() -> None:
     content = CONTRACT.partition("---\n\n")[2].removesuffix("\n")
-    memory = Said("A Title", "architectural-decision", ("database", "infrastructure"), TIME, TIME, content)
+    memory = ParsedMemory("A Title", "architectural-decision", ("database", "infrastructure"), TIME, TIME, content)
 
-    assert new("architectural-decision/a-title.md", memory) == CONTRACT
-    assert said("architectural-decision/a-title.md", CONTRACT, 0) == memory
+    assert new_text("architectural-decision/a-title.md", memory) == CONTRACT
+    assert parse_memory("architectural-decision/a-title.md", CONTRACT, 0) == memory
 
 
 def test_a_title_that_the_name_of_the_file_does_not_tell_stands_in_the_file() -> None:
@@ -46,83 +56,83 @@ def test_a_title_that_the_name_of_the_file_does_not_tell_stands_in_the_file() ->
 def test_whatever_is_remembered_comes_back_and_a_yaml_loader_reads_the_same(
     title: str, tags: list[str], content: str
 ) -> None:
-    memory = Said(title, "learning", tuple(tags), TIME, TIME, content)
-    text = new("learning/x.md", memory)
+    memory = ParsedMemory(title, "learning", tuple(tags), TIME, TIME, content)
+    text = new_text("learning/x.md", memory)
     head = yaml.safe_load(text.split("---\n")[1])
 
-    assert said("learning/x.md", stored(text.encode()), 0) == memory
+    assert parse_memory("learning/x.md", decode_lossy(text.encode()), 0) == memory
     assert (head["memory_type"], head["tags"], head.get("title", "X")) == ("learning", tags, title)
 
 
 @pytest.mark.parametrize(
     ("path", "text", "found"),
     [
-        ("learning/some-note.md", "plain text\n", Said("Some Note", "learning", (), TIME, TIME, "plain text")),
-        ("note.md", "x", Said("Note", "context", (), TIME, TIME, "x")),
-        ("decision/architectural/a.md", "x\n", Said("A", "decision", (), TIME, TIME, "x")),
-        ("learning/.md", "", Said("learning/.md", "learning", (), TIME, TIME, "")),
-        ("Some Folder/a.md", "", Said("A", "some-folder", (), TIME, TIME, "")),
+        ("learning/some-note.md", "plain text\n", ParsedMemory("Some Note", "learning", (), TIME, TIME, "plain text")),
+        ("note.md", "x", ParsedMemory("Note", "context", (), TIME, TIME, "x")),
+        ("decision/architectural/a.md", "x\n", ParsedMemory("A", "decision", (), TIME, TIME, "x")),
+        ("learning/.md", "", ParsedMemory("learning/.md", "learning", (), TIME, TIME, "")),
+        ("Some Folder/a.md", "", ParsedMemory("A", "some-folder", (), TIME, TIME, "")),
         (
             "learning/a.md",
             "---\nid: 1\ntags: one, two\nmemory_type: 'Design Decision'\ntitle: ''\n---\nbody",
-            Said("A", "design-decision", ("one", "two"), TIME, TIME, "body"),
+            ParsedMemory("A", "design-decision", ("one", "two"), TIME, TIME, "body"),
         ),
         (
             "learning/a.md",
             "---\ntags: '[\"one\", \"two\"]'\ncreated: '2026-01-02'\nmodified: 2026-01-02 03:04:05+01:00\n---\n",
-            Said("A", "learning", ("one", "two"), "2026-01-02T00:00:00.000Z", "2026-01-02T02:04:05.000Z", ""),
+            ParsedMemory("A", "learning", ("one", "two"), "2026-01-02T00:00:00.000Z", "2026-01-02T02:04:05.000Z", ""),
         ),
         (
             "learning/a.md",
             "---\ncreated: last week\nmemory_type:\n  - odd\ntitle: [odd]\ntags: {a: b}\n---\n\n---\nhr\n---\n",
-            Said("A", "learning", ("{a: b}",), TIME, TIME, "---\nhr\n---"),
+            ParsedMemory("A", "learning", ("{a: b}",), TIME, TIME, "---\nhr\n---"),
         ),
         (
             "learning/a.md",
             '\ufeff---\r\ntags:\r\n  - a\r\nmodified: "2026-01-02T00:00:00.000Z"\r\n---\r\nx\r\n',
-            Said("A", "learning", ("a",), "2026-01-02T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "x"),
+            ParsedMemory("A", "learning", ("a",), "2026-01-02T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "x"),
         ),
     ],
 )
-def test_files_of_the_real_world_are_read(path: str, text: str, found: Said) -> None:
-    assert said(path, text, NOON) == found
+def test_files_of_the_real_world_are_read(path: str, text: str, found: ParsedMemory) -> None:
+    assert parse_memory(path, text, NOON) == found
 
 
 def test_a_change_keeps_every_line_it_does_not_mean() -> None:
     before = "---\nid: 7\ntags: a, b\nrelated:\n  - /x\nodd line\ncreated: '2026-01-01'\n---\nold\n"
-    was = said("issue/a.md", before, NOON)
+    was = parse_memory("issue/a.md", before, NOON)
     now = was._replace(memory_type="issue", modified=TIME, content="new")
 
-    assert changed(before, "issue/a.md", was, now) == (
+    assert updated_text(before, "issue/a.md", was, now) == (
         "---\nid: 7\ntags: a, b\nrelated:\n  - /x\nodd line\ncreated: '2026-01-01'\n"
         f"memory_type: issue\nmodified: {TIME}\n---\n\nnew\n"
     )
-    assert "tags: [c]\nrelated" in changed(before, "issue/a.md", was, now._replace(tags=("c",)))
+    assert "tags: [c]\nrelated" in updated_text(before, "issue/a.md", was, now._replace(tags=("c",)))
 
 
 def test_a_file_without_front_matter_gets_one_that_says_what_was_known_of_it() -> None:
-    was = said("issue/a.md", "old\n", NOON)
+    was = parse_memory("issue/a.md", "old\n", NOON)
     later = "2026-03-01T00:00:00.000Z"
 
-    assert changed("old\n", "issue/a-2.md", was, was._replace(modified=later, content="new")) == (
+    assert updated_text("old\n", "issue/a-2.md", was, was._replace(modified=later, content="new")) == (
         f"---\nmemory_type: issue\ncreated: {TIME}\nmodified: {later}\ntitle: A\n---\n\nnew\n"
     )
 
 
 def test_bytes_that_are_no_text_stay_in_the_file_and_are_marked_in_answers() -> None:
     data = b"---\nodd: \xff\xfe\nmemory_type: issue\n---\nold\xff\n"
-    was = said("issue/a.md", stored(data), NOON)
+    was = parse_memory("issue/a.md", decode_lossy(data), NOON)
     assert was.content == "old\ufffd"
 
-    text = changed(decoded(data), "issue/a.md", was, was._replace(modified=TIME, content="new"))
-    assert encoded(text).startswith(b"---\nodd: \xff\xfe\nmemory_type: issue\n")
+    text = updated_text(decode_exact(data), "issue/a.md", was, was._replace(modified=TIME, content="new"))
+    assert encode_exact(text).startswith(b"---\nodd: \xff\xfe\nmemory_type: issue\n")
 
 
 def test_a_memory_is_found_by_title_tags_and_content() -> None:
-    assert indexed(Said("Title", "issue", ("a", "b"), "", "", "Body")) == "Title\na, b\nBody"
-    assert indexed(Said("Title", "issue", (), "", "", "")) == "Title"
+    assert index_text(ParsedMemory("Title", "issue", ("a", "b"), "", "", "Body")) == "Title\na, b\nBody"
+    assert index_text(ParsedMemory("Title", "issue", (), "", "", "")) == "Title"
 
 
 @pytest.mark.parametrize("time", [-(10**30), -1, 0, 10**18, 10**30])
 def test_a_file_of_any_time_is_read(time: int) -> None:
-    assert said("a.md", "x", time).created.endswith("Z")
+    assert parse_memory("a.md", "x", time).created.endswith("Z")

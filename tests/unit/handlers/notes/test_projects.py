@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from handlers.notes.projects import Project, absolute, ambiguous, located, picked, roots, space
+from handlers.notes.projects import (
+    Project,
+    absolute,
+    candidate_files,
+    is_ambiguous,
+    parse_roots,
+    select_projects,
+    space,
+)
 from kernel.app import open_kernel
 from kernel.config import Config
 from kernel.errors import Fault
@@ -23,12 +31,12 @@ WEB, BLOG = Project("web", Path("/srv/web")), Project("blog", Path("/srv/blog"))
     ],
 )
 def test_projects_are_folders_with_names(given: str, projects: tuple[Project, ...]) -> None:
-    assert roots(given) == projects
+    assert parse_roots(given) == projects
 
 
 def test_a_home_folder_is_that_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
-    assert roots("~/web") == (Project("web", Path("/home/ada/web")),)
+    assert parse_roots("~/web") == (Project("web", Path("/home/ada/web")),)
 
 
 @pytest.mark.parametrize("given", ["web", ":", "a=b", "/a/web:/b/web", "x=/a:x=/b", "./web"])
@@ -47,7 +55,7 @@ def test_a_wrong_setting_stops_the_start_and_is_named(tmp_path: Path, given: str
     ],
 )
 def test_an_absolute_path_is_that_of_one_project(given: str, found: list[tuple[Project, str]]) -> None:
-    assert located((WEB, BLOG), given) == found
+    assert candidate_files((WEB, BLOG), given) == found
 
 
 @pytest.mark.parametrize(
@@ -61,9 +69,9 @@ def test_an_absolute_path_is_that_of_one_project(given: str, found: list[tuple[P
     ],
 )
 def test_a_relative_or_virtual_path_needs_one_project(given: str, path: str) -> None:
-    assert located((WEB,), given) == [(WEB, path)]
-    assert located((WEB, BLOG), given) == []
-    assert [ambiguous((WEB,), given), ambiguous((WEB, BLOG), given)] == [False, True]
+    assert candidate_files((WEB,), given) == [(WEB, path)]
+    assert candidate_files((WEB, BLOG), given) == []
+    assert [is_ambiguous((WEB,), given), is_ambiguous((WEB, BLOG), given)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +95,7 @@ def test_a_relative_or_virtual_path_needs_one_project(given: str, path: str) -> 
     ],
 )
 def test_a_path_that_leads_elsewhere_means_nothing(given: str) -> None:
-    assert located((WEB, BLOG), given) == located((WEB,), given) == []
+    assert candidate_files((WEB, BLOG), given) == candidate_files((WEB,), given) == []
 
 
 def test_a_root_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:
@@ -95,14 +103,14 @@ def test_a_root_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None
     (tmp_path / "alias").symlink_to("real")
     project = Project("p", tmp_path / "alias")
     for name in ("real", "alias"):
-        assert located((project,), str(tmp_path / name / ".mnemonics" / "a.md")) == [(project, "a.md")]
+        assert candidate_files((project,), str(tmp_path / name / ".mnemonics" / "a.md")) == [(project, "a.md")]
 
 
 def test_projects_are_picked_by_name() -> None:
-    assert picked((WEB, BLOG), "") == (WEB, BLOG)
-    assert picked((WEB, BLOG), "blog") == [BLOG]
+    assert select_projects((WEB, BLOG), "") == (WEB, BLOG)
+    assert select_projects((WEB, BLOG), "blog") == [BLOG]
     with pytest.raises(Fault, match=r'^Invalid project: "x"\. Must be one of: web, blog\.$'):
-        picked((WEB, BLOG), "x")
+        select_projects((WEB, BLOG), "x")
 
 
 def test_a_project_has_a_space_of_its_own_and_a_file_a_whole_path() -> None:

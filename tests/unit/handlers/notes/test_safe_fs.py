@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from handlers.notes import safe_fs
-from handlers.notes.safe_fs import at, enter, look, step
+from handlers.notes.safe_fs import entry_path, open_folder, open_subfolder, stat_entry
 
 
 @pytest.fixture(params=["descriptors", "paths"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of reaching a file: the second is for platforms without the first."""
     if request.param == "paths":
-        monkeypatch.setattr(safe_fs, "_RELATIVE", False)
+        monkeypatch.setattr(safe_fs, "_HAS_DIR_FD", False)
     return request.param
 
 
@@ -36,24 +36,24 @@ def stack() -> Iterator[ExitStack]:
 def test_a_folder_is_entered_and_made_private_where_it_is_missing(root: Path, stack: ExitStack, way: str) -> None:
     previous = os.umask(0)
     try:
-        made = enter(stack, root, ["a", "b"], make=True)
+        made = open_folder(stack, root, ["a", "b"], make=True)
     finally:
         os.umask(previous)
     assert made.path == root / ".mnemonics" / "a" / "b"
     assert [path.stat().st_mode & 0o777 for path in (made.path, made.path.parent)] == [0o700, 0o700]
-    assert look(enter(stack, root, ["a"]), "b").st_ino == made.path.stat().st_ino
+    assert stat_entry(open_folder(stack, root, ["a"]), "b").st_ino == made.path.stat().st_ino
     with pytest.raises(FileNotFoundError):
-        enter(stack, root, ["missing"])
+        open_folder(stack, root, ["missing"])
     with pytest.raises(FileNotFoundError):
-        enter(stack, root / "missing", [], make=True)
+        open_folder(stack, root / "missing", [], make=True)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "learning\0"])
 def test_what_is_no_single_name_is_not_entered(root: Path, stack: ExitStack, way: str, name: str) -> None:
     with pytest.raises((FileNotFoundError, ValueError)):
-        enter(stack, root, [name])
+        open_folder(stack, root, [name])
     with pytest.raises((FileNotFoundError, ValueError)):
-        step(stack, enter(stack, root, []), name)
+        open_subfolder(stack, open_folder(stack, root, []), name)
 
 
 def test_a_link_is_never_entered_wherever_it_stands(root: Path, stack: ExitStack, way: str) -> None:
@@ -65,30 +65,30 @@ def test_a_link_is_never_entered_wherever_it_stands(root: Path, stack: ExitStack
     for names in (["link"], ["link", "inner"], ["loop"], ["loop", "learning"], ["file"]):
         for make in (False, True):
             with pytest.raises(NotADirectoryError):
-                enter(stack, root, names, make=make)
+                open_folder(stack, root, names, make=make)
     other = root.parent / "other"
     other.mkdir()
     (other / ".mnemonics").symlink_to(root / ".mnemonics")
     with pytest.raises(NotADirectoryError):
-        enter(stack, other, ["learning"])
+        open_folder(stack, other, ["learning"])
     assert [path.name for path in outside.iterdir()] == ["inner"]
 
 
 def test_a_root_may_be_reached_through_a_link_since_it_was_configured(root: Path, stack: ExitStack, way: str) -> None:
     (root.parent / "alias").symlink_to(root)
 
-    assert look(enter(stack, root.parent / "alias", []), "learning").st_mode
+    assert stat_entry(open_folder(stack, root.parent / "alias", []), "learning").st_mode
 
 
 def test_a_folder_that_is_swapped_for_a_link_after_it_was_entered_changes_nothing(root: Path, stack: ExitStack) -> None:
     inner = root / ".mnemonics" / "learning"
     (inner / "a.md").write_text("inside")
     (root.parent / "outside" / "a.md").write_text("outside")
-    folder = enter(stack, root, ["learning"])
+    folder = open_folder(stack, root, ["learning"])
     inner.rename(root / "moved")
     inner.symlink_to(root.parent / "outside")
 
-    fd = os.open(at(folder, "a.md"), os.O_RDONLY, dir_fd=folder.fd)
+    fd = os.open(entry_path(folder, "a.md"), os.O_RDONLY, dir_fd=folder.fd)
     stack.callback(os.close, fd)
     assert os.read(fd, 100) == b"inside"
 
@@ -101,6 +101,6 @@ def test_no_descriptor_stays_open(root: Path) -> None:
 
     before = lowest()
     with ExitStack() as stack:
-        enter(stack, root, ["learning", "deep", "deeper"], make=True)
+        open_folder(stack, root, ["learning", "deep", "deeper"], make=True)
         assert lowest() > before
     assert lowest() == before

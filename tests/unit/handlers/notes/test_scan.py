@@ -7,7 +7,7 @@ import pytest
 
 from handlers.notes import scan as module
 from handlers.notes.safe_fs import Stamp
-from handlers.notes.scan import Scan, is_memory, scan, sweep
+from handlers.notes.scan import Scan, delete_leftover, is_memory, scan
 from tests.unit.handlers.notes.conftest import put
 
 DEEP = "/".join(33 * "x")
@@ -48,7 +48,7 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
     found = scan(tmp_path)
     assert found is not None
     assert sorted(found.stamps) == sorted(paths)
-    assert (found.odd, found.left) == ([], {})
+    assert (found.unreadable, found.leftovers) == ([], {})
     seen = (folder / "a.md").stat()
     assert found.stamps["a.md"] == Stamp(seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
     assert [is_memory(path) for path in paths] == [True] * len(paths)
@@ -61,7 +61,7 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
 
 
 def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 1 << 20)
+    monkeypatch.setattr(module, "MAX_FILE_BYTES", 1 << 20)
     folder = tmp_path / ".mnemonics"
     put(folder, "large.md", b"x" * ((1 << 20) + 1))
     put(folder, "ok.md", "x")
@@ -77,7 +77,7 @@ def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatc
     found = scan(tmp_path)
     assert found is not None
     assert list(found.stamps) == ["ok.md"]
-    assert sorted(found.odd) == [
+    assert sorted(found.unreadable) == [
         (".md", "not a file"),
         ("away", "a link, which is not followed"),
         ("broken", "a link, which is not followed"),
@@ -105,10 +105,10 @@ def test_what_killed_writes_left_is_told_and_swept(tmp_path: Path) -> None:
     left = [put(tmp_path / ".mnemonics", path, "half") for path in (ONE, f"learning/deep/{TWO}")]
     found = scan(tmp_path)
     assert found is not None
-    assert found.left == {
+    assert found.leftovers == {
         ONE: left[0].stat().st_mtime_ns,
         f"learning/deep/{TWO}": left[1].stat().st_mtime_ns,
     }
-    for path in found.left:
-        sweep(tmp_path, path)
+    for path in found.leftovers:
+        delete_leftover(tmp_path, path)
     assert not any(file.exists() for file in left)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.notes.scoring import FLOOR, by_meaning, by_words, score
+from handlers.notes.scoring import MIN_SIMILARITY, meaning_score, score, word_score
 
 UNIT = st.floats(0, 1)
 
@@ -25,14 +25,15 @@ UNIT = st.floats(0, 1)
 def test_words_count_by_how_many_are_there_and_how_telling_they_are(
     bm25: float | None, coverage: float, found: float
 ) -> None:
-    assert by_words(bm25, coverage) == pytest.approx(found)
+    assert word_score(bm25, coverage) == pytest.approx(found)
 
 
 @pytest.mark.parametrize(
-    ("similarity", "found"), [(None, 0.0), (-1.0, 0.0), (FLOOR - 0.01, 0.0), (FLOOR, FLOOR), (0.5, 0.5), (1.01, 1.0)]
+    ("similarity", "found"),
+    [(None, 0.0), (-1.0, 0.0), (MIN_SIMILARITY - 0.01, 0.0), (MIN_SIMILARITY, MIN_SIMILARITY), (0.5, 0.5), (1.01, 1.0)],
 )
 def test_meaning_is_the_cosine_from_the_floor_on(similarity: float | None, found: float) -> None:
-    assert by_meaning(similarity) == found
+    assert meaning_score(similarity) == found
 
 
 @pytest.mark.parametrize(("kind", "found"), [("search", 0.5), ("vsearch", 0.4), ("query", 0.7)])
@@ -44,7 +45,7 @@ def test_each_search_type_has_its_score(kind: str, found: float) -> None:
 def test_every_score_lies_between_0_and_1_and_both_signals_count_at_least_as_much_as_one(
     bm25: float | None, coverage: float, similarity: float | None
 ) -> None:
-    words, meaning = by_words(bm25, coverage), by_meaning(similarity)
+    words, meaning = word_score(bm25, coverage), meaning_score(similarity)
     scores = {kind: score(kind, words, meaning) for kind in ("search", "vsearch", "query")}
 
     assert all(0 <= value <= 1 for value in scores.values())

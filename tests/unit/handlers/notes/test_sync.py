@@ -56,7 +56,7 @@ def test_a_new_file_an_edit_a_rename_and_a_deletion_are_seen_by_the_next_recall(
     kernel: Kernel, tell: Tell, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if trusted:
-        monkeypatch.setattr(sync, "_TICK", -(10**15))
+        monkeypatch.setattr(sync, "_TIMESTAMP_GRAIN_NS", -(10**15))
     file = put(folder, "learning/first.md", NOTE.format("the sea is salty"))
     assert contents(tell) == {"First": "the sea is salty"}
     assert titles(tell("memory_recall", query="ocean water")) == ["First"]
@@ -93,8 +93,8 @@ def test_what_happened_by_hand_stands_in_the_history(kernel: Kernel, tell: Tell,
 def test_a_folder_that_is_there_before_the_server_is_read_whole(
     tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sync, "_BATCH", 10)
-    monkeypatch.setattr(sync, "_AT_ONCE", 4)
+    monkeypatch.setattr(sync, "_WRITE_FILES", 10)
+    monkeypatch.setattr(sync, "_ROWS_PER_QUERY", 4)
     for number in range(35):
         put(folder, f"learning/n{number}.md", f"note {number}")
 
@@ -102,8 +102,8 @@ def test_a_folder_that_is_there_before_the_server_is_read_whole(
 
 
 def test_a_batch_ends_where_its_bytes_do(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync, "_BATCH_BYTES", 3)
-    monkeypatch.setattr(sync, "_AT_ONCE", 1)
+    monkeypatch.setattr(sync, "_WRITE_BYTES", 3)
+    monkeypatch.setattr(sync, "_ROWS_PER_QUERY", 1)
     for number in range(5):
         put(folder, f"learning/n{number}.md", f"note {number}")
 
@@ -215,10 +215,10 @@ def test_files_are_doubted_no_longer_once_there_are_many(
         put(folder, f"learning/n{number}.md", "x")
     assert len(contents(tell)) == 4
     assert doubtful() == 4
-    monkeypatch.setattr(sync, "_TICK", -(10**15))
+    monkeypatch.setattr(sync, "_TIMESTAMP_GRAIN_NS", -(10**15))
     contents(tell)
     assert doubtful() == 4
-    monkeypatch.setattr(sync, "_BEARABLE", 3)
+    monkeypatch.setattr(sync, "_MAX_UNWRITTEN_SETTLED", 3)
     contents(tell)
     assert doubtful() == 0
 
@@ -388,7 +388,7 @@ def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_n
     ],
 )
 def test_what_the_system_refuses_is_told_in_our_words(error: OSError, code: str, message: str) -> None:
-    fault = sync.refused(error, "/x")
+    fault = sync.file_fault(error, "/x")
     assert isinstance(fault, Fault)
     assert (fault.code, fault.message) == (code, message)
 

@@ -1,0 +1,117 @@
+"""The history of a memory (seed 003, Smart Memory Tools)."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from handlers.brain.base import databases, parse_time, space
+from handlers.brain.deviations import AS_ORIGINAL
+from handlers.brain.schemas import Id, Time
+from kernel.store import history
+from kernel.store.history import Event
+from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, read
+
+# These rows have history too, but the contract is about memories.
+_OTHER_ID_PREFIXES = ("ent_", "note_", "lnk_")
+
+
+class GetMemoryHistory(Struct, forbid_unknown_fields=True):
+    """A memory, and the moment to look back to."""
+
+    memory_id: Annotated[Id, Meta(description="Id of the memory, deleted ones included")]
+    as_of: Annotated[Time | None, Meta(description="Also show its content at this ISO 8601 date or time")] = None
+
+
+class MemoryChange(Struct):
+    """One event of a memory; content is null where it had none, or was no longer active."""
+
+    id: str
+    db: str
+    memory_id: str
+    operation: str
+    content_before: str | None
+    content_after: str | None
+    reason: str | None
+    changed_at: str
+
+
+class MemoryHistory(Struct):
+    """Answer of get_memory_history, oldest first. With `as_of`: what happened until then, and `content` at
+    that time, null if the memory did not exist or was no longer active.
+    """
+
+    db: str
+    history: list[MemoryChange]
+    as_of: str | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
+
+
+def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str:
+    """Show everything that happened to a memory, in whichever database it is: its content before and after, why and
+    when; with as_of also its content at that moment.
+    """
+    at = parse_time("as_of", request.as_of)
+    if request.memory_id.startswith(_OTHER_ID_PREFIXES):
+        return f"No history found for memory '{request.memory_id}'"
+    for db in databases(tx):
+        events = history.read(tx, space(tx, db), request.memory_id)
+        if events:
+            return _memory_history(tx, db, request.memory_id, events, at)
+    return f"No history found for memory '{request.memory_id}'"
+
+
+def _memory_history(tx: Tx, db: str, key: str, events: Sequence[Event], at: str | None) -> MemoryHistory:
+    changes = [
+        MemoryChange(
+            f"mhist_{event.id:021}", db, key, event.operation, event.before, event.after, event.reason, event.at
+        )
+        for event in events
+        if at is None or event.at <= at
+    ]
+    if at is None:
+        return MemoryHistory(db, changes)
+    return MemoryHistory(db, changes, at, history.as_of(tx, space(tx, db), key, at))
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(
+        get_memory_history,
+        Hints("Get memory history"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "parameter as_of",
+                "no",
+                "yes",
+                "The most frequent question to a history is the content of a memory at a given time",
+            ),
+            Deviation(
+                "behaviour: coverage",
+                "created, updated, corrected, promoted",
+                "also superseded and deleted, by every tool that changes a memory",
+                "An audit trail must be complete; three tools of the original write to it",
+            ),
+            Deviation(
+                "behaviour: nothing found",
+                "not mentioned",
+                "the sentence `No history found for memory '...'`, no error",
+                AS_ORIGINAL,
+            ),
+            Deviation(
+                "behaviour: ids",
+                "not mentioned",
+                "`ent_`, `note_` and `lnk_` ids have no history here",
+                "The tool returns the history of memories",
+            ),
+            Deviation(
+                "behaviour: imported histories",
+                "not mentioned",
+                "missing events are added with the reason `Imported`: `created` before, `updated` after",
+                "The original records only some changes; without the missing ones `as_of` would return a text that "
+                "the memory never had",
+            ),
+        ),
+    ),
+)
