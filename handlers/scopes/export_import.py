@@ -24,11 +24,14 @@ from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 SHOWN = 100
-# The most commas of JSON, and commas and lines of YAML, in a dense request: what is read takes many times its size.
-MOST: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
-_SPARSE = 16  # bytes a mark may be had for, however many there are
+# The separators of each format and how many of them a request may hold: a decoded document takes many times the memory
+# of its text. Long texts may hold more, one for each 16 characters.
+MAX_SEPARATORS: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
+_CHARACTERS_PER_SEPARATOR = 16
+_NODES_PER_SEPARATOR = 4  # a key, its value and the lists around them; YAML can nest lists without a separator
 Types = Literal["tools", "guidelines", "knowledge"]
 Format = Literal["json", "markdown", "yaml"]
+_TOO_LARGE = "Too large for one request: `quipu import memory-export FILE` reads a file of any size."
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
@@ -158,7 +161,7 @@ def memory_import(tx: Tx, request: Import) -> Imported:
     to: dict[str, tuple[str, str | None]] = {}
     for source, target in (request.scope_mapping or {}).items():
         to[source if ":" in source else f"{source}:"] = (target.type, _target(tx, source, target))
-    found = _too_much(tx, request) or _read(request.content, request.format or "json")
+    found = _read(request.content, request.format or "json", _max_separators(tx, request))
     if isinstance(found, Problem):
         return _imported([found], None)
     how = How(request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), to)
@@ -196,21 +199,25 @@ def _target(tx: Tx, source: str, target: Target) -> str | None:
     return target.id
 
 
-def _too_much(tx: Tx, request: Import) -> Problem | None:
-    """Why the document of a caller is too large for one request; what a command brings in may be of any size."""
-    marks, most = MOST.get(request.format or "json", ("", 0))
-    most = max(most, len(request.content) // _SPARSE)
-    if tx.call_context.tool != "memory_import" or sum(request.content.count(mark) for mark in marks) <= most:
+def _max_separators(tx: Tx, request: Import) -> int | None:
+    """How many separators the document of a request may hold; None for a file of the import command."""
+    if tx.call_context.tool != "memory_import":
         return None
-    return Problem("parsing", "Too large for one request: `quipu import memory-export FILE` reads a file of any size.")
+    _, limit = MAX_SEPARATORS.get(request.format or "json", ("", 0))
+    return max(limit, len(request.content) // _CHARACTERS_PER_SEPARATOR)
 
 
-def _read(content: str, shape: Format) -> dict[str, Any] | Problem:
+def _read(content: str, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
     """The document, or why there is none; entries of each type are lists in it."""
     if shape == "markdown":
         return Problem("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
+    if limit is not None and sum(content.count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
+        return Problem("parsing", _TOO_LARGE)
     try:
-        found: Any = yaml.read(content) if shape == "yaml" else msgspec.json.decode(content)
+        if shape == "yaml":
+            found: Any = yaml.read(content, limit and limit * _NODES_PER_SEPARATOR)
+        else:
+            found = msgspec.json.decode(content)
     except _UNREADABLE as error:
         return Problem("parsing", f"Not readable as {shape.upper()}: {error}")
     held = mapping(found).get("entries")
