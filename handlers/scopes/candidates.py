@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
-
 from handlers.scopes import scoring
 from handlers.scopes.entry_kinds import KINDS, indexed
 from handlers.scopes.results import VersionRow
@@ -132,25 +130,23 @@ def _foremost(tx: Tx, ask: Ask) -> Pool:
     Scores of one scope fall in the order of the column standing while entries are fresh, and of priority after that, so
     the first of either order are enough.
     """
-    excluded = as_json(sorted(ask.tagging.exclude)) if ask.tagging.exclude else None
-    where = {"scopes": as_json(ask.scopes), "shadowed": ask.shadowed, "excluded": excluded, "limit": ask.limit}
-    kinds = as_json(ask.kinds)
-    found = tx.all("scopes.query.by_score", Candidate, kinds=kinds, now=ask.now, expired=0, **where)
+    excluded = sorted(ask.tagging.exclude) if ask.tagging.exclude else None
+    where = {"scopes": ask.scopes, "shadowed": ask.shadowed, "excluded": excluded, "limit": ask.limit}
+    found = tx.all("scopes.query.by_score", Candidate, kinds=ask.kinds, now=ask.now, expired=0, **where)
     if "guideline" in ask.kinds:
         found += tx.all("scopes.query.by_priority", Candidate, **where)
     if "knowledge" in ask.kinds and sum(item.kind == "knowledge" for item in found) < ask.limit:
-        expired = as_json(["knowledge"])
-        found += tx.all("scopes.query.by_score", Candidate, kinds=expired, now=ask.now, expired=1, **where)
-    return Pool(list(dict.fromkeys(found)), _total(tx, ask, kinds))
+        found += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=ask.now, expired=1, **where)
+    return Pool(list(dict.fromkeys(found)), _total(tx, ask))
 
 
-def _total(tx: Tx, ask: Ask, kinds: str) -> int:
+def _total(tx: Tx, ask: Ask) -> int:
     """How many there are: the index holds exactly the active entries, so it can count them."""
     total = index.count(tx, _places(ask))
     if not ask.shadowed:
-        total -= tx.one("scopes.query.count_shadowed", int, kinds=kinds, scopes=as_json(ask.scopes)) or 0
+        total -= tx.one("scopes.query.count_shadowed", int, kinds=ask.kinds, scopes=ask.scopes) or 0
     if ask.tagging.exclude:
-        marked = tx.all("scopes.query.ids_with_tags", str, tags=as_json(sorted(ask.tagging.exclude)))
+        marked = tx.all("scopes.query.ids_with_tags", str, tags=sorted(ask.tagging.exclude))
         total -= len(_select(tx, ask._replace(tagging=Tagging()), marked)[0])
     return total
 
@@ -161,8 +157,8 @@ def _driven(tx: Tx, ask: Ask) -> Collection[str]:
         return ask.related
     wanted = ask.tagging.require[:1] or ((ask.tagging.include,) if ask.tagging.include is not None else ())
     if wanted:
-        return tx.all("scopes.query.ids_with_tags", str, tags=as_json(sorted(wanted[0])))
-    return tx.all("scopes.query.entry_ids", str, kinds=as_json(ask.kinds), scopes=as_json(ask.scopes))
+        return tx.all("scopes.query.ids_with_tags", str, tags=sorted(wanted[0]))
+    return tx.all("scopes.query.entry_ids", str, kinds=ask.kinds, scopes=ask.scopes)
 
 
 def _select(tx: Tx, ask: Ask, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
@@ -177,8 +173,8 @@ def _select(tx: Tx, ask: Ask, ids: Collection[str]) -> tuple[list[Candidate], di
 
 
 def _rows(tx: Tx, ask: Ask, ids: Collection[str]) -> list[Candidate]:
-    keys = as_json([key for key in ids if ask.related is None or key in ask.related])
-    seen = {"ids": keys, "scopes": as_json(ask.scopes), "inactive": ask.inactive, "shadowed": ask.shadowed}
+    keys = [key for key in ids if ask.related is None or key in ask.related]
+    seen = {"ids": keys, "scopes": ask.scopes, "inactive": ask.inactive, "shadowed": ask.shadowed}
     if ask.at is None:
         return tx.all("scopes.query.rows", Candidate, now=ask.now, **seen)
     return tx.all("scopes.query.rows_at", Candidate, at=ask.at, **seen)
@@ -187,7 +183,7 @@ def _rows(tx: Tx, ask: Ask, ids: Collection[str]) -> list[Candidate]:
 def _marks(tx: Tx, tagging: Tagging, ids: Sequence[str]) -> dict[str, set[str]]:
     asked = sorted((tagging.include or frozenset()).union(tagging.exclude, *tagging.require))
     held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.tags_of", _pair, ids=as_json(ids), tags=as_json(asked)):
+    for entry_id, tag_id in tx.all("scopes.query.tags_of", _pair, ids=ids, tags=asked):
         held[entry_id].add(tag_id)
     return held
 
@@ -253,9 +249,8 @@ def _completed(tx: Tx, ask: Ask, pool: Pool, narrow: Sequence[str] | None, *, wo
 
 def _unindexed(tx: Tx, ask: Ask, narrow: Sequence[str] | None, *, everything: bool) -> list[_Words]:
     if narrow is not None:
-        return tx.all("scopes.query.unindexed_of", _words, ids=as_json(narrow), at=ask.at, all=everything)
-    kinds, scopes = as_json(ask.kinds), as_json(ask.scopes)
-    return tx.all("scopes.query.unindexed", _words, kinds=kinds, scopes=scopes, at=ask.at, all=everything)
+        return tx.all("scopes.query.unindexed_of", _words, ids=narrow, at=ask.at, all=everything)
+    return tx.all("scopes.query.unindexed", _words, kinds=ask.kinds, scopes=ask.scopes, at=ask.at, all=everything)
 
 
 def _holds(row: _Words, words: Sequence[str]) -> bool:
@@ -269,8 +264,3 @@ def _words(entry_id: str, kind: str, name: str, *version: Any) -> _Words:
 
 def _pair(entry_id: str, tag_id: str) -> tuple[str, str]:
     return entry_id, tag_id
-
-
-def as_json(value: Any) -> str:
-    """A list as the statements take it."""
-    return msgspec.json.encode(value).decode()

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from handlers.scopes import entry_requests, errors
@@ -150,10 +149,9 @@ def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> Pair:
 
 def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> Pair | None:
     """The active entry of a name in the first of the scopes that has one, now or at a time."""
-    keys = msgspec.json.encode(scopes).decode()
     if at is None:
-        return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=keys)
-    return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=keys, at=at)
+        return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=scopes)
+    return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=scopes, at=at)
 
 
 def of_scope(tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, shown: Mapping[str, Any]) -> list[Pair]:
@@ -169,8 +167,7 @@ def of_scope(tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, s
 
 def of_chain(tx: Tx, kind: Kind, scopes: Sequence[str], shown: Mapping[str, Any]) -> list[Pair]:
     """A page of the entries that a chain of scopes sees, each name once."""
-    keys = msgspec.json.encode(scopes).decode()
-    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=keys, **shown)
+    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=scopes, **shown)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:

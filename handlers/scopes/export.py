@@ -90,7 +90,7 @@ def _entries(tx: Tx, kind: Kind, wanted: Wanted) -> list[_Entry]:
         scope_type=wanted.scope_type,
         scope_id=wanted.scope_id,
         inactive=wanted.inactive,
-        tags=None if wanted.tags is None else as_json(tag.casefold() for tag in wanted.tags),
+        tags=wanted.tags and [tag.casefold() for tag in wanted.tags],
     )
 
 
@@ -102,7 +102,7 @@ def _told(tx: Tx, kind: Kind, found: Sequence[_Entry], wanted: Wanted) -> list[D
     ids = [item.row.id for item in found]
     tags, relations = _tags(tx, kind.name, ids), _relations(tx, kind.name, ids)
     versions: dict[str, list[Any]] = {}
-    for row in tx.all("scopes.export.versions", VersionRow, ids=as_json(ids)) if wanted.versions else ():
+    for row in tx.all("scopes.export.versions", VersionRow, ids=ids) if wanted.versions else ():
         versions.setdefault(row.entry_id, []).append(version(kind.name, row))
     told: list[Document] = []
     for item in found:
@@ -116,14 +116,14 @@ def _told(tx: Tx, kind: Kind, found: Sequence[_Entry], wanted: Wanted) -> list[D
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for mark in tx.all("scopes.export.tags", _Mark, kind=kind, ids=as_json(ids)):
+    for mark in tx.all("scopes.export.tags", _Mark, kind=kind, ids=ids):
         found.setdefault(mark.entry_id, []).append(mark.name)
     return found
 
 
 def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {}
-    for link in tx.all("scopes.export.relations", _Link, kind=kind, ids=as_json(ids)):
+    for link in tx.all("scopes.export.relations", _Link, kind=kind, ids=ids):
         told = {
             "targetType": link.target_type,
             "targetId": link.target_id,
@@ -139,11 +139,11 @@ def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document
 def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]]:
     """The scopes of these entries and those above them; every scope for None."""
 
-    def named(scope_type: str, above: Iterable[str | None] = ()) -> str | None:
+    def named(scope_type: str, above: Iterable[str | None] = ()) -> list[str] | None:
         if rows is None:
             return None
         held = {row.scope_id for row in rows if row.scope_type == scope_type}
-        return as_json(sorted(found for found in {*held, *above} if found is not None))
+        return sorted(found for found in {*held, *above} if found is not None)
 
     sessions = tx.all("scopes.export.sessions", _session, ids=named("session"))
     projects = tx.all("scopes.export.projects", _project, ids=named("project", [row.project_id for row in sessions]))
@@ -162,10 +162,6 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
 
 def _definitions(tx: Tx, names: set[str] | None) -> list[Document]:
     """The tags of these names that no store has from the start, by name; all of them for None."""
-    asked = None if names is None else as_json(sorted(names))
-    return msgspec.to_builtins(tx.all("scopes.export.definitions", _tag, names=asked))
-
-
-def as_json(values: Iterable[Any]) -> str:
-    """Values as the JSON list that `json_each` takes."""
-    return msgspec.json.encode(list(values)).decode()
+    return msgspec.to_builtins(
+        tx.all("scopes.export.definitions", _tag, names=None if names is None else sorted(names))
+    )

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.export import as_json
 from handlers.scopes.import_agent_memory_tags import conflicts, locks, marks
 from handlers.scopes.import_coercion import Row, json, moment, real, text, time, whole
 from handlers.scopes.import_entries import COLUMNS, USUAL_PRIORITY
@@ -140,7 +139,7 @@ def _session(tx: Tx, row: Row) -> int:
 def _entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
     """Adds the entries of a kind with their versions; how many entries are new."""
     rows = source.rows(kind.many)
-    known = tx.all("scopes.import_agent_memory.known", _Known, ids=as_json(text(row, "id") for row in rows))
+    known = tx.all("scopes.import_agent_memory.known", _Known, ids=[text(row, "id") for row in rows])
     here = {row.id: row.current_version_id for row in known}
     versions: dict[str | None, list[Row]] = {}
     for row in source.rows(f"{kind.name}_versions"):

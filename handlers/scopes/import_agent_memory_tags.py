@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from handlers.scopes.export import as_json
 from handlers.scopes.import_coercion import Row, json, moment, text, time, whole
 from handlers.scopes.locks import takes
 from kernel.store.external import ExternalDatabase
@@ -22,7 +21,7 @@ def marks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int
     A tag whose name is here already is that tag, since names are unique.
     """
     rows = source.rows("tags")
-    names = as_json(text(row, "name") for row in rows)
+    names = [text(row, "name") for row in rows]
     known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=names)}
     ids: dict[str | None, str] = {}
     tags = 0

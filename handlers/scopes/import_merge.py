@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
-from handlers.scopes.export import as_json
 from handlers.scopes.import_document import Entry, entry, label
 from handlers.scopes.import_entries import Known, State, Strategy, create, merge
 from handlers.scopes.import_scopes import Problem, put_back
@@ -82,8 +81,8 @@ def _read(raw: Mapping[str, Any], to: Mapping[str, Where]) -> tuple[list[Named],
 def _begin(tx: Tx, found: Sequence[Named], how: How) -> State:
     said = {said.id for one in found for said in one.entry.versions if said.id is not None}
     own = set[str]() if how.fresh else {one.entry.item.id for one in found if one.entry.item.id is not None}
-    known = {row.id: row for row in tx.all("scopes.import_merge.known", Known, ids=as_json(own))}
-    taken = set(tx.all("scopes.import_merge.versions", str, ids=as_json(said)))
+    known = {row.id: row for row in tx.all("scopes.import_merge.known", Known, ids=list(own))}
+    taken = set(tx.all("scopes.import_merge.versions", str, ids=list(said)))
     counts: dict[str, dict[str, int]] = {kind.many: dict.fromkeys(DONE, 0) for kind in KINDS}
     return State(how.strategy, how.importer, how.fresh, own, known, taken, counts, [], [], set(), {}, [])
 

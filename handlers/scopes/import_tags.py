@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.scopes.export import as_json
 from handlers.scopes.import_document import Definition, Link, converted, listed, moment
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.relations import RELATIONS
@@ -43,7 +42,7 @@ def mark(tx: Tx, definitions: Any, marked: Sequence[Marked], ids: Mapping[tuple[
     names = dict.fromkeys(name for one in marked for name in one.tags or ())
     known, problems = _tags(tx, definitions, list(names))
     taken = {link.id for one in marked for link in one.relations or () if link.id is not None}
-    used = set(tx.all("scopes.import_tags.used", str, ids=as_json(taken)))
+    used = set(tx.all("scopes.import_tags.used", str, ids=list(taken)))
     for one in marked:
         if one.tags is not None:
             _attach(tx, one, [known[name] for name in one.tags])
@@ -64,7 +63,7 @@ def _tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str
         except ValueError as error:
             problems.append(Problem(f"tags[{number}]", str(error)))
     wanted = dict.fromkeys([*defined, *names])
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=as_json(wanted))}
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=list(wanted))}
     for name in wanted:
         if name not in known:
             known[name] = _define(tx, defined.get(name) or Definition(name))
@@ -89,7 +88,7 @@ def _attach(tx: Tx, one: Marked, tags: Sequence[str]) -> None:
     for tag in tags:
         tx.run("scopes.tags.attach", id=tx.new_id("et"), type=one.kind, entry_id=one.id, tag_id=tag, now=tx.now)
     if one.exact:
-        gone = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=as_json(tags))
+        gone = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
         for row in gone:
             history.append(tx, TAGS, row.id, "detached", before=msgspec.json.encode(row).decode())
 
@@ -126,7 +125,7 @@ def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[s
         used.add(number)
         kept += [found.id] if found else []
     if one.exact:
-        gone = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=as_json(kept))
+        gone = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=kept)
         for row in gone:
             history.append(tx, RELATIONS, row.id, "deleted", before=msgspec.json.encode(row).decode())
     return problems

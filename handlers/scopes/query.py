@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from handlers.scopes import candidates, errors
-from handlers.scopes.candidates import Ask, Pool, Ranked, Tagging, as_json
+from handlers.scopes.candidates import Ask, Pool, Ranked, Tagging
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import clean, moment
 from handlers.scopes.inheritance import GLOBAL, chain, scope_of
@@ -109,7 +109,7 @@ def _tagging(tx: Tx, tags: Tags | None) -> Tagging | None:
         return Tagging()
     include, require, exclude = _folds(tags.include), _folds(tags.require), _folds(tags.exclude)
     ids: dict[str, set[str]] = {}
-    for tag_id, fold in tx.all("scopes.query.tag_ids", _pair, folds=as_json(sorted(include | require | exclude))):
+    for tag_id, fold in tx.all("scopes.query.tag_ids", _pair, folds=sorted(include | require | exclude)):
         ids.setdefault(fold, set()).add(tag_id)
     if not require <= ids.keys() or (include and ids.keys().isdisjoint(include)):
         return None
@@ -146,8 +146,8 @@ def _results(tx: Tx, page: Sequence[Ranked], shown: _Shown) -> list[Result]:
     """The page with its entries, tags and versions, one statement for each."""
     if not page:
         return []
-    ids = as_json([one.candidate.id for one in page])
-    pairs = as_json([(one.candidate.id, one.candidate.version_id) for one in page])
+    ids = [one.candidate.id for one in page]
+    pairs = [(one.candidate.id, one.candidate.version_id) for one in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, pairs=pairs, at=shown.at)}
     tags: dict[str, list[Tag]] = {}
     for entry_id, tag in tx.all("scopes.query.tags", _tag, ids=ids):

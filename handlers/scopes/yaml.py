@@ -33,8 +33,8 @@ def read(text: str, max_nodes: int | None = None) -> Any:
     if found := _NOT_PRINTABLE.search(text):
         raise _error(text.count("\n", 0, found.start()), f"the character U+{ord(found[0]):04X} must be escaped")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML was built with libyaml
-    events = yaml.parse(text, Loader=loader)  # pyright: ignore[reportUnknownMemberType]
-    return _Composer(cast("Iterator[Event]", events), max_nodes).document()
+    events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
+    return _Composer(events, max_nodes).document()
 
 
 def _error(line: int, problem: str) -> ValueError:

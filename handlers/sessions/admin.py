@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from handlers.sessions import entity_extraction, graph, memories
 from handlers.sessions.requests import Diagnostics, Health, Maintenance
 from handlers.sessions.results import (
@@ -46,7 +44,7 @@ def maintenance(tx: Tx, request: Maintenance) -> Maintained:
         index.drop(tx, memories.SPACE, str(memory.id))
         history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
     numbers = [memory.id for memory in gone]
-    tx.run("sessions.admin.forget_mentions", memories=msgspec.json.encode(numbers).decode())
+    tx.run("sessions.admin.forget_mentions", memories=numbers)
     if request.action == "purge_all":
         graph.clear(tx)
     else:

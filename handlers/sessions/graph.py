@@ -105,8 +105,8 @@ def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
 
 def observe(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
     """Notes what a memory mentions, as (name, type): an entity for each, with `text` as its observation."""
-    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=_json(mentioned), now=at)))
-    rows = _json([(number, text) for number in ids])
+    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=mentioned, now=at)))
+    rows = [(number, text) for number in ids]
     tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
 
@@ -117,7 +117,7 @@ def upsert(
     """Writes one entity, not yet indexed; `stated` ones stay when the memories that mention them go. Its id."""
     number = tx.one("sessions.graph.upsert", int, name=name, entity_type=kind, stated=stated, now=at) or 0
     if observations:
-        rows = _json([(number, text) for text in observations])
+        rows = [(number, text) for text in observations]
         tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
     return number
 
@@ -140,18 +140,17 @@ def relate(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: 
 
 def index_entities(tx: Tx, ids: Sequence[int]) -> None:
     """Makes the entities findable by what they now say."""
-    for row in tx.all("sessions.graph.texts", _Text, ids=_json(ids)):
+    for row in tx.all("sessions.graph.texts", _Text, ids=ids):
         index.put(tx, ENTITIES, str(row.id), _indexed(row))
 
 
 def forget(tx: Tx, memories: Sequence[int]) -> None:
     """Removes what only these memories said: observations, then relations and entities that rest on nothing else."""
-    gone = _json(memories)
-    touched = set(tx.all("sessions.graph.forget_observations", int, memories=gone))
-    relations = _json(tx.all("sessions.graph.forget_supports", int, memories=gone))
+    touched = set(tx.all("sessions.graph.forget_observations", int, memories=memories))
+    relations = tx.all("sessions.graph.forget_supports", int, memories=memories)
     for ends in tx.all("sessions.graph.forget_relations", _Ends, ids=relations):
         touched |= {ends.source_id, ends.target_id}
-    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=_json(sorted(touched))))
+    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=sorted(touched)))
     for number in dropped:
         index.drop(tx, ENTITIES, str(number))
     index_entities(tx, sorted(touched - dropped))
@@ -168,7 +167,7 @@ def clear(tx: Tx) -> None:
 
 def sources(tx: Tx) -> list[IndexSource]:
     """Every entity as the index must hold it."""
-    rows = tx.all("sessions.graph.texts", _Text, ids=_json(tx.all("sessions.graph.ids", int)))
+    rows = tx.all("sessions.graph.texts", _Text, ids=tx.all("sessions.graph.ids", int))
     return [IndexSource(ENTITIES, str(row.id), "", _indexed(row)) for row in rows]
 
 
@@ -214,7 +213,7 @@ def _search(tx: Tx, query: str, limit: int) -> list[Node]:
         semantic=option(tx, "ENABLE_VEC"),
     )
     scores = {int(hit.id): round(hit.distance or 0.0, _DIGITS) for hit in hits}
-    near = tx.all("sessions.graph.nodes", _node, ids=_json(list(scores)))
+    near = tx.all("sessions.graph.nodes", _node, ids=list(scores))
     near.sort(key=lambda node: (scores[node.id], -node.id))
     nodes = [msgspec.structs.replace(node, score=0.0) for node in called]
     nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in near if node not in called]
@@ -225,7 +224,7 @@ def _search(tx: Tx, query: str, limit: int) -> list[Node]:
 
 
 def _relations(tx: Tx, ids: Sequence[int]) -> list[Relation]:
-    return tx.all("sessions.graph.relations", Relation, ids=_json(ids), limit=_RELATIONS)
+    return tx.all("sessions.graph.relations", Relation, ids=ids, limit=_RELATIONS)
 
 
 def _node(number: int, name: str, kind: str, created_at: str) -> Node:
@@ -234,7 +233,3 @@ def _node(number: int, name: str, kind: str, created_at: str) -> Node:
 
 def _indexed(row: _Text) -> str:
     return f"{row.name}\n{row.entity_type}\n{row.observations or ''}"[:_LONGEST_TEXT]
-
-
-def _json(value: Sequence[Any]) -> str:
-    return msgspec.json.encode(value).decode()

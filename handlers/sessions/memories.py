@@ -83,8 +83,7 @@ def add(tx: Tx, row: Row, since: str) -> int | None:
     history.append(tx, SPACE, str(number), "remembered", after=row.content)
     mentioned = entity_extraction.entities(row.content)
     if mentioned:
-        rows = msgspec.json.encode(mentioned).decode()
-        tx.run("sessions.memories.add_mentions", memory_id=number, rows=rows)
+        tx.run("sessions.memories.add_mentions", memory_id=number, rows=mentioned)
     if mentioned and option(tx, "ENABLE_GRAPH"):
         graph.observe(
             tx, [(entity.name, entity.entity_type) for entity in mentioned], row.summary, number, row.created_at
@@ -219,7 +218,7 @@ def _found(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[Row]:
     rows = tx.all(
         "sessions.memories.found",
         Row,
-        ids=msgspec.json.encode(ids).decode(),
+        ids=ids,
         hash=digest(query),
         session_id=scope,
     )
