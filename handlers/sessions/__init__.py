@@ -7,7 +7,7 @@ import msgspec
 from handlers.sessions import admin, graph, memories
 from handlers.sessions.import_code_memory import CODE_MEMORY
 from handlers.sessions.requests import Remember, SearchMemory
-from handlers.sessions.results import Entities, FoundMemories, Memories
+from handlers.sessions.results import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
@@ -16,8 +16,8 @@ from kernel.tools import Dialect, Hints, Hooks, IndexSource, Reply, Schema, Tool
 
 _JSON = "application/json"
 # A call that may wait twice takes a longer way, so only where there may be a model to wait for.
-_AHEAD = memories.summarised if has_library() else None
-_LISTS = (Memories, FoundMemories, Entities)
+_AHEAD = memories.prepare_summary if has_library() else None
+_LISTS = (MemoryList, SearchResults, MentionedEntities)
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -64,7 +64,7 @@ DIALECT = Dialect(
             memories.remember,
             Hints("Remember"),
             permission="write",
-            hooks=Hooks(texts=memories.texts, prepare=_AHEAD),
+            hooks=Hooks(texts=memories.texts_to_embed, prepare=_AHEAD),
             input=_with_session(Remember),
         ),
         read(memories.search_memory, Hints("Search memory"), permission="read", input=_with_session(SearchMemory)),

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from handlers.sessions import entity_extraction, graph, memories
 from handlers.sessions.requests import Diagnostics, Health, Maintenance
 from handlers.sessions.results import (
-    Counts,
     Defaults,
     DiagnosticsReport,
     Flags,
     HealthReport,
-    Maintained,
+    MaintenanceResult,
+    RowCounts,
     SummaryState,
 )
 from handlers.sessions.settings import option
@@ -22,24 +22,24 @@ from kernel.search import index
 from kernel.store import history, introspection
 from kernel.store.transaction import Tx
 
-_UNCONFIRMED = "confirm=true required for destructive actions"
+_NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
-_SECONDS_A_DAY = 86_400
+_SECONDS_PER_DAY = 86_400
 
 
-class _Gone(NamedTuple):
+class _DeletedMemory(NamedTuple):
     id: int
     content: str
 
 
-def maintenance(tx: Tx, request: Maintenance) -> Maintained:
+def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     if request.action == "vacuum":
         introspection.vacuum_after_commit(tx)
-        return Maintained("ok", "vacuum")
+        return MaintenanceResult("ok", "vacuum")
     if request.confirm is not True:
-        raise Fault("invalid", _UNCONFIRMED)
-    gone = _deleted(tx, request)
+        raise Fault("invalid", _NOT_CONFIRMED)
+    gone = _delete(tx, request)
     for memory in gone:
         index.drop(tx, memories.SPACE, str(memory.id))
         history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
@@ -48,13 +48,13 @@ def maintenance(tx: Tx, request: Maintenance) -> Maintained:
     if request.action == "purge_all":
         graph.clear(tx)
     else:
-        graph.forget(tx, numbers)
-    return Maintained("ok", deleted=len(gone))
+        graph.delete_of_memories(tx, numbers)
+    return MaintenanceResult("ok", deleted=len(gone))
 
 
 def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
     """Report where the store lies, what is switched on, what a search assumes, its tables and how much it holds."""
-    counts = tx.one("sessions.admin.counts", Counts) or Counts(0, 0, 0, 0, 0)
+    counts = tx.one("sessions.admin.counts", RowCounts) or RowCounts(0, 0, 0, 0, 0)
     known = tx.embedding_model
     return DiagnosticsReport(
         str(Path.cwd()),
@@ -93,24 +93,24 @@ def health(tx: Tx, request: Health) -> HealthReport:
     )
 
 
-def _deleted(tx: Tx, request: Maintenance) -> list[_Gone]:
+def _delete(tx: Tx, request: Maintenance) -> list[_DeletedMemory]:
     if request.action == "purge_all":
-        return tx.all("sessions.admin.purge_all", _Gone)
+        return tx.all("sessions.admin.purge_all", _DeletedMemory)
     if request.action == "purge_session":
         session = (request.session_id or "").strip()
         if not session:
             raise Fault("invalid", f"{_INCOMPLETE}: purge_session needs session_id")
-        return tx.all("sessions.admin.purge_session", _Gone, session_id=session)
+        return tx.all("sessions.admin.purge_session", _DeletedMemory, session_id=session)
     if request.older_than_days is None:
         raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")
-    return tx.all("sessions.admin.prune", _Gone, before=_days_before(tx.now, request.older_than_days))
+    return tx.all("sessions.admin.prune", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
 
 
 def _days_before(now: str, days: int) -> str:
     """The moment so many days ago; the beginning of time where there were not that many."""
     moment = datetime.fromisoformat(now)
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
-    return memories.before(now, days * _SECONDS_A_DAY) if moment - first > timedelta(days=days) else ""
+    return memories.time_before(now, days * _SECONDS_PER_DAY) if moment - first > timedelta(days=days) else ""
 
 
 def _flags(tx: Tx) -> Flags:

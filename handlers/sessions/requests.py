@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-MOST_CONTENT = 1_048_576
-MOST = 1000
+MAX_CONTENT_LENGTH = 1_048_576
+MAX_RESULTS = 1000
 _BIG = 2**63 - 1
 
 Session = Annotated[
@@ -21,7 +21,7 @@ Name = Annotated[str, Meta(description="Name of the entity, case matters", max_l
 class Remember(Struct, forbid_unknown_fields=True):
     """What to remember."""
 
-    content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=MOST_CONTENT)]
+    content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=MAX_CONTENT_LENGTH)]
     session_id: Session = None
     kind: Annotated[
         Annotated[str, Meta(max_length=256)] | None, Meta(description="Category, for example decision, bugfix or note")
@@ -48,7 +48,7 @@ class SearchMemory(Struct, forbid_unknown_fields=True):
     ]
     session_id: Session = None
     limit: Annotated[
-        Annotated[int, Meta(le=MOST)] | None, Meta(description="Most results, up to 1000; 12 unless configured")
+        Annotated[int, Meta(le=MAX_RESULTS)] | None, Meta(description="Most results, up to 1000; 12 unless configured")
     ] = None
     top_p: Annotated[
         float | None,
@@ -62,7 +62,7 @@ class SearchMemory(Struct, forbid_unknown_fields=True):
 class ListRecent(Struct, forbid_unknown_fields=True):
     """How many to list."""
 
-    limit: Annotated[int, Meta(description="Most memories to list, of all sessions", ge=0, le=MOST)] = 20
+    limit: Annotated[int, Meta(description="Most memories to list, of all sessions", ge=0, le=MAX_RESULTS)] = 20
 
 
 class ListEntities(Struct, forbid_unknown_fields=True):
@@ -109,7 +109,7 @@ class GetContextGraph(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(max_length=4096)] | None,
         Meta(description="What to look for among the entities, by meaning; the newest ones if omitted"),
     ] = None
-    limit: Annotated[int, Meta(description="Most entities", ge=0, le=MOST)] = 10
+    limit: Annotated[int, Meta(description="Most entities", ge=0, le=MAX_RESULTS)] = 10
 
 
 class Maintenance(Struct, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ class Remembered(Struct, omit_defaults=True):
     priority: int | UnsetType = UNSET
 
 
-class Memory(Struct):
+class MemoryResult(Struct):
     """One memory; `created_at` is `YYYY-MM-DD HH:MM:SS` in UTC."""
 
     id: int
@@ -31,26 +31,26 @@ class Memory(Struct):
     created_at: str
 
 
-class Found(Memory):
+class ScoredMemory(MemoryResult):
     """One memory that was found: a lower score is better, `fts_hit` says whether its words matched."""
 
     score: float
     fts_hit: bool
 
 
-class Memories(Struct):
+class MemoryList(Struct):
     """Answer of list_recent."""
 
-    result: list[Memory]
+    result: list[MemoryResult]
 
 
-class FoundMemories(Struct):
+class SearchResults(Struct):
     """Answer of search_memory, best first."""
 
-    result: list[Found]
+    result: list[ScoredMemory]
 
 
-class Entity(Struct):
+class MentionedEntity(Struct):
     """One thing a memory mentions; `source` is what told it: regex or tree-sitter."""
 
     entity_type: str
@@ -59,27 +59,27 @@ class Entity(Struct):
     path: str | None
 
 
-class Entities(Struct):
+class MentionedEntities(Struct):
     """Answer of list_entities, in the order they were found."""
 
-    result: list[Entity]
+    result: list[MentionedEntity]
 
 
-class Upserted(Struct, omit_defaults=True):
+class EntityUpserted(Struct, omit_defaults=True):
     """Answer of upsert_entity; `skipped` for sensitive content, `disabled` where there is no graph."""
 
     status: Literal["ok", "skipped", "disabled"]
     entity_id: int | UnsetType = UNSET
 
 
-class Related(Struct, omit_defaults=True):
+class RelationAdded(Struct, omit_defaults=True):
     """Answer of add_relation; `disabled` where there is no graph."""
 
     status: Literal["ok", "skipped", "disabled"]
     relation_id: int | UnsetType = UNSET
 
 
-class Relation(Struct):
+class GraphRelation(Struct):
     """One relation, by the names of its ends."""
 
     type: str
@@ -100,10 +100,10 @@ class EntityDetails(Struct, omit_defaults=True):
     created_at: str | UnsetType = UNSET
     observations: list[str] | UnsetType = UNSET
     memory_ids: list[int | None] | UnsetType = UNSET
-    relations: list[Relation] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
 
 
-class Node(Struct, omit_defaults=True):
+class GraphEntity(Struct, omit_defaults=True):
     """One entity of a graph; `score` is the distance of its meaning from the query, lower is better."""
 
     id: int
@@ -117,11 +117,11 @@ class ContextGraph(Struct, omit_defaults=True):
     """Answer of get_context_graph: entities, and the newest 1000 relations that touch them."""
 
     status: Literal["disabled"] | UnsetType = UNSET
-    entities: list[Node] | UnsetType = UNSET
-    relations: list[Relation] | UnsetType = UNSET
+    entities: list[GraphEntity] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
 
 
-class Maintained(Struct, omit_defaults=True):
+class MaintenanceResult(Struct, omit_defaults=True):
     """Answer of maintenance; `deleted` counts memories."""
 
     status: Literal["ok"]
@@ -161,7 +161,7 @@ class SummaryState(Struct):
     auto_install: bool
 
 
-class Counts(Struct):
+class RowCounts(Struct):
     """Rows of the dialect."""
 
     memories: int
@@ -182,7 +182,7 @@ class DiagnosticsReport(Struct):
     defaults: Defaults
     summary: SummaryState
     tables: list[str]
-    counts: Counts
+    counts: RowCounts
 
 
 class HealthReport(Struct):
