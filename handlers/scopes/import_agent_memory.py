@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.import_agent_memory_tags import import_conflicts, import_locks, import_tags_and_relations
-from handlers.scopes.import_coercion import Row, integer, json_column, required_time, text, time_or_text
+from handlers.scopes.import_coercion import Row, integer, json_column, real_number, required_time, text, time_or_text
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
 from handlers.scopes.inheritance import GLOBAL, scope_key
 from handlers.scopes.results import VersionRow

@@ -2,19 +2,11 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.sessions import entity_extraction, graph, memories
-from handlers.sessions.requests import Diagnostics, Health, Maintenance
-from handlers.sessions.results import (
-    Defaults,
-    DiagnosticsReport,
-    Flags,
-    HealthReport,
-    MaintenanceResult,
-    RowCounts,
-    SummaryState,
-)
 from handlers.sessions.settings import option
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
@@ -25,6 +17,117 @@ from kernel.store.transaction import Tx
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
 _SECONDS_PER_DAY = 86_400
+
+
+class Maintenance(Struct, forbid_unknown_fields=True):
+    """What to do, and what it needs."""
+
+    action: Annotated[
+        Literal["vacuum", "purge_all", "purge_session", "prune_older_than"],
+        Meta(
+            description="vacuum: give free space back. purge_all: delete every memory and the graph. purge_session: "
+            "delete the memories of session_id. prune_older_than: delete memories older than older_than_days"
+        ),
+    ]
+    confirm: Annotated[bool | None, Meta(description="Must be true for everything but vacuum")] = None
+    session_id: Annotated[Annotated[str, Meta(max_length=256)] | None, Meta(description="For purge_session")] = None
+    older_than_days: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="For prune_older_than; 0 is everything")
+    ] = None
+
+
+class Diagnostics(Struct, forbid_unknown_fields=True):
+    """Nothing is needed."""
+
+
+class Health(Struct, forbid_unknown_fields=True):
+    """Nothing is needed."""
+
+
+class MaintenanceResult(Struct, omit_defaults=True):
+    """Answer of maintenance; `deleted` counts memories."""
+
+    status: Literal["ok"]
+    action: Literal["vacuum"] | UnsetType = UNSET
+    deleted: int | UnsetType = UNSET
+
+
+class Flags(Struct):
+    """What is switched on."""
+
+    vec: bool
+    fts: bool
+    graph: bool
+    session_scope: bool
+
+
+class Defaults(Struct):
+    """What a search assumes."""
+
+    top_k: int
+    top_p: float
+    recency_weight: float
+    priority_weight: float
+    fts_bonus: float
+    oversample_k: int
+
+
+class SummaryState(Struct):
+    """How summaries are made; `model` is null where no GGUF model is configured."""
+
+    enabled: bool
+    model: str | None
+    ctx: int
+    threads: int
+    max_tokens: int
+    temperature: float
+    auto_install: bool
+
+
+class RowCounts(Struct):
+    """Rows of the dialect."""
+
+    memories: int
+    entities: int
+    graph_entities: int
+    graph_observations: int
+    graph_relations: int
+
+
+class DiagnosticsReport(Struct):
+    """Answer of diagnostics."""
+
+    cwd: str
+    db_path: str
+    model: str | None
+    model_cache_dir: str
+    flags: Flags
+    defaults: Defaults
+    summary: SummaryState
+    tables: list[str]
+    counts: RowCounts
+
+
+class HealthReport(Struct):
+    """Answer of health."""
+
+    status: Literal["ok"]
+    db_path: str
+    embedding_dim: int | None
+    model: str | None
+    model_cache_dir: str
+    tree_sitter: bool
+    default_top_k: int
+    default_top_p: float
+    recency_weight: float
+    priority_weight: float
+    fts_bonus: float
+    oversample_k: int
+    flags: Flags
+    summary: SummaryState
+    log_level: str
+    log_file: str | None
+    workspace: str
 
 
 class _DeletedMemory(NamedTuple):

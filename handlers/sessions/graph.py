@@ -6,14 +6,17 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from handlers.sessions.requests import AddRelation, GetContextGraph, GetEntity, UpsertEntity
-from handlers.sessions.results import (
+from handlers.sessions.schemas import (
+    AddRelation,
     ContextGraph,
     EntityDetails,
     EntityUpserted,
+    GetContextGraph,
+    GetEntity,
     GraphEntity,
     GraphRelation,
     RelationAdded,
+    UpsertEntity,
 )
 from handlers.sessions.secret_scan import find_secret
 from handlers.sessions.settings import option

@@ -8,14 +8,17 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from handlers.sessions import entity_extraction, graph, summary
-from handlers.sessions.requests import ListEntities, ListRecent, Remember, SearchMemory
-from handlers.sessions.results import (
+from handlers.sessions.schemas import (
+    ListEntities,
+    ListRecent,
     MemoryList,
     MemoryResult,
     MentionedEntities,
     MentionedEntity,
+    Remember,
     Remembered,
     ScoredMemory,
+    SearchMemory,
     SearchResults,
 )
 from handlers.sessions.scoring import LEXICAL_BASE_SCORE, Candidate, rank

@@ -1,8 +1,8 @@
-"""What the tools of `sessions` take (seed 002)."""
+"""Request and result types of the memory and graph tools of `sessions` (seed 002)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 MAX_CONTENT_LENGTH = 1_048_576
 MAX_RESULTS = 1000
@@ -112,26 +112,117 @@ class GetContextGraph(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(description="Most entities", ge=0, le=MAX_RESULTS)] = 10
 
 
-class Maintenance(Struct, forbid_unknown_fields=True):
-    """What to do, and what it needs."""
+class Remembered(Struct, omit_defaults=True):
+    """Answer of remember: the memory as it is stored, or `status` skipped."""
 
-    action: Annotated[
-        Literal["vacuum", "purge_all", "purge_session", "prune_older_than"],
-        Meta(
-            description="vacuum: give free space back. purge_all: delete every memory and the graph. purge_session: "
-            "delete the memories of session_id. prune_older_than: delete memories older than older_than_days"
-        ),
-    ]
-    confirm: Annotated[bool | None, Meta(description="Must be true for everything but vacuum")] = None
-    session_id: Annotated[Annotated[str, Meta(max_length=256)] | None, Meta(description="For purge_session")] = None
-    older_than_days: Annotated[
-        Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="For prune_older_than; 0 is everything")
-    ] = None
+    status: Literal["skipped"] | UnsetType = UNSET
+    id: int | UnsetType = UNSET
+    summary: str | UnsetType = UNSET
+    session_id: str | UnsetType = UNSET
+    kind: str | UnsetType | None = UNSET
+    tags: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
 
 
-class Diagnostics(Struct, forbid_unknown_fields=True):
-    """Nothing is needed."""
+class MemoryResult(Struct):
+    """One memory; `created_at` is `YYYY-MM-DD HH:MM:SS` in UTC."""
+
+    id: int
+    session_id: str
+    kind: str | None
+    content: str
+    summary: str
+    tags: str
+    priority: int
+    metadata: dict[str, Any]
+    created_at: str
 
 
-class Health(Struct, forbid_unknown_fields=True):
-    """Nothing is needed."""
+class ScoredMemory(MemoryResult):
+    """One memory that was found: a lower score is better, `fts_hit` says whether its words matched."""
+
+    score: float
+    fts_hit: bool
+
+
+class MemoryList(Struct):
+    """Answer of list_recent."""
+
+    result: list[MemoryResult]
+
+
+class SearchResults(Struct):
+    """Answer of search_memory, best first."""
+
+    result: list[ScoredMemory]
+
+
+class MentionedEntity(Struct):
+    """One thing a memory mentions; `source` is what told it: regex or tree-sitter."""
+
+    entity_type: str
+    name: str
+    source: str
+    path: str | None
+
+
+class MentionedEntities(Struct):
+    """Answer of list_entities, in the order they were found."""
+
+    result: list[MentionedEntity]
+
+
+class EntityUpserted(Struct, omit_defaults=True):
+    """Answer of upsert_entity; `skipped` for sensitive content, `disabled` where there is no graph."""
+
+    status: Literal["ok", "skipped", "disabled"]
+    entity_id: int | UnsetType = UNSET
+
+
+class RelationAdded(Struct, omit_defaults=True):
+    """Answer of add_relation; `disabled` where there is no graph."""
+
+    status: Literal["ok", "skipped", "disabled"]
+    relation_id: int | UnsetType = UNSET
+
+
+class GraphRelation(Struct):
+    """One relation, by the names of its ends."""
+
+    type: str
+    source: str
+    target: str
+
+
+class EntityDetails(Struct, omit_defaults=True):
+    """Answer of get_entity, or only a `status`.
+
+    `observations` are the newest 50, newest first; `memory_ids` says of each which memory it comes from.
+    """
+
+    status: Literal["not_found", "disabled"] | UnsetType = UNSET
+    id: int | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    entity_type: str | UnsetType = UNSET
+    created_at: str | UnsetType = UNSET
+    observations: list[str] | UnsetType = UNSET
+    memory_ids: list[int | None] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
+
+
+class GraphEntity(Struct, omit_defaults=True):
+    """One entity of a graph; `score` is the distance of its meaning from the query, lower is better."""
+
+    id: int
+    name: str
+    entity_type: str
+    created_at: str
+    score: float | UnsetType = UNSET
+
+
+class ContextGraph(Struct, omit_defaults=True):
+    """Answer of get_context_graph: entities, and the newest 1000 relations that touch them."""
+
+    status: Literal["disabled"] | UnsetType = UNSET
+    entities: list[GraphEntity] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
