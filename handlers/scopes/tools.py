@@ -1,5 +1,7 @@
 """The fifteen tools of `scopes`, and where each leaves its contract."""
 
+from collections.abc import Mapping
+
 from handlers.scopes import (
     admin,
     conflicts,
@@ -14,9 +16,9 @@ from handlers.scopes import (
 )
 from handlers.scopes.deviations import EXPORT, IMPORT, QUERY, TAG_VALUES, parameter
 from handlers.scopes.entry_tools import memory_guideline, memory_knowledge, memory_tool
-from kernel.tools import Deviation, Hints, Hooks, Tool, exclusive, read, write
+from kernel.tools import Access, Deviation, Hints, Hooks, Tool, exclusive, read, write
 
-_ENTRY_PERMISSIONS = {
+_ENTRY_PERMISSIONS: Mapping[str, Access] = {
     "add": "write",
     "update": "write",
     "get": "read",

@@ -1,15 +1,17 @@
 """The tools of `sessions` and where they leave their contract."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from handlers.sessions import admin, graph, memories
 from handlers.sessions.schemas import Remember, SearchMemory
 from handlers.sessions.summary import has_library
-from kernel.tools import Deviation, Hints, Hooks, Schema, Tool, exclusive, read, write
+from kernel.tools import Access, Deviation, Hints, Hooks, Schema, Tool, exclusive, read, write
 
 # A prepared call takes a slower path through the queue, so only servers that can load a summary model use it.
 _PREPARE = memories.prepare_summary if has_library() else None
-_MAINTENANCE_PERMISSIONS = {
+_MAINTENANCE_PERMISSIONS: Mapping[str, Access] = {
     "prune_older_than": "admin",
     "purge_all": "admin",
     "purge_session": "write",
