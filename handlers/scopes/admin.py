@@ -9,17 +9,17 @@ from kernel.store import history
 from kernel.store.introspection import backup_before_clear, migrations
 from kernel.store.transaction import Tx
 
-RELEASE = "0.3.0"
+CONTRACT_RELEASE = "0.3.0"
 DIALECT = "scopes"
 UNCONFIRMED = "Reset requires confirmation. Set confirm=true to proceed. WARNING: This will delete all data!"
 Verbose = Annotated[bool | None, Meta(description="Taken for compatibility; there is no more to tell")]
 
 
-class Health(Struct, forbid_unknown_fields=True):
+class GetHealth(Struct, forbid_unknown_fields=True):
     """Nothing to say."""
 
 
-class Database(Struct, rename="camel"):
+class DatabaseState(Struct, rename="camel"):
     """How the rows are kept."""
 
     type: str
@@ -27,7 +27,7 @@ class Database(Struct, rename="camel"):
     wal_enabled: bool
 
 
-class Cache(Struct):
+class CacheState(Struct):
     """Answers are never kept back, so that none is stale."""
 
     enabled: bool
@@ -37,7 +37,7 @@ class Cache(Struct):
     ttl: int
 
 
-class Tables(Struct, rename="camel"):
+class RowCounts(Struct, rename="camel"):
     """Rows: active entries, locks whose time is not over, conflicts nobody has resolved."""
 
     organizations: int
@@ -51,14 +51,14 @@ class Tables(Struct, rename="camel"):
     conflicts: int
 
 
-class Healthy(Struct, rename="camel"):
+class HealthReport(Struct, rename="camel"):
     """Answer of health; `server_version` is the release whose contract these tools keep."""
 
     server_version: str
     status: str
-    database: Database
-    cache: Cache
-    tables: Tables
+    database: DatabaseState
+    cache: CacheState
+    tables: RowCounts
 
 
 class Init(Struct, tag="init", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -68,7 +68,7 @@ class Init(Struct, tag="init", tag_field="action", forbid_unknown_fields=True, r
     verbose: Verbose = False
 
 
-class Status(Struct, tag="status", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class GetStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Nothing more to say."""
 
 
@@ -92,7 +92,7 @@ class Initialized(Struct, rename="camel"):
     message: str
 
 
-class Initialization(Struct, rename="camel"):
+class InitializationStatus(Struct, rename="camel"):
     """Answer of status."""
 
     initialized: bool
@@ -104,7 +104,7 @@ class Initialization(Struct, rename="camel"):
     pending_count: int
 
 
-class Renewed(Struct, rename="camel"):
+class ResetDone(Struct, rename="camel"):
     """Answer of reset; `backup` is the name of the file in the data directory that holds what there was before."""
 
     success: bool
@@ -114,35 +114,39 @@ class Renewed(Struct, rename="camel"):
     migration_count: int
 
 
-class Unconfirmed(Struct):
+class ResetRefused(Struct):
     """Answer of reset without confirmation, which changes nothing."""
 
     success: bool
     error: str
 
 
-READS = (Init, Status)
+READ_ARMS = (Init, GetStatus)
 
 
-def memory_health(tx: Tx, request: Health) -> Healthy:
+def memory_health(tx: Tx, request: GetHealth) -> HealthReport:
     """Check server health and database status."""
-    tables = tx.one("scopes.admin.counts", Tables, now=tx.now) or Tables(0, 0, 0, 0, 0, 0, 0, 0, 0)
-    return Healthy(RELEASE, "healthy", Database("SQLite", False, True), Cache(False, 0, 0, 0, 0), tables)
+    tables = tx.one("scopes.admin.counts", RowCounts, now=tx.now) or RowCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
+    return HealthReport(
+        CONTRACT_RELEASE, "healthy", DatabaseState("SQLite", False, True), CacheState(False, 0, 0, 0, 0), tables
+    )
 
 
-def memory_init(tx: Tx, request: Init | Status | Reset) -> Initialized | Initialization | Renewed | Unconfirmed:
+def memory_init(
+    tx: Tx, request: Init | GetStatus | Reset
+) -> Initialized | InitializationStatus | ResetDone | ResetRefused:
     """Manage database initialization and migrations; reset deletes all data of these tools and keeps a backup."""
     applied = migrations(tx, DIALECT)
     count = len(applied)
     if isinstance(request, Init):
         return Initialized(True, True, True, [], 0, count, [], "Database already initialized, all migrations applied")
-    if isinstance(request, Status):
-        return Initialization(True, "ready", count, applied, count, [], 0)
+    if isinstance(request, GetStatus):
+        return InitializationStatus(True, "ready", count, applied, count, [], 0)
     if not request.confirm:
-        return Unconfirmed(False, UNCONFIRMED)
+        return ResetRefused(False, UNCONFIRMED)
     backup = backup_before_clear(tx, "before-reset")
     _clear(tx)
-    return Renewed(True, "Database reset successfully", backup, applied, count)
+    return ResetDone(True, "Database reset successfully", backup, applied, count)
 
 
 def _clear(tx: Tx) -> None:

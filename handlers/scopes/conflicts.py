@@ -6,11 +6,11 @@ from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import EntryType
-from handlers.scopes.field_types import Id, Label, Limit, Offset, Said, clean, window
-from handlers.scopes.results import Conflict, Count, rows_of
+from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, page_bounds, validate
+from handlers.scopes.results import Conflict, Count, row_factory
 from kernel.store.transaction import Tx
 
-_conflict = rows_of(Conflict, "resolved", bool)
+_conflict_row = row_factory(Conflict, "resolved", bool)
 
 
 class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -26,7 +26,7 @@ class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_
     """The conflict to mark as resolved; the versions stay as they are."""
 
     id: Id
-    resolution: Annotated[Said, Meta(description="How it was resolved")]
+    resolution: Annotated[NonEmptyText, Meta(description="How it was resolved")]
     resolved_by: Annotated[Label | None, Meta(description="Who resolved it")] = None
 
 
@@ -44,24 +44,24 @@ class ConflictResolved(Struct):
     conflict: Conflict
 
 
-READS = (ListConflicts,)
+READ_ARMS = (ListConflicts,)
 
 
 def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> ConflictList | ConflictResolved:
     """Manage version conflicts."""
-    clean(request)
+    validate(request)
     if isinstance(request, ListConflicts):
         found = tx.all(
             "scopes.conflicts.list",
-            _conflict,
+            _conflict_row,
             resolved=bool(request.resolved),
             entry_type=request.entry_type,
-            **window(request.limit, request.offset),
+            **page_bounds(request.limit, request.offset),
         )
         return ConflictList(found, Count(len(found)))
     resolved = tx.one(
         "scopes.conflicts.resolve",
-        _conflict,
+        _conflict_row,
         id=request.id,
         resolution=request.resolution,
         resolved_by=request.resolved_by,

@@ -4,21 +4,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
 from handlers.scopes import entry_requests, errors
-from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, indexed
-from handlers.scopes.field_types import moment
-from handlers.scopes.inheritance import GLOBAL, check, key, scope_of
+from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
+from handlers.scopes.field_types import timestamp
+from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
 from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_version
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
-CLASH = timedelta(seconds=5)
-_BLANK: Mapping[str, Any] = dict.fromkeys(
+CONFLICT_WINDOW = timedelta(seconds=5)
+_NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(
     (
         "description",
         "parameters",
@@ -31,15 +30,15 @@ _BLANK: Mapping[str, Any] = dict.fromkeys(
         "valid_until",
     )
 )
-_JSON = {"parameters", "examples"}
-_USUAL: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
-_KIND_OF: Mapping[type, Kind] = {
+_JSON_COLUMNS = {"parameters", "examples"}
+_DEFAULTS: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
+_KIND_OF_REQUEST: Mapping[type, Kind] = {
     entry_requests.AddTool: TOOL,
     entry_requests.AddGuideline: GUIDELINE,
     entry_requests.AddKnowledge: KNOWLEDGE,
 }
 
-Pair = tuple[EntryRow, VersionRow]
+EntryPair = tuple[EntryRow, VersionRow]
 
 
 class _Latest(NamedTuple):
@@ -48,12 +47,12 @@ class _Latest(NamedTuple):
     created_at: str
 
 
-def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> Pair:
+def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     """A new entry with its first version; refused where its name is taken in its scope."""
-    scope_id = scope_of(request.scope_type, request.scope_id)
-    check(tx, request.scope_type, scope_id)
-    name, said = _name(request), _said(kind, request)
-    entry_id, version_id = tx.new_id(kind.prefix), tx.new_id(kind.version_prefix)
+    scope_id = required_scope_id(request.scope_type, request.scope_id)
+    check_scope(tx, request.scope_type, scope_id)
+    name, said = _name(request), _version_columns(kind, request)
+    entry_id, version_id = tx.new_id(kind.id_prefix), tx.new_id(kind.version_id_prefix)
     added = tx.one(
         "scopes.entries.add",
         str,
@@ -63,13 +62,13 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> Pair:
         scope_id=scope_id,
         name=name,
         category=request.category,
-        priority=_first(request, "priority"),
+        priority=_given_or_default(request, "priority"),
         version_id=version_id,
         now=tx.now,
         created_by=request.created_by,
     )
     if added is None:
-        raise _taken(tx, kind, name, key(request.scope_type, scope_id))
+        raise _name_taken(tx, kind, name, scope_key(request.scope_type, scope_id))
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
     tx.run(
         "scopes.entries.add_version",
@@ -83,17 +82,17 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> Pair:
         **said,
     )
     after = get(tx, kind, entry_id)
-    _remember(tx, kind, "added", None, after)
+    _record(tx, kind, "added", None, after)
     return after
 
 
-def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> Pair:
+def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     """A new version of an entry; one that follows another too soon, and may not know it, is recorded as a conflict."""
     before = get(tx, kind, request.id)
-    _expect(before[1], request.expected_version)
+    _check_expected_version(before[1], request.expected_version)
     latest = tx.one("scopes.entries.latest", _Latest, id=request.id) or _Latest("", 0, tx.now)
-    clash = request.expected_version is None and soon(latest.created_at, tx.now)
-    version_id = tx.new_id(kind.version_prefix)
+    clash = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)
+    version_id = tx.new_id(kind.version_id_prefix)
     tx.run(
         "scopes.entries.add_version",
         id=version_id,
@@ -103,7 +102,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> Pair:
         conflict_flag=clash,
         created_by=request.updated_by,
         change_reason=request.change_reason,
-        **_said(kind, request, before[1]),
+        **_version_columns(kind, request, before[1]),
     )
     tx.run(
         "scopes.entries.set_current_version",
@@ -123,7 +122,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> Pair:
             now=tx.now,
         )
     after = get(tx, kind, request.id)
-    _remember(tx, kind, "updated", before, after, request.change_reason)
+    _record(tx, kind, "updated", before, after, request.change_reason)
     return after
 
 
@@ -133,44 +132,44 @@ def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
     if not before[0].is_active:
         return
     tx.run("scopes.entries.deactivate", id=entry_id, now=tx.now)
-    history.append(tx, kind.space, entry_id, "deactivated", before=text_of(*before))
+    history.append(tx, kind.space, entry_id, "deactivated", before=entry_text(*before))
     index.drop(tx, kind.space, entry_id)
 
 
-def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> Pair:
+def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
     """An entry, active or not, with its current version or that of a time; refused where there is none."""
     if at is None:
         found = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
     else:
         found = tx.one("scopes.entries.get_as_of", entry_and_version, id=entry_id, kind=kind.name, at=at)
     if found is None:
-        raise errors.not_found(kind.missing, entry_id)
+        raise errors.not_found(kind.full_label, entry_id)
     return found
 
 
-def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> Pair | None:
+def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> EntryPair | None:
     """The active entry of a name in the first of the scopes that has one, now or at a time."""
-    keys = msgspec.json.encode(scopes).decode()
     if at is None:
-        return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=keys)
-    return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=keys, at=at)
+        return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=scopes)
+    return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=scopes, at=at)
 
 
-def of_scope(tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, shown: Mapping[str, Any]) -> list[Pair]:
+def list_scope(
+    tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, shown: Mapping[str, Any]
+) -> list[EntryPair]:
     """A page of the entries of one scope, of all scopes of a type, or of all; `shown` is category, inactive, page."""
     if scope_type == GLOBAL or (scope_type and scope_id):
         return tx.all(
-            "scopes.entries.list_in", entry_and_version, kind=kind.name, scope=key(scope_type, scope_id), **shown
+            "scopes.entries.list_in", entry_and_version, kind=kind.name, scope=scope_key(scope_type, scope_id), **shown
         )
     return tx.all(
         "scopes.entries.list_all", entry_and_version, kind=kind.name, scope_type=scope_type, scope_id=scope_id, **shown
     )
 
 
-def of_chain(tx: Tx, kind: Kind, scopes: Sequence[str], shown: Mapping[str, Any]) -> list[Pair]:
+def list_chain(tx: Tx, kind: Kind, scopes: Sequence[str], shown: Mapping[str, Any]) -> list[EntryPair]:
     """A page of the entries that a chain of scopes sees, each name once."""
-    keys = msgspec.json.encode(scopes).decode()
-    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=keys, **shown)
+    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=scopes, **shown)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:
@@ -182,60 +181,63 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[V
 def sources(tx: Tx) -> list[IndexSource]:
     """Every active entry as the index must hold it."""
     pairs = tx.all("scopes.entries.all_for_index", entry_and_version)
-    return [IndexSource(KINDS[row.kind].space, row.id, scope_key(row), text_of(row, current)) for row, current in pairs]
+    return [
+        IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
+        for row, current in pairs
+    ]
 
 
-def texts(request: Struct) -> list[str]:
+def texts_to_embed(request: Struct) -> list[str]:
     """What a call that adds an entry will embed; a call of another action names nothing."""
-    kind = _KIND_OF.get(type(request))
+    kind = _KIND_OF_REQUEST.get(type(request))
     if kind is None:
         return []
-    said = {field: getattr(request, field) for field in kind.said}
-    return [indexed(kind, _name(request), said)]
+    said = {field: getattr(request, field) for field in kind.indexed_fields}
+    return [index_text(kind, _name(request), said)]
 
 
-def scope_key(row: EntryRow) -> str:
+def entry_scope_key(row: EntryRow) -> str:
     """The scope of an entry as the index has it."""
-    return key(row.scope_type, row.scope_id)
+    return scope_key(row.scope_type, row.scope_id)
 
 
-def text_of(row: EntryRow, current: VersionRow) -> str:
+def entry_text(row: EntryRow, current: VersionRow) -> str:
     """The text an entry is found by."""
-    return indexed(KINDS[row.kind], row.name, current._asdict())
+    return index_text(KINDS[row.kind], row.name, current._asdict())
 
 
-def soon(earlier: str, later: str) -> bool:
+def within_conflict_window(earlier: str, later: str) -> bool:
     """Whether two times of the store are less than five seconds apart, whatever the zone of the host."""
-    return abs(datetime.fromisoformat(later) - datetime.fromisoformat(earlier)) < CLASH
+    return abs(datetime.fromisoformat(later) - datetime.fromisoformat(earlier)) < CONFLICT_WINDOW
 
 
 def _name(request: Any) -> str:
     return request.title if isinstance(request, entry_requests.AddKnowledge) else request.name
 
 
-def _first(request: Any, field: str) -> Any:
+def _given_or_default(request: Any, field: str) -> Any:
     """What a new entry says in a field: what is given, or what is usual."""
     given = getattr(request, field, None)
-    return _USUAL.get(field) if given is None and hasattr(request, field) else given
+    return _DEFAULTS.get(field) if given is None and hasattr(request, field) else given
 
 
-def _said(
+def _version_columns(
     kind: Kind, request: entry_requests.Add | entry_requests.Update, before: VersionRow | None = None
 ) -> dict[str, Any]:
     """The columns of a new version: what is given, else what the version before it says."""
-    said = dict(_BLANK)
-    for field in kind.fields:
+    said = dict(_NO_VERSION_COLUMNS)
+    for field in kind.version_fields:
         given = getattr(request, field)
         if given is None:
-            said[field] = _first(request, field) if before is None else getattr(before, field)
+            said[field] = _given_or_default(request, field) if before is None else getattr(before, field)
         elif field == "valid_until":
-            said[field] = moment("validUntil", given)
+            said[field] = timestamp("validUntil", given)
         else:
-            said[field] = dumps(given) if field in _JSON else given
+            said[field] = dumps(given) if field in _JSON_COLUMNS else given
     return said
 
 
-def _expect(current: VersionRow, expected: int | None) -> None:
+def _check_expected_version(current: VersionRow, expected: int | None) -> None:
     if expected is not None and expected != current.version_num:
         raise errors.conflict(
             f"Version conflict: expectedVersion is {expected}, the current version is {current.version_num}",
@@ -246,14 +248,16 @@ def _expect(current: VersionRow, expected: int | None) -> None:
         )
 
 
-def _taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:
+def _name_taken(tx: Tx, kind: Kind, name: str, scope: str) -> Exception:
     holder = tx.one("scopes.entries.id_by_name", str, kind=kind.name, name=name, scope=scope)
-    return errors.exists(kind.missing, name, scope, kind.heading, holder)
+    return errors.exists(kind.full_label, name, scope, kind.name_field, holder)
 
 
-def _remember(tx: Tx, kind: Kind, operation: str, before: Pair | None, after: Pair, reason: str | None = None) -> None:
-    row, text = after[0], text_of(*after)
-    said = None if before is None else text_of(*before)
+def _record(
+    tx: Tx, kind: Kind, operation: str, before: EntryPair | None, after: EntryPair, reason: str | None = None
+) -> None:
+    row, text = after[0], entry_text(*after)
+    said = None if before is None else entry_text(*before)
     history.append(tx, kind.space, row.id, operation, before=said, after=text, reason=reason)
     if row.is_active:
-        index.put(tx, kind.space, row.id, text, scope=scope_key(row))
+        index.put(tx, kind.space, row.id, text, scope=entry_scope_key(row))

@@ -14,15 +14,15 @@ class Kind(NamedTuple):
     """
 
     name: EntryType
-    many: str
+    plural: str
     space: str
     label: str
-    missing: str
-    heading: str
-    prefix: str
-    version_prefix: str
-    fields: tuple[str, ...]
-    said: tuple[str, ...]
+    full_label: str
+    name_field: str
+    id_prefix: str
+    version_id_prefix: str
+    version_fields: tuple[str, ...]
+    indexed_fields: tuple[str, ...]
 
 
 TOOL = Kind(
@@ -64,6 +64,6 @@ KNOWLEDGE = Kind(
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TOOL, GUIDELINE, KNOWLEDGE)}
 
 
-def indexed(kind: Kind, name: str, said: Mapping[str, Any]) -> str:
+def index_text(kind: Kind, name: str, values: Mapping[str, Any]) -> str:
     """The text an entry is found by: its heading, then each thing it says, a line each."""
-    return "\n".join([name, *(text for field in kind.said if (text := said[field]))])
+    return "\n".join([name, *(text for field in kind.indexed_fields if (text := values[field]))])

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from handlers.scopes.field_types import AsOf, Id, Label, Limit, Name, Object, Offset, Said, ScopeId, Text, Time
+from handlers.scopes.field_types import AsOf, Id, Label, Limit, Name, NonEmptyText, Object, Offset, ScopeId, Text, Time
 from handlers.scopes.inheritance import ScopeType
 
 ToolCategory = Literal["mcp", "cli", "function", "api"]
@@ -12,8 +12,8 @@ KnowledgeCategory = Literal["decision", "fact", "context", "reference"]
 
 Creator = Annotated[Label | None, Meta(description="Creator identifier")]
 Updater = Annotated[Label | None, Meta(description="Who makes the change")]
-Reason = Annotated[Text | None, Meta(description="Why it is changed")]
-Expected = Annotated[
+ChangeReason = Annotated[Text | None, Meta(description="Why it is changed")]
+ExpectedVersion = Annotated[
     Annotated[int, Meta(ge=1, le=2**53)] | None,
     Meta(description="versionNum the change is based on; if it is no longer the current one, the update is refused"),
 ]
@@ -23,23 +23,23 @@ Description = Annotated[Text | None, Meta(description="What the tool is for")]
 Parameters = Annotated[Object | None, Meta(description="Parameter schema")]
 ToolExamples = Annotated[list[Any] | None, Meta(description="Usage examples")]
 Constraints = Annotated[Text | None, Meta(description="Usage guidelines")]
-Content = Annotated[Said, Meta(description="The text itself")]
+Content = Annotated[NonEmptyText, Meta(description="The text itself")]
 Rationale = Annotated[Text | None, Meta(description="Why this guideline exists")]
 Examples = Annotated[Object | None, Meta(description="{good: [...], bad: [...]}")]
 Source = Annotated[Text | None, Meta(description="Where this knowledge came from")]
 ValidUntil = Annotated[Time | None, Meta(description="Expiration timestamp (ISO 8601)")]
-Where = Annotated[ScopeType, Meta(description="Scope the entry belongs to")]
+EntryScope = Annotated[ScopeType, Meta(description="Scope the entry belongs to")]
 ByName = Annotated[Name | None, Meta(description="Instead of id, with scopeType")]
 Inherit = Annotated[
     bool | None, Meta(description="Parent scopes too, the nearest of a name first (get: default true, list: false)")
 ]
-Inactive = Annotated[bool | None, Meta(description="Deactivated entries too")]
+IncludeInactive = Annotated[bool | None, Meta(description="Deactivated entries too")]
 
 
 class AddTool(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new tool."""
 
-    scope_type: Where
+    scope_type: EntryScope
     name: Annotated[Name, Meta(description="Name, unique within its scope")]
     scope_id: ScopeId = None
     category: ToolCategory | None = None
@@ -53,7 +53,7 @@ class AddTool(Struct, tag="add", tag_field="action", forbid_unknown_fields=True,
 class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new guideline."""
 
-    scope_type: Where
+    scope_type: EntryScope
     name: Annotated[Name, Meta(description="Name, unique within its scope")]
     content: Content
     scope_id: ScopeId = None
@@ -67,7 +67,7 @@ class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=
 class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new knowledge entry."""
 
-    scope_type: Where
+    scope_type: EntryScope
     title: Annotated[Name, Meta(description="Title, unique within its scope")]
     content: Content
     scope_id: ScopeId = None
@@ -86,9 +86,9 @@ class UpdateTool(Struct, tag="update", tag_field="action", forbid_unknown_fields
     parameters: Parameters = None
     examples: ToolExamples = None
     constraints: Constraints = None
-    change_reason: Reason = None
+    change_reason: ChangeReason = None
     updated_by: Updater = None
-    expected_version: Expected = None
+    expected_version: ExpectedVersion = None
 
 
 class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -97,12 +97,12 @@ class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_f
     id: Id
     category: Label | None = None
     priority: Priority | None = None
-    content: Said | None = None
+    content: NonEmptyText | None = None
     rationale: Rationale = None
     examples: Examples = None
-    change_reason: Reason = None
+    change_reason: ChangeReason = None
     updated_by: Updater = None
-    expected_version: Expected = None
+    expected_version: ExpectedVersion = None
 
 
 class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -110,16 +110,16 @@ class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_f
 
     id: Id
     category: KnowledgeCategory | None = None
-    content: Said | None = None
+    content: NonEmptyText | None = None
     source: Source = None
     confidence: Confidence | None = None
     valid_until: ValidUntil = None
-    change_reason: Reason = None
+    change_reason: ChangeReason = None
     updated_by: Updater = None
-    expected_version: Expected = None
+    expected_version: ExpectedVersion = None
 
 
-class Get(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One entry by id, or by name as a scope sees it."""
 
     id: Id | None = None
@@ -141,26 +141,26 @@ class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=
     as_of: AsOf = None
 
 
-class Listing(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class ListEntries(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Entries with their current versions."""
 
     scope_type: ScopeType | None = None
     scope_id: ScopeId = None
     category: Label | None = None
-    include_inactive: Inactive = False
+    include_inactive: IncludeInactive = False
     inherit: Inherit = False
     limit: Limit = 20
     offset: Offset = 0
 
 
-class History(Struct, tag="history", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class ListVersions(Struct, tag="history", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Every version of an entry, newest first."""
 
     id: Id
     as_of: AsOf = None
 
 
-class Deactivate(Struct, tag="deactivate", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class DeactivateEntry(Struct, tag="deactivate", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Takes an entry out of use; its versions stay."""
 
     id: Id
@@ -168,8 +168,8 @@ class Deactivate(Struct, tag="deactivate", tag_field="action", forbid_unknown_fi
 
 Add = AddTool | AddGuideline | AddKnowledge
 Update = UpdateTool | UpdateGuideline | UpdateKnowledge
-AnyGet = Get | GetKnowledge
-ToolRequest = AddTool | UpdateTool | Get | Listing | History | Deactivate
-GuidelineRequest = AddGuideline | UpdateGuideline | Get | Listing | History | Deactivate
-KnowledgeRequest = AddKnowledge | UpdateKnowledge | GetKnowledge | Listing | History | Deactivate
-READS = (Get, GetKnowledge, Listing, History)
+AnyGet = GetEntry | GetKnowledge
+ToolRequest = AddTool | UpdateTool | GetEntry | ListEntries | ListVersions | DeactivateEntry
+GuidelineRequest = AddGuideline | UpdateGuideline | GetEntry | ListEntries | ListVersions | DeactivateEntry
+KnowledgeRequest = AddKnowledge | UpdateKnowledge | GetKnowledge | ListEntries | ListVersions | DeactivateEntry
+READ_ARMS = (GetEntry, GetKnowledge, ListEntries, ListVersions)

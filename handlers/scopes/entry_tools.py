@@ -6,13 +6,13 @@ from msgspec import UNSET, Struct, UnsetType
 
 from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import clean, moment, window
-from handlers.scopes.inheritance import GLOBAL, chain, scope_of
-from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, entry, version
+from handlers.scopes.field_types import page_bounds, timestamp, validate
+from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
+from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, to_entry, to_version
 from kernel.store.transaction import Tx
 
 
-class Saved(Struct):
+class EntrySaved(Struct):
     """Answer of a write of an entry, under the name of its type."""
 
     success: bool
@@ -21,7 +21,7 @@ class Saved(Struct):
     knowledge: Knowledge | UnsetType = UNSET
 
 
-class Found(Struct):
+class EntryFound(Struct):
     """One entry, under the name of its type."""
 
     tool: Tool | UnsetType = UNSET
@@ -29,7 +29,7 @@ class Found(Struct):
     knowledge: Knowledge | UnsetType = UNSET
 
 
-class Listed(Struct, kw_only=True):
+class EntryList(Struct, kw_only=True):
     """Entries, under the plural of their type."""
 
     tools: list[Tool] | UnsetType = UNSET
@@ -38,94 +38,94 @@ class Listed(Struct, kw_only=True):
     meta: Count
 
 
-class Versions(Struct):
+class VersionList(Struct):
     """Every version of an entry, newest first."""
 
     versions: list[AnyVersion]
 
 
-Answer = Saved | Found | Listed | Versions | Done
-Request = entry_requests.ToolRequest | entry_requests.GuidelineRequest | entry_requests.KnowledgeRequest
+EntryResult = EntrySaved | EntryFound | EntryList | VersionList | Done
+EntryRequest = entry_requests.ToolRequest | entry_requests.GuidelineRequest | entry_requests.KnowledgeRequest
 
 
-def memory_tool(tx: Tx, request: entry_requests.ToolRequest) -> Answer:
+def memory_tool(tx: Tx, request: entry_requests.ToolRequest) -> EntryResult:
     """Manage tool definitions with versioning."""
-    return _act(tx, TOOL, request)
+    return _dispatch(tx, TOOL, request)
 
 
-def memory_guideline(tx: Tx, request: entry_requests.GuidelineRequest) -> Answer:
+def memory_guideline(tx: Tx, request: entry_requests.GuidelineRequest) -> EntryResult:
     """Manage behavioral guidelines with versioning."""
-    return _act(tx, GUIDELINE, request)
+    return _dispatch(tx, GUIDELINE, request)
 
 
-def memory_knowledge(tx: Tx, request: entry_requests.KnowledgeRequest) -> Answer:
+def memory_knowledge(tx: Tx, request: entry_requests.KnowledgeRequest) -> EntryResult:
     """Manage knowledge entries (facts, decisions, context) with versioning."""
-    return _act(tx, KNOWLEDGE, request)
+    return _dispatch(tx, KNOWLEDGE, request)
 
 
-def _act(tx: Tx, kind: Kind, request: Request) -> Answer:
-    clean(request)
+def _dispatch(tx: Tx, kind: Kind, request: EntryRequest) -> EntryResult:
+    validate(request)
     if isinstance(request, entry_requests.Add):
-        return Saved(True, **_under(kind.name, entries.add(tx, kind, request)))
+        return EntrySaved(True, **_keyed(kind.name, entries.add(tx, kind, request)))
     if isinstance(request, entry_requests.Update):
-        return Saved(True, **_under(kind.name, entries.update(tx, kind, request)))
-    if isinstance(request, entry_requests.Deactivate):
+        return EntrySaved(True, **_keyed(kind.name, entries.update(tx, kind, request)))
+    if isinstance(request, entry_requests.DeactivateEntry):
         entries.deactivate(tx, kind, request.id)
         return Done(True)
-    if isinstance(request, entry_requests.Listing):
+    if isinstance(request, entry_requests.ListEntries):
         return _list(tx, kind, request)
-    if isinstance(request, entry_requests.History):
+    if isinstance(request, entry_requests.ListVersions):
         return _history(tx, kind, request)
     return _get(tx, kind, request)
 
 
-def _under(name: str, pair: entries.Pair) -> dict[str, Any]:
-    return {name: entry(*pair)}
+def _keyed(name: str, pair: entries.EntryPair) -> dict[str, Any]:
+    return {name: to_entry(*pair)}
 
 
-def _get(tx: Tx, kind: Kind, request: entry_requests.Get | entry_requests.GetKnowledge) -> Found:
-    at = moment("asOf", request.as_of)
+def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.GetKnowledge) -> EntryFound:
+    at = timestamp("asOf", request.as_of)
     if request.id is not None:
         found = entries.get(tx, kind, request.id, at)
     else:
         name = request.title if isinstance(request, entry_requests.GetKnowledge) else request.name
-        found = _named(tx, kind, name, request, at)
-    return Found(**_under(kind.name, found))
+        found = _find_by_name(tx, kind, name, request, at)
+    return EntryFound(**_keyed(kind.name, found))
 
 
-def _named(
-    tx: Tx, kind: Kind, name: str | None, request: entry_requests.Get | entry_requests.GetKnowledge, at: str | None
-) -> entries.Pair:
+def _find_by_name(
+    tx: Tx, kind: Kind, name: str | None, request: entry_requests.GetEntry | entry_requests.GetKnowledge, at: str | None
+) -> entries.EntryPair:
     if name is None:
-        raise errors.invalid("id", f"either id or {kind.heading} is required")
+        raise errors.invalid("id", f"either id or {kind.name_field} is required")
     if request.scope_type is None:
-        raise errors.invalid("scopeType", f"when using {kind.heading}, scopeType is required")
-    scope_id = scope_of(request.scope_type, request.scope_id)
-    scopes = chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
+        raise errors.invalid("scopeType", f"when using {kind.name_field}, scopeType is required")
+    scope_id = required_scope_id(request.scope_type, request.scope_id)
+    scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     found = entries.find(tx, kind, name, scopes, at)
     if found is None:
-        raise errors.not_found(kind.missing, name, kind.heading)
+        raise errors.not_found(kind.full_label, name, kind.name_field)
     return found
 
 
-def _list(tx: Tx, kind: Kind, request: entry_requests.Listing) -> Listed:
+def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
     shown = {
         "category": request.category,
         "inactive": bool(request.include_inactive),
-        **window(request.limit, request.offset),
+        **page_bounds(request.limit, request.offset),
     }
     if request.inherit:
         if request.scope_type is None:
             raise errors.required("scopeType", "to inherit")
-        scope_id = scope_of(request.scope_type, request.scope_id)
-        pairs = entries.of_chain(tx, kind, chain(tx, request.scope_type, scope_id), shown)
+        scope_id = required_scope_id(request.scope_type, request.scope_id)
+        pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), shown)
     else:
         scope_id = None if request.scope_type == GLOBAL else request.scope_id
-        pairs = entries.of_scope(tx, kind, request.scope_type, scope_id, shown)
-    listed: dict[str, Any] = {kind.many: [entry(*pair) for pair in pairs]}
-    return Listed(**listed, meta=Count(len(pairs)))
+        pairs = entries.list_scope(tx, kind, request.scope_type, scope_id, shown)
+    listed: dict[str, Any] = {kind.plural: [to_entry(*pair) for pair in pairs]}
+    return EntryList(**listed, meta=Count(len(pairs)))
 
 
-def _history(tx: Tx, kind: Kind, request: entry_requests.History) -> Versions:
-    rows = entries.versions(tx, kind, request.id, moment("asOf", request.as_of))
-    return Versions([version(kind.name, row) for row in rows])
+def _history(tx: Tx, kind: Kind, request: entry_requests.ListVersions) -> VersionList:
+    rows = entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of))
+    return VersionList([to_version(kind.name, row) for row in rows])

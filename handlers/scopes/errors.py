@@ -26,8 +26,8 @@ LABELS: Mapping[str, str] = {
     "internal": "E5001",
 }
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
-_EMPTY = "Expected `str` of length >= 1"
-_NULL = regex(r"Expected `.+`, got `null`")
+_EMPTY_STRING = "Expected `str` of length >= 1"
+_GOT_NULL = regex(r"Expected `.+`, got `null`")
 
 
 def required(field: str, condition: str = "") -> Fault:
@@ -43,9 +43,9 @@ def invalid(field: str, problem: str, suggestion: str = "") -> Fault:
 
 
 def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
-    """`Project not found: x`; `field` is the argument that named it."""
+    """`Project not error: x`; `field` is the argument that named it."""
     context = {"resource": resource.lower(), "identifier": identifier, "field": field}
-    return Fault("not_found", f"{resource} not found: {identifier}", NOT_FOUND, context)
+    return Fault("not_found", f"{resource} not error: {identifier}", NOT_FOUND, context)
 
 
 def exists(resource: str, identifier: str, where: str, field: str, holder: str | None) -> Fault:
@@ -59,38 +59,42 @@ def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
     return Fault("conflict", message, label, context)
 
 
-def misread(found: ArgumentError) -> Fault:
+def argument_fault(error: ArgumentError) -> Fault:
     """Arguments that do not fit, in the contract's words."""
-    if found.field == "action" and found.problem != "unknown":
-        return _action(found)
-    if not found.field:
-        return Fault("invalid", f"Validation error: arguments - {found.message}", MISSING, {"field": "arguments"})
-    if found.problem == "unknown":
-        return invalid(found.field, f"{found.tool.name} has no such parameter for this action")
-    empty = found.message.startswith(_EMPTY)
-    if found.problem == "missing" or _NULL.match(found.message) or (empty and found.field in _needed(found)):
-        return required(found.field)
-    fault = invalid(found.field, "must not be empty" if empty else _plain(found.message))
-    return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if found.field in _SCOPE_FIELDS else fault
+    if error.field == "action" and error.problem != "unknown":
+        return _unknown_action(error)
+    if not error.field:
+        return Fault("invalid", f"Validation error: arguments - {error.message}", MISSING, {"field": "arguments"})
+    if error.problem == "unknown":
+        return invalid(error.field, f"{error.tool.name} has no such parameter for this action")
+    empty = error.message.startswith(_EMPTY_STRING)
+    if (
+        error.problem == "missing"
+        or _GOT_NULL.match(error.message)
+        or (empty and error.field in _required_fields(error))
+    ):
+        return required(error.field)
+    fault = invalid(error.field, "must not be empty" if empty else _sentence(error.message))
+    return Fault("invalid", fault.message, BAD_SCOPE, fault.context) if error.field in _SCOPE_FIELDS else fault
 
 
-def _needed(found: ArgumentError) -> set[str]:
+def _required_fields(error: ArgumentError) -> set[str]:
     """The arguments that some action of the tool cannot do without."""
-    arms = get_args(found.tool.request) or (found.tool.request,)
+    arms = get_args(error.tool.request) or (error.tool.request,)
     needed = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
     return {field for fields in needed for field in fields}
 
 
-def _action(found: ArgumentError) -> Fault:
-    given = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", found.message, re.DOTALL)
+def _unknown_action(error: ArgumentError) -> Fault:
+    given = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", error.message, re.DOTALL)
     name = given[1] if given else "undefined"
-    arms = get_args(found.tool.request)
-    only = () if arms else get_args(get_type_hints(found.tool.request)["action"])
+    arms = get_args(error.tool.request)
+    only = () if arms else get_args(get_type_hints(error.tool.request)["action"])
     actions = [*only, *(arm.__struct_config__.tag for arm in arms)]
-    context = {"tool": found.tool.name, "field": "action", "action": name, "validActions": actions}
-    return Fault("invalid", f"Unknown action for {found.tool.name}: {name}", UNKNOWN_ACTION, context)
+    context = {"tool": error.tool.name, "field": "action", "action": name, "validActions": actions}
+    return Fault("invalid", f"Unknown action for {error.tool.name}: {name}", UNKNOWN_ACTION, context)
 
 
-def _plain(message: str) -> str:
+def _sentence(message: str) -> str:
     plain = message.replace("`", "").replace(" | null", "")
     return plain[:1].lower() + plain[1:]

@@ -14,22 +14,22 @@ from handlers.scopes.results import (
     Session,
     Tag,
     VersionRow,
-    entry,
     loads,
-    rows_of,
-    version,
+    row_factory,
+    to_entry,
+    to_version,
 )
 from kernel.store.transaction import Tx
 
 FORMAT = "1.0"
 Document = dict[str, Any]
-_org = rows_of(Organization, "metadata", loads)
-_project = rows_of(Project, "metadata", loads)
-_tag = rows_of(Tag, "is_predefined", bool)
-_session = rows_of(Session, "metadata", loads)
+_org_row = row_factory(Organization, "metadata", loads)
+_project_row = row_factory(Project, "metadata", loads)
+_tag_row = row_factory(Tag, "is_predefined", bool)
+_session_row = row_factory(Session, "metadata", loads)
 
 
-class Wanted(NamedTuple):
+class Selection(NamedTuple):
     """Which entries: of these kinds, of a type of scope, of one scope, with any of these tags; None means any."""
 
     kinds: Sequence[Kind]
@@ -40,18 +40,18 @@ class Wanted(NamedTuple):
     inactive: bool
 
 
-class _Entry(NamedTuple):
+class _EntryWithVersion(NamedTuple):
     row: EntryRow
     current: VersionRow
     deactivated_at: str | None
 
 
-class _Mark(NamedTuple):
+class _TagName(NamedTuple):
     entry_id: str
     name: str
 
 
-class _Link(NamedTuple):
+class _RelationRow(NamedTuple):
     source_id: str
     target_type: str
     target_id: str
@@ -61,12 +61,12 @@ class _Link(NamedTuple):
     created_by: str | None
 
 
-def document(tx: Tx, wanted: Wanted, metadata: Mapping[str, Any]) -> Document:
+def export_document(tx: Tx, wanted: Selection, metadata: Mapping[str, Any]) -> Document:
     """Everything an import needs to bring these entries back as they are; only `exportedAt` depends on the moment."""
-    found = {kind.many: _entries(tx, kind, wanted) for kind in wanted.kinds}
-    exported = {kind.many: _told(tx, kind, found[kind.many], wanted) for kind in wanted.kinds}
+    found = {kind.plural: _entries(tx, kind, wanted) for kind in wanted.kinds}
+    exported = {kind.plural: _exported_entries(tx, kind, found[kind.plural], wanted) for kind in wanted.kinds}
     shown = {many: exported.get(many, []) for many in ("tools", "guidelines", "knowledge")}
-    scopes = _scopes(tx, None if _unfiltered(wanted) else [item.row for items in found.values() for item in items])
+    scopes = _scopes(tx, None if _is_unfiltered(wanted) else [item.row for items in found.values() for item in items])
     marked = [*(item for items in shown.values() for item in items), *scopes["projects"]]
     return {
         "version": FORMAT,
@@ -74,39 +74,41 @@ def document(tx: Tx, wanted: Wanted, metadata: Mapping[str, Any]) -> Document:
         "metadata": dict(metadata),
         "entries": shown,
         "scopes": scopes,
-        "tags": _definitions(tx, None if _unfiltered(wanted) else {name for item in marked for name in item["tags"]}),
+        "tags": _custom_tags(
+            tx, None if _is_unfiltered(wanted) else {name for item in marked for name in item["tags"]}
+        ),
     }
 
 
-def _unfiltered(wanted: Wanted) -> bool:
+def _is_unfiltered(wanted: Selection) -> bool:
     return wanted.scope_type is None and wanted.scope_id is None and wanted.tags is None
 
 
-def _entries(tx: Tx, kind: Kind, wanted: Wanted) -> list[_Entry]:
+def _entries(tx: Tx, kind: Kind, wanted: Selection) -> list[_EntryWithVersion]:
     return tx.all(
         "scopes.export.entries",
-        _entry,
+        _entry_row,
         kind=kind.name,
         scope_type=wanted.scope_type,
         scope_id=wanted.scope_id,
         inactive=wanted.inactive,
-        tags=None if wanted.tags is None else as_json(tag.casefold() for tag in wanted.tags),
+        tags=wanted.tags and [tag.casefold() for tag in wanted.tags],
     )
 
 
-def _entry(*columns: Any) -> _Entry:
-    return _Entry(EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:-1]), columns[-1])
+def _entry_row(*columns: Any) -> _EntryWithVersion:
+    return _EntryWithVersion(EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:-1]), columns[-1])
 
 
-def _told(tx: Tx, kind: Kind, found: Sequence[_Entry], wanted: Wanted) -> list[Document]:
+def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], wanted: Selection) -> list[Document]:
     ids = [item.row.id for item in found]
     tags, relations = _tags(tx, kind.name, ids), _relations(tx, kind.name, ids)
     versions: dict[str, list[Any]] = {}
-    for row in tx.all("scopes.export.versions", VersionRow, ids=as_json(ids)) if wanted.versions else ():
-        versions.setdefault(row.entry_id, []).append(version(kind.name, row))
+    for row in tx.all("scopes.export.versions", VersionRow, ids=ids) if wanted.versions else ():
+        versions.setdefault(row.entry_id, []).append(to_version(kind.name, row))
     told: list[Document] = []
     for item in found:
-        shown: Document = msgspec.to_builtins(entry(item.row, item.current))
+        shown: Document = msgspec.to_builtins(to_entry(item.row, item.current))
         shown["deactivatedAt"] = item.deactivated_at
         if wanted.versions:
             shown["versions"] = msgspec.to_builtins(versions.get(item.row.id, []))
@@ -116,14 +118,14 @@ def _told(tx: Tx, kind: Kind, found: Sequence[_Entry], wanted: Wanted) -> list[D
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for mark in tx.all("scopes.export.tags", _Mark, kind=kind, ids=as_json(ids)):
+    for mark in tx.all("scopes.export.tags", _TagName, kind=kind, ids=ids):
         found.setdefault(mark.entry_id, []).append(mark.name)
     return found
 
 
 def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {}
-    for link in tx.all("scopes.export.relations", _Link, kind=kind, ids=as_json(ids)):
+    for link in tx.all("scopes.export.relations", _RelationRow, kind=kind, ids=ids):
         told = {
             "targetType": link.target_type,
             "targetId": link.target_id,
@@ -139,15 +141,17 @@ def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document
 def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]]:
     """The scopes of these entries and those above them; every scope for None."""
 
-    def named(scope_type: str, above: Iterable[str | None] = ()) -> str | None:
+    def named(scope_type: str, above: Iterable[str | None] = ()) -> list[str] | None:
         if rows is None:
             return None
         held = {row.scope_id for row in rows if row.scope_type == scope_type}
-        return as_json(sorted(found for found in {*held, *above} if found is not None))
+        return sorted(found for found in {*held, *above} if found is not None)
 
-    sessions = tx.all("scopes.export.sessions", _session, ids=named("session"))
-    projects = tx.all("scopes.export.projects", _project, ids=named("project", [row.project_id for row in sessions]))
-    orgs = tx.all("scopes.export.orgs", _org, ids=named("org", [row.org_id for row in projects]))
+    sessions = tx.all("scopes.export.sessions", _session_row, ids=named("session"))
+    projects = tx.all(
+        "scopes.export.projects", _project_row, ids=named("project", [row.project_id for row in sessions])
+    )
+    orgs = tx.all("scopes.export.orgs", _org_row, ids=named("org", [row.org_id for row in projects]))
     ids = [row.id for row in projects]
     tags, relations = _tags(tx, "project", ids), _relations(tx, "project", ids)
     return {
@@ -160,12 +164,8 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
     }
 
 
-def _definitions(tx: Tx, names: set[str] | None) -> list[Document]:
+def _custom_tags(tx: Tx, names: set[str] | None) -> list[Document]:
     """The tags of these names that no store has from the start, by name; all of them for None."""
-    asked = None if names is None else as_json(sorted(names))
-    return msgspec.to_builtins(tx.all("scopes.export.definitions", _tag, names=asked))
-
-
-def as_json(values: Iterable[Any]) -> str:
-    """Values as the JSON list that `json_each` takes."""
-    return msgspec.json.encode(list(values)).decode()
+    return msgspec.to_builtins(
+        tx.all("scopes.export.definitions", _tag_row, names=None if names is None else sorted(names))
+    )

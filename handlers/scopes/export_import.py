@@ -10,33 +10,36 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from handlers.scopes import errors as faults
 from handlers.scopes import markdown, yaml
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
-from handlers.scopes.export import Wanted, document
-from handlers.scopes.field_types import Id, Label, Name, ScopeId, clean
-from handlers.scopes.import_document import mapping
-from handlers.scopes.import_entries import State, Strategy
-from handlers.scopes.import_merge import DONE, How, restore
+from handlers.scopes.export import Selection, export_document
+from handlers.scopes.field_types import Id, Label, Name, ScopeId, validate
+from handlers.scopes.import_document import as_object
+from handlers.scopes.import_entries import ImportState, Strategy
+from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
 from handlers.scopes.import_scopes import Problem
-from handlers.scopes.inheritance import GLOBAL, ScopeType, check
+from handlers.scopes.inheritance import GLOBAL, ScopeType, check_scope
 from kernel import tools
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
 from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
-SHOWN = 100
-# The most commas of JSON, and commas and lines of YAML, in a dense request: what is read takes many times its size.
-MOST: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
-_SPARSE = 16  # bytes a mark may be had for, however many there are
-Types = Literal["tools", "guidelines", "knowledge"]
+MAX_REASONS_SHOWN = 100
+# The separators of each format and how many of them a request may hold: a decoded document takes many times the memory
+# of its text. Long texts may hold more, one for each 16 characters.
+MAX_SEPARATORS: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
+_CHARACTERS_PER_SEPARATOR = 16
+_NODES_PER_SEPARATOR = 4  # a key, its value and the lists around them; YAML can nest lists without a separator
+EntryTypes = Literal["tools", "guidelines", "knowledge"]
 Format = Literal["json", "markdown", "yaml"]
-_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+_TOO_LARGE = "Too large for one request: `quipu import memory-export FILE` reads a file of any size."
+_DECODE_ERRORS = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Export(Struct, forbid_unknown_fields=True, rename="camel"):
-    """What to export, and how."""
+    """What to export, and in which format."""
 
     action: Literal["export"]
-    types: Annotated[list[Types] | None, Meta(description="Entry types to export (default: all)")] = None
+    types: Annotated[list[EntryTypes] | None, Meta(description="Entry types to export (default: all)")] = None
     scope_type: Annotated[ScopeType | None, Meta(description="Filter by scope type")] = None
     scope_id: Annotated[Id | None, Meta(description="Filter by scope ID")] = None
     tags: Annotated[list[Name] | None, Meta(description="Entries with any of these tags, in any case")] = None
@@ -45,7 +48,7 @@ class Export(Struct, forbid_unknown_fields=True, rename="camel"):
     include_inactive: Annotated[bool | None, Meta(description="Include inactive entries")] = False
 
 
-class About(Struct, rename="camel"):
+class ExportMetadata(Struct, rename="camel"):
     """What an export holds."""
 
     exported_at: str
@@ -55,16 +58,16 @@ class About(Struct, rename="camel"):
     scope_id: str | UnsetType = UNSET
 
 
-class Exported(Struct):
+class ExportResult(Struct):
     """Answer of export; `content` is the whole document."""
 
     success: bool
     format: str
     content: str
-    metadata: About
+    metadata: ExportMetadata
 
 
-class Target(Struct, forbid_unknown_fields=True):
+class TargetScope(Struct, forbid_unknown_fields=True):
     """The scope that takes the place of one in the document."""
 
     type: ScopeType
@@ -72,7 +75,7 @@ class Target(Struct, forbid_unknown_fields=True):
 
 
 class Import(Struct, forbid_unknown_fields=True, rename="camel"):
-    """What to import, and how to meet what is here already."""
+    """What to import, and how to treat entries that exist already."""
 
     action: Literal["import"]
     content: Annotated[str, Meta(min_length=1, description="Content to import (JSON or YAML string from export)")]
@@ -82,14 +85,14 @@ class Import(Struct, forbid_unknown_fields=True, rename="camel"):
         Meta(description="skip, update, replace; or error: refuse all of it if anything exists or does not fit"),
     ] = "update"
     scope_mapping: Annotated[
-        dict[str, Target] | None,
+        dict[str, TargetScope] | None,
         Meta(description='Map old scopes to new: {"global:": {"type": "project", "id": "proj_123"}}'),
     ] = None
     generate_new_ids: Annotated[bool | None, Meta(description="Generate new IDs for imported entries")] = False
     imported_by: Annotated[Label | None, Meta(description="User/agent performing the import")] = None
 
 
-class Counts(Struct):
+class ImportCounts(Struct):
     """How many entries of one type."""
 
     created: int
@@ -97,38 +100,38 @@ class Counts(Struct):
     skipped: int
 
 
-class Left(Struct):
+class LeftOut(Struct):
     """What was left out, and why."""
 
     entry: str
     error: str
 
 
-class Imported(Struct):
+class ImportResult(Struct):
     """Answer of import; not a success where the content is no export, which changes nothing."""
 
     success: bool
     created: int
     updated: int
     skipped: int
-    errors: list[Left]
-    details: dict[str, Counts]
+    errors: list[LeftOut]
+    details: dict[str, ImportCounts]
 
 
-def memory_export(tx: Tx, request: Export) -> Exported:
+def memory_export(tx: Tx, request: Export) -> ExportResult:
     """Export memory entries to JSON, YAML (both can be imported again) or Markdown (for people)."""
-    clean(request)
+    validate(request)
     for tag in request.tags or ():
         if "\0" in tag:
             raise faults.invalid("tags", "must not hold NUL characters")
     scope_id = None if request.scope_type == GLOBAL else request.scope_id
     if request.scope_type is not None and scope_id is not None:
-        check(tx, request.scope_type, scope_id)
-    kinds = [kind for kind in KINDS if not request.types or kind.many in request.types]
-    types = [kind.many for kind in kinds]
+        check_scope(tx, request.scope_type, scope_id)
+    kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
+    types = [kind.plural for kind in kinds]
     scope = {"scopeType": request.scope_type, "scopeId": scope_id}
     told = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
-    wanted = Wanted(
+    wanted = Selection(
         kinds,
         request.scope_type,
         scope_id,
@@ -136,39 +139,41 @@ def memory_export(tx: Tx, request: Export) -> Exported:
         versions=bool(request.include_versions),
         inactive=bool(request.include_inactive),
     )
-    found = document(tx, wanted, told)
+    found = export_document(tx, wanted, told)
     shape = request.format or "json"
     count = sum(len(items) for items in found["entries"].values())
-    about = About(tx.now, count, types, request.scope_type or UNSET, scope_id or UNSET)
-    return Exported(True, shape, render(found, shape), about)
+    about = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, scope_id or UNSET)
+    return ExportResult(True, shape, render(found, shape), about)
 
 
 def render(found: Mapping[str, Any], shape: Format) -> str:
     """A document as text."""
     if shape == "markdown":
-        return markdown.page(found)
+        return markdown.render_page(found)
     if shape == "yaml":
         return f"# Agent Memory Export\n{yaml_block(found)}"
     return msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
 
 
-def memory_import(tx: Tx, request: Import) -> Imported:
+def memory_import(tx: Tx, request: Import) -> ImportResult:
     """Import memory entries from an export in JSON or YAML with intelligent conflict resolution."""
-    clean(request)
+    validate(request)
     to: dict[str, tuple[str, str | None]] = {}
     for source, target in (request.scope_mapping or {}).items():
-        to[source if ":" in source else f"{source}:"] = (target.type, _target(tx, source, target))
-    found = _too_much(tx, request) or _read(request.content, request.format or "json")
+        to[source if ":" in source else f"{source}:"] = (target.type, _checked_scope_id(tx, source, target))
+    found = _read(request.content, request.format or "json", _max_separators(tx, request))
     if isinstance(found, Problem):
-        return _imported([found], None)
-    how = How(request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), to)
-    state = restore(tx, found, how)
-    if how.strategy == "error" and (state.existing or state.problems):
-        raise _refused(state)
-    return _imported(state.problems, state)
+        return _import_result([found], None)
+    options = ImportOptions(
+        request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), to
+    )
+    state = merge_document(tx, found, options)
+    if options.strategy == "error" and (state.conflicts or state.problems):
+        raise _strict_refusal(state)
+    return _import_result(state.problems, state)
 
 
-def bring(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
+def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     """The file of an export, as `memory_import` takes it; for those that are too large to be sent."""
     try:
         content = path.read_text(encoding="utf-8")
@@ -184,7 +189,7 @@ def bring(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     return tools.Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
 
 
-def _target(tx: Tx, source: str, target: Target) -> str | None:
+def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:
     field = f"scopeMapping.{source}"
     if "\0" in source or "\0" in (target.id or ""):
         raise faults.invalid("scopeMapping", "must not hold NUL characters")
@@ -192,51 +197,61 @@ def _target(tx: Tx, source: str, target: Target) -> str | None:
         return None
     if target.id is None:
         raise faults.required(f"{field}.id", "for non-global scope")
-    check(tx, target.type, target.id, f"{field}.id")
+    check_scope(tx, target.type, target.id, f"{field}.id")
     return target.id
 
 
-def _too_much(tx: Tx, request: Import) -> Problem | None:
-    """Why the document of a caller is too large for one request; what a command brings in may be of any size."""
-    marks, most = MOST.get(request.format or "json", ("", 0))
-    most = max(most, len(request.content) // _SPARSE)
-    if tx.call_context.tool != "memory_import" or sum(request.content.count(mark) for mark in marks) <= most:
+def _max_separators(tx: Tx, request: Import) -> int | None:
+    """How many separators the document of a request may hold; None for a file of the import command."""
+    if tx.call_context.tool != "memory_import":
         return None
-    return Problem("parsing", "Too large for one request: `quipu import memory-export FILE` reads a file of any size.")
+    _, limit = MAX_SEPARATORS.get(request.format or "json", ("", 0))
+    return max(limit, len(request.content) // _CHARACTERS_PER_SEPARATOR)
 
 
-def _read(content: str, shape: Format) -> dict[str, Any] | Problem:
+def _read(content: str, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
     """The document, or why there is none; entries of each type are lists in it."""
     if shape == "markdown":
         return Problem("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
+    if limit is not None and sum(content.count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
+        return Problem("parsing", _TOO_LARGE)
     try:
-        found: Any = yaml.read(content) if shape == "yaml" else msgspec.json.decode(content)
-    except _UNREADABLE as error:
+        if shape == "yaml":
+            found: Any = yaml.read(content, limit and limit * _NODES_PER_SEPARATOR)
+        else:
+            found = msgspec.json.decode(content)
+    except _DECODE_ERRORS as error:
         return Problem("parsing", f"Not readable as {shape.upper()}: {error}")
-    held = mapping(found).get("entries")
+    held = as_object(found).get("entries")
     if not isinstance(held, dict):
         return Problem("structure", "Missing entries object")
     for kind in KINDS:
-        if not isinstance(mapping(held).get(kind.many, []), list | None):
-            return Problem("structure", f"entries.{kind.many} is not a list")
-    return mapping(found)
+        if not isinstance(as_object(held).get(kind.plural, []), list | None):
+            return Problem("structure", f"entries.{kind.plural} is not a list")
+    return as_object(found)
 
 
-def _imported(problems: list[Problem], state: State | None) -> Imported:
-    zero = dict.fromkeys(DONE, 0)
-    details = {kind.many: Counts(**(state.counts[kind.many] if state else zero)) for kind in KINDS}
-    totals = {name: sum(getattr(counts, name) for counts in details.values()) for name in DONE}
-    return Imported(state is not None, **totals, errors=[Left(*problem) for problem in problems], details=details)
+def _import_result(problems: list[Problem], state: ImportState | None) -> ImportResult:
+    zero = dict.fromkeys(OUTCOMES, 0)
+    details = {kind.plural: ImportCounts(**(state.counts[kind.plural] if state else zero)) for kind in KINDS}
+    totals = {name: sum(getattr(counts, name) for counts in details.values()) for name in OUTCOMES}
+    return ImportResult(
+        state is not None, **totals, errors=[LeftOut(*problem) for problem in problems], details=details
+    )
 
 
-def _refused(state: State) -> Fault:
+def _strict_refusal(state: ImportState) -> Fault:
     """The refusal of a strict import, with the first reasons; it leaves nothing of the import behind."""
-    found = [*state.existing, *state.problems]
-    context = {"field": "content", "errors": [problem._asdict() for problem in found[:SHOWN]], "count": len(found)}
+    found = [*state.conflicts, *state.problems]
+    context = {
+        "field": "content",
+        "errors": [problem._asdict() for problem in found[:MAX_REASONS_SHOWN]],
+        "count": len(found),
+    }
     told = f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
-    if state.existing:
+    if state.conflicts:
         return Fault("conflict", f"Nothing was imported, {told}", faults.EXISTS, context)
     return Fault("invalid", f"Nothing was imported, {told}", faults.MISSING, context)
 
 
-IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", bring)
+IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)

@@ -8,15 +8,15 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from kernel.text import utc_time
 
-MAX_TEXT = 1_048_576
-CAP = 100
-DEEPEST = 32
+MAX_TEXT_LENGTH = 1_048_576
+MAX_PAGE_ROWS = 100
+MAX_DEPTH = 32
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Name = Annotated[str, Meta(min_length=1, max_length=1024)]
 Label = Annotated[str, Meta(max_length=1024)]
-Text = Annotated[str, Meta(max_length=MAX_TEXT)]
-Said = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT_LENGTH)]
+NonEmptyText = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_LENGTH)]
 Time = Annotated[str, Meta(max_length=64)]
 Object = dict[str, Any]
 Limit = Annotated[
@@ -29,7 +29,7 @@ ScopeId = Annotated[
 AsOf = Annotated[Time | None, Meta(description="Read as it stood at this ISO 8601 time")]
 
 
-def clean(request: Struct) -> None:
+def validate(request: Struct) -> None:
     """Refuses what no bound of a type can: NUL characters in any argument, names of nothing but blanks, and
     objects and lists that are nested deeper than an export can carry.
     """
@@ -42,12 +42,12 @@ def clean(request: Struct) -> None:
             if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not value.strip():
                 raise errors.required(wire)
         elif isinstance(value, Struct):
-            _clean_part(wire, value)
-        elif nested(value, DEEPEST):
-            raise errors.invalid(wire, f"must not be nested deeper than {DEEPEST} levels")
+            _validate_part(wire, value)
+        elif nested_deeper(value, MAX_DEPTH):
+            raise errors.invalid(wire, f"must not be nested deeper than {MAX_DEPTH} levels")
 
 
-def _clean_part(path: str, part: Struct) -> None:
+def _validate_part(path: str, part: Struct) -> None:
     for field, wire in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
         value: str | list[str] | bool | None = getattr(part, field)
         texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
@@ -55,23 +55,23 @@ def _clean_part(path: str, part: Struct) -> None:
             raise errors.invalid(f"{path}.{wire}", "must not hold NUL characters")
 
 
-def nested(value: Any, most: int) -> bool:
-    """Whether objects and lists stand in one another more than `most` levels deep."""
+def nested_deeper(value: Any, levels: int) -> bool:
+    """Whether objects and lists stand in one another more than `levels` levels deep."""
     level = [value]
-    for _ in range(most):
-        level = [part for one in level for part in _parts(one) if isinstance(part, dict | list)]
+    for _ in range(levels):
+        level = [part for one in level for part in _children(one) if isinstance(part, dict | list)]
         if not level:
             return False
     return True
 
 
-def _parts(value: Any) -> Iterable[Any]:
+def _children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value).values()
     return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
-def moment(field: str, given: str | None) -> str | None:
+def timestamp(field: str, given: str | None) -> str | None:
     """An ISO 8601 time in UTC with milliseconds, or None where none is given."""
     if given is None:
         return None
@@ -81,6 +81,6 @@ def moment(field: str, given: str | None) -> str | None:
     return found
 
 
-def window(limit: int | None, offset: int | None, usual: int = 20) -> dict[str, int]:
-    """The page a statement is to return, `usual` rows where no limit is given and never more than `CAP`."""
-    return {"limit": min(usual if limit is None else limit, CAP), "offset": offset or 0}
+def page_bounds(limit: int | None, offset: int | None, default: int = 20) -> dict[str, int]:
+    """The page a statement is to return, `default` rows where no limit is given and never more than `CAP`."""
+    return {"limit": min(default if limit is None else limit, MAX_PAGE_ROWS), "offset": offset or 0}

@@ -6,22 +6,22 @@ import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, clean, window
-from handlers.scopes.inheritance import check
-from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, rows_of
+from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, page_bounds, validate
+from handlers.scopes.inheritance import check_scope
+from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, row_factory
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-PROJECTS = "scopes:projects"
+PROJECT_SPACE = "scopes:projects"
 Status = Literal["completed", "discarded"]
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
 ProjectId = Annotated[Id | None, Meta(description="Parent project ID")]
 Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
 Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
-_org = rows_of(Organization, "metadata", loads)
-_project = rows_of(Project, "metadata", loads)
-_session = rows_of(Session, "metadata", loads)
+_org_row = row_factory(Organization, "metadata", loads)
+_project_row = row_factory(Project, "metadata", loads)
+_session_row = row_factory(Session, "metadata", loads)
 
 
 class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -148,19 +148,19 @@ class SessionList(Struct):
     meta: Count
 
 
-ORG_READS = (ListOrgs,)
-PROJECT_READS = (ListProjects, GetProject)
-SESSION_READS = (ListSessions,)
+ORG_READ_ARMS = (ListOrgs,)
+PROJECT_READ_ARMS = (ListProjects, GetProject)
+SESSION_READ_ARMS = (ListSessions,)
 
 
 def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
     """Manage organizations (top-level grouping)."""
-    clean(request)
+    validate(request)
     if isinstance(request, CreateOrg):
         org = Organization(tx.new_id("org"), request.name, tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", id=org.id, name=org.name, now=tx.now, metadata=dumps(org.metadata))
         return OrgCreated(True, org)
-    orgs = tx.all("scopes.hierarchy.orgs", _org, **window(request.limit, request.offset, 50))
+    orgs = tx.all("scopes.hierarchy.orgs", _org_row, **page_bounds(request.limit, request.offset, 50))
     return OrgList(orgs, Count(len(orgs)))
 
 
@@ -168,47 +168,51 @@ def memory_project(
     tx: Tx, request: CreateProject | ListProjects | GetProject | UpdateProject
 ) -> ProjectSaved | ProjectFound | ProjectList:
     """Manage projects within organizations."""
-    clean(request)
+    validate(request)
     if isinstance(request, CreateProject):
-        return ProjectSaved(True, _create(tx, request))
+        return ProjectSaved(True, _create_project(tx, request))
     if isinstance(request, UpdateProject):
-        return ProjectSaved(True, _update(tx, request))
+        return ProjectSaved(True, _update_project(tx, request))
     if isinstance(request, GetProject):
-        return ProjectFound(_get(tx, request))
-    shown = window(request.limit, request.offset)
+        return ProjectFound(_get_project(tx, request))
+    shown = page_bounds(request.limit, request.offset)
     if request.org_id is None:
-        projects = tx.all("scopes.hierarchy.projects", _project, **shown)
+        projects = tx.all("scopes.hierarchy.projects", _project_row, **shown)
     else:
-        projects = tx.all("scopes.hierarchy.projects_of", _project, org_id=request.org_id, **shown)
+        projects = tx.all("scopes.hierarchy.projects_of", _project_row, org_id=request.org_id, **shown)
     return ProjectList(projects, Count(len(projects)))
 
 
 def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> SessionSaved | SessionList:
     """Manage working sessions within projects."""
-    clean(request)
+    validate(request)
     if isinstance(request, StartSession):
-        return SessionSaved(True, _start(tx, request))
+        return SessionSaved(True, _start_session(tx, request))
     if isinstance(request, EndSession):
         ended = tx.one(
-            "scopes.hierarchy.end_session", _session, id=request.id, status=request.status or "completed", now=tx.now
+            "scopes.hierarchy.end_session",
+            _session_row,
+            id=request.id,
+            status=request.status or "completed",
+            now=tx.now,
         )
         if ended is None:
             raise errors.not_found("Session", request.id)
         return SessionSaved(True, ended)
-    shown: dict[str, Any] = {"status": request.status, **window(request.limit, request.offset)}
+    shown: dict[str, Any] = {"status": request.status, **page_bounds(request.limit, request.offset)}
     if request.project_id is None:
-        sessions = tx.all("scopes.hierarchy.sessions", _session, **shown)
+        sessions = tx.all("scopes.hierarchy.sessions", _session_row, **shown)
     else:
-        sessions = tx.all("scopes.hierarchy.sessions_of", _session, project_id=request.project_id, **shown)
+        sessions = tx.all("scopes.hierarchy.sessions_of", _session_row, project_id=request.project_id, **shown)
     return SessionList(sessions, Count(len(sessions)))
 
 
-def _create(tx: Tx, request: CreateProject) -> Project:
+def _create_project(tx: Tx, request: CreateProject) -> Project:
     if request.org_id is not None:
-        check(tx, "org", request.org_id, "orgId")
+        check_scope(tx, "org", request.org_id, "orgId")
     made = tx.one(
         "scopes.hierarchy.add_project",
-        _project,
+        _project_row,
         id=tx.new_id("proj"),
         org_id=request.org_id,
         name=request.name,
@@ -219,15 +223,15 @@ def _create(tx: Tx, request: CreateProject) -> Project:
         metadata=dumps(request.metadata),
     )
     if made is None:
-        raise _taken(tx, request.name, request.org_id)
+        raise _name_taken(tx, request.name, request.org_id)
     return made
 
 
-def _update(tx: Tx, request: UpdateProject) -> Project:
-    before = _by_id(tx, request.id)
+def _update_project(tx: Tx, request: UpdateProject) -> Project:
+    before = _project_by_id(tx, request.id)
     after = tx.one(
         "scopes.hierarchy.update_project",
-        _project,
+        _project_row,
         id=request.id,
         name=request.name,
         fold=request.name and request.name.casefold(),
@@ -237,18 +241,18 @@ def _update(tx: Tx, request: UpdateProject) -> Project:
         metadata=dumps(request.metadata),
     )
     if after is None:
-        raise _taken(tx, request.name or "", before.org_id)
+        raise _name_taken(tx, request.name or "", before.org_id)
     told = [msgspec.json.encode(project).decode() for project in (before, after)]
-    history.append(tx, PROJECTS, request.id, "updated", before=told[0], after=told[1])
+    history.append(tx, PROJECT_SPACE, request.id, "updated", before=told[0], after=told[1])
     return after
 
 
-def _get(tx: Tx, request: GetProject) -> Project:
+def _get_project(tx: Tx, request: GetProject) -> Project:
     if request.id is not None:
-        return _by_id(tx, request.id)
+        return _project_by_id(tx, request.id)
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    found = tx.all("scopes.hierarchy.named", _project, fold=request.name.casefold())
+    found = tx.all("scopes.hierarchy.named", _project_row, fold=request.name.casefold())
     alone = [project for project in found if project.org_id == request.org_id]
     if not alone and request.org_id is None:
         if len(found) > 1:
@@ -259,9 +263,9 @@ def _get(tx: Tx, request: GetProject) -> Project:
     return alone[0]
 
 
-def _start(tx: Tx, request: StartSession) -> Session:
+def _start_session(tx: Tx, request: StartSession) -> Session:
     if request.project_id is not None:
-        check(tx, "project", request.project_id, "projectId")
+        check_scope(tx, "project", request.project_id, "projectId")
     session = Session(
         tx.new_id("sess"),
         request.project_id,
@@ -286,14 +290,14 @@ def _start(tx: Tx, request: StartSession) -> Session:
     return session
 
 
-def _by_id(tx: Tx, project_id: str) -> Project:
-    found = tx.one("scopes.hierarchy.project", _project, id=project_id)
+def _project_by_id(tx: Tx, project_id: str) -> Project:
+    found = tx.one("scopes.hierarchy.project", _project_row, id=project_id)
     if found is None:
         raise errors.not_found("Project", project_id)
     return found
 
 
-def _taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    namesakes = tx.all("scopes.hierarchy.named", _project, fold=name.casefold())
+def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
+    namesakes = tx.all("scopes.hierarchy.named", _project_row, fold=name.casefold())
     holder = next((project.id for project in namesakes if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.export import as_json
-from handlers.scopes.import_agent_memory_tags import conflicts, locks, marks
-from handlers.scopes.import_coercion import Row, json, moment, real, text, time, whole
-from handlers.scopes.import_entries import COLUMNS, USUAL_PRIORITY
-from handlers.scopes.inheritance import GLOBAL, key
+from handlers.scopes.import_agent_memory_tags import import_conflicts, import_locks, import_tags_and_relations
+from handlers.scopes.import_coercion import Row, integer, json_column, real_number, required_time, text, time_or_text
+from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
+from handlers.scopes.inheritance import GLOBAL, scope_key
 from handlers.scopes.results import VersionRow
 from kernel.errors import Fault
 from kernel.search import index
@@ -20,10 +19,10 @@ from kernel.store.progress import expect, steps
 from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported
 
-_MOST_NAMED = 10
+_MAX_SCOPES_NAMED = 10
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
-_JSON = {"parameters", "examples"}
-_READ = {
+_JSON_COLUMNS = {"parameters", "examples"}
+_READ_TABLES = {
     "organizations",
     "projects",
     "sessions",
@@ -40,7 +39,7 @@ _READ = {
     "file_locks",
 }
 # What can be made anew from the rest, or says nothing a user wrote.
-_DERIVED = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
+_DERIVED_TABLES = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
 
 
 class _Known(NamedTuple):
@@ -48,7 +47,7 @@ class _Known(NamedTuple):
     current_version_id: str
 
 
-def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
+def import_database(tx: Tx, path: Path, _password: str | None) -> Imported:
     """Everything in the file that is not here yet, under its own ids; what is here stays as it is.
 
     An entry that has not been changed here since it was brought in takes on the versions it has got there, and is put
@@ -58,56 +57,56 @@ def bring(tx: Tx, path: Path, _password: str | None) -> Imported:
     remarks: list[str] = []
     with open_external(path) as source:
         there = source.tables()
-        if not {kind.many for kind in KINDS} <= set(there):
+        if not {kind.plural for kind in KINDS} <= set(there):
             raise Fault("invalid", f"{path.name} is no database of agent-memory: its tables are not there.")
-        expect(tx, sum(len(source.rows(kind.many)) for kind in KINDS))
+        expect(tx, sum(len(source.rows(kind.plural)) for kind in KINDS))
         counts = {
-            "organizations": sum(_org(tx, row) for row in source.rows("organizations")),
-            "projects": sum(_project(tx, row) for row in source.rows("projects")),
-            "sessions": sum(_session(tx, row) for row in source.rows("sessions")),
-            **{kind.many: _entries(tx, kind, source, remarks) for kind in KINDS},
-            **marks(tx, source, remarks),
-            "conflicts": conflicts(tx, source),
-            "locks": locks(tx, source, remarks),
+            "organizations": sum(_add_org(tx, row) for row in source.rows("organizations")),
+            "projects": sum(_add_project(tx, row) for row in source.rows("projects")),
+            "sessions": sum(_add_session(tx, row) for row in source.rows("sessions")),
+            **{kind.plural: _import_entries(tx, kind, source, remarks) for kind in KINDS},
+            **import_tags_and_relations(tx, source, remarks),
+            "conflicts": import_conflicts(tx, source),
+            "locks": import_locks(tx, source, remarks),
         }
-        remarks += _ghosts(tx, source)
-        left = sorted(name for name in there if _unread(name) and source.rows(name))
+        remarks += _missing_scopes(tx, source)
+        left = sorted(name for name in there if _is_unread(name) and source.rows(name))
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
 
 
-def _ghosts(tx: Tx, source: ExternalDatabase) -> list[str]:
+def _missing_scopes(tx: Tx, source: ExternalDatabase) -> list[str]:
     """What there is to say of entries whose scopes are not here."""
     stand = [
-        (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.many)
+        (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.plural)
     ]
     gone = [
-        key(name, number)
+        scope_key(name, number)
         for name, number in stand
         if name != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=name, id=number)
     ]
-    scopes = ", ".join(sorted(set(gone))[:_MOST_NAMED])
+    scopes = ", ".join(sorted(set(gone))[:_MAX_SCOPES_NAMED])
     few = f"{len(gone)} entries stand in scopes that are not in the file ({scopes})"
     return [f"{few}: they are kept, and an import of their export leaves them out."] if gone else []
 
 
-def _unread(table: str) -> bool:
-    return table not in _READ and table not in _DERIVED and "_fts" not in table
+def _is_unread(table: str) -> bool:
+    return table not in _READ_TABLES and table not in _DERIVED_TABLES and "_fts" not in table
 
 
-def _org(tx: Tx, row: Row) -> int:
+def _add_org(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_scopes.add_org",
         id=text(row, "id"),
         name=text(row, "name") or "",
-        now=time(tx, row, "created_at"),
-        metadata=json(row, "metadata"),
+        now=required_time(tx, row, "created_at"),
+        metadata=json_column(row, "metadata"),
     )
 
 
-def _project(tx: Tx, row: Row) -> int:
-    name, created = text(row, "name") or "", time(tx, row, "created_at")
+def _add_project(tx: Tx, row: Row) -> int:
+    name, created = text(row, "name") or "", required_time(tx, row, "created_at")
     return tx.run(
         "scopes.import_scopes.add_project",
         id=text(row, "id"),
@@ -117,12 +116,12 @@ def _project(tx: Tx, row: Row) -> int:
         description=text(row, "description"),
         root_path=text(row, "root_path"),
         now=created,
-        updated_at=time(tx, row, "updated_at", created),
-        metadata=json(row, "metadata"),
+        updated_at=required_time(tx, row, "updated_at", created),
+        metadata=json_column(row, "metadata"),
     )
 
 
-def _session(tx: Tx, row: Row) -> int:
+def _add_session(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_scopes.add_session",
         id=text(row, "id"),
@@ -131,16 +130,16 @@ def _session(tx: Tx, row: Row) -> int:
         purpose=text(row, "purpose"),
         agent_id=text(row, "agent_id"),
         status=text(row, "status") or "active",
-        now=time(tx, row, "started_at"),
-        ended_at=moment(row, "ended_at"),
-        metadata=json(row, "metadata"),
+        now=required_time(tx, row, "started_at"),
+        ended_at=time_or_text(row, "ended_at"),
+        metadata=json_column(row, "metadata"),
     )
 
 
-def _entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
+def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
     """Adds the entries of a kind with their versions; how many entries are new."""
-    rows = source.rows(kind.many)
-    known = tx.all("scopes.import_agent_memory.known", _Known, ids=as_json(text(row, "id") for row in rows))
+    rows = source.rows(kind.plural)
+    known = tx.all("scopes.import_agent_memory.known", _Known, ids=[text(row, "id") for row in rows])
     here = {row.id: row.current_version_id for row in known}
     versions: dict[str | None, list[Row]] = {}
     for row in source.rows(f"{kind.name}_versions"):
@@ -148,22 +147,22 @@ def _entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -
     new = 0
     for row in steps(tx, rows):
         number = text(row, "id") or ""
-        found = sorted(versions.get(number, ()), key=lambda one: whole(one, "version_num", 0))
+        found = sorted(versions.get(number, ()), key=lambda one: integer(one, "version_num", 0))
         if number not in here:
-            _add(tx, kind, row, found)
+            _add_entry(tx, kind, row, found)
             new += 1
-        elif not _forward(tx, kind, row, found, here[number]):
-            remarks.append(f"{kind.label} {text(row, kind.heading)} ({number}) was changed here, and is left so.")
+        elif not _fast_forward(tx, kind, row, found, here[number]):
+            remarks.append(f"{kind.label} {text(row, kind.name_field)} ({number}) was changed here, and is left so.")
     return new
 
 
-def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
-    number, born = text(row, "id") or "", time(tx, row, "created_at")
-    name = text(row, kind.heading) or ""
+def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
+    number, born = text(row, "id") or "", required_time(tx, row, "created_at")
+    name = text(row, kind.name_field) or ""
     creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
-    kept = versions or [{"id": tx.new_id(kind.version_prefix), "version_num": 1, "created_by": creator}]
+    kept = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
     for version in kept:
-        _version(tx, kind, number, version, born)
+        _add_version(tx, kind, number, version, born)
     tx.run(
         "scopes.import_entries.add",
         id=number,
@@ -172,75 +171,77 @@ def _add(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         scope_id=None if scope_type == "global" else text(row, "scope_id"),
         name=name,
         category=text(row, "category"),
-        version_id=_current(row, kept),
+        version_id=_current_version_id(row, kept),
         now=born,
         created_by=creator,
-        priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
+        priority=integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None,
         # When it was put away is not told; at the earliest when it last changed.
-        gone=None if whole(row, "is_active", 1) else time(tx, kept[-1], "created_at", born),
+        gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", born),
     )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
-    _remember(tx, kind, number)
+    _record(tx, kind, number)
 
 
-def _forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
+def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
     """Takes on what an entry has got there, and whether it was put away; false where it was changed here instead."""
     number = text(row, "id") or ""
     here = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
     there = {text(version, "id") for version in versions}
     later = [version for version in versions if text(version, "id") not in here]
-    gone = not whole(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
+    gone = not integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
     # One that had no version there was given one here.
     if here - there if there else len(here) > 1:
         return not later and not gone
     for version in later:
-        _version(tx, kind, number, version, tx.now)
-    moved = _current(row, versions) if later else current
+        _add_version(tx, kind, number, version, tx.now)
+    moved = _current_version_id(row, versions) if later else current
     if moved != current:
         tx.run(
             "scopes.entries.set_current_version",
             id=number,
             version_id=moved,
             category=text(row, "category"),
-            priority=whole(row, "priority", USUAL_PRIORITY) if kind is GUIDELINE else None,
+            priority=integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None,
         )
-        _remember(tx, kind, number)
+        _record(tx, kind, number)
     if gone:
         entries.deactivate(tx, kind, number)
     return True
 
 
-def _current(row: Row, versions: Sequence[Row]) -> str | None:
+def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
     named = text(row, "current_version_id")
     return named if any(text(one, "id") == named for one in versions) else text(versions[-1], "id")
 
 
-def _version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
-    said: dict[str, Any] = {field: json(row, field) if field in _JSON else text(row, field) for field in kind.fields}
+def _add_version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
+    said: dict[str, Any] = {
+        field: json_column(row, field) if field in _JSON_COLUMNS else text(row, field) for field in kind.version_fields
+    }
     if kind is KNOWLEDGE:
-        said |= {"confidence": real(row, "confidence", 1.0), "valid_until": moment(row, "valid_until")}
+        said |= {"confidence": real_number(row, "confidence", 1.0), "valid_until": time_or_text(row, "valid_until")}
     if kind is not TOOL:
         said["content"] = said["content"] or ""
-    columns: dict[str, Any] = {**dict.fromkeys(COLUMNS), **said}
+    columns: dict[str, Any] = {**dict.fromkeys(VERSION_COLUMNS), **said}
     tx.run(
         "scopes.entries.add_version",
         id=text(row, "id"),
         entry_id=number,
-        version_num=whole(row, "version_num", 1),
-        now=time(tx, row, "created_at", born),
+        version_num=integer(row, "version_num", 1),
+        now=required_time(tx, row, "created_at", born),
         created_by=text(row, "created_by"),
         change_reason=text(row, "change_reason"),
-        conflict_flag=int(whole(row, "conflict_flag", 0) != 0),
+        conflict_flag=int(integer(row, "conflict_flag", 0) != 0),
         **columns,
     )
 
 
-def _remember(tx: Tx, kind: Kind, number: str) -> None:
+def _record(tx: Tx, kind: Kind, number: str) -> None:
     row, current = entries.get(tx, kind, number)
-    said = entries.text_of(row, current)
+    said = entries.entry_text(row, current)
     history.append(tx, kind.space, number, "imported", after=said)
     if row.is_active:
-        index.put(tx, kind.space, number, said, scope=entries.scope_key(row))
+        index.put(tx, kind.space, number, said, scope=entries.entry_scope_key(row))
 
 
-IMPORT = Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", bring)
+IMPORT = Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", import_database)

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from handlers.scopes.export import as_json
-from handlers.scopes.import_coercion import Row, json, moment, text, time, whole
-from handlers.scopes.locks import takes
+from handlers.scopes.import_coercion import Row, integer, json_column, required_time, text, time_or_text
+from handlers.scopes.locks import accepts
 from kernel.store.external import ExternalDatabase
 from kernel.store.transaction import Tx
 
@@ -16,20 +15,20 @@ class _Tag(NamedTuple):
     id: str
 
 
-def marks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
+def import_tags_and_relations(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
     """Adds tags, what they mark, and relations; how many of each are new.
 
     A tag whose name is here already is that tag, since names are unique.
     """
     rows = source.rows("tags")
-    names = as_json(text(row, "name") for row in rows)
+    names = [text(row, "name") for row in rows]
     known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=names)}
     ids: dict[str | None, str] = {}
     tags = 0
     for row in rows:
         name = text(row, "name") or ""
         if name not in known:
-            known[name] = _tag(tx, row, name)
+            known[name] = _add_tag(tx, row, name)
             tags += 1
         ids[text(row, "id")] = known[name]
     marked = source.rows("entry_tags")
@@ -38,37 +37,37 @@ def marks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int
         remarks.append(f"{len(lost)} marks were left out: their tags are not in the file.")
     return {
         "tags": tags,
-        "marks": sum(_mark(tx, row, ids[text(row, "tag_id")]) for row in marked if text(row, "tag_id") in ids),
-        "relations": sum(_relation(tx, row) for row in source.rows("entry_relations")),
+        "marks": sum(_attach_tag(tx, row, ids[text(row, "tag_id")]) for row in marked if text(row, "tag_id") in ids),
+        "relations": sum(_add_relation(tx, row) for row in source.rows("entry_relations")),
     }
 
 
-def _tag(tx: Tx, row: Row, name: str) -> str:
+def _add_tag(tx: Tx, row: Row, name: str) -> str:
     columns = {
         "name": name,
         "fold": name.casefold(),
         "category": text(row, "category") or "custom",
-        "predefined": int(whole(row, "is_predefined", 0) != 0),
+        "predefined": int(integer(row, "is_predefined", 0) != 0),
         "description": text(row, "description"),
-        "now": time(tx, row, "created_at"),
+        "now": required_time(tx, row, "created_at"),
     }
     number, fresh = text(row, "id"), tx.new_id("tag")
     kept = number and tx.one("scopes.import_tags.define", str, id=number, **columns)
     return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
 
 
-def _mark(tx: Tx, row: Row, tag_id: str) -> int:
+def _attach_tag(tx: Tx, row: Row, tag_id: str) -> int:
     return tx.run(
         "scopes.import_agent_memory_tags.add_tag",
         id=text(row, "id"),
         type=text(row, "entry_type"),
         entry_id=text(row, "entry_id"),
         tag_id=tag_id,
-        now=time(tx, row, "created_at"),
+        now=required_time(tx, row, "created_at"),
     )
 
 
-def _relation(tx: Tx, row: Row) -> int:
+def _add_relation(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_agent_memory_tags.add_relation",
         id=text(row, "id"),
@@ -77,12 +76,12 @@ def _relation(tx: Tx, row: Row) -> int:
         target_type=text(row, "target_type"),
         target_id=text(row, "target_id"),
         relation_type=text(row, "relation_type"),
-        now=time(tx, row, "created_at"),
+        now=required_time(tx, row, "created_at"),
         created_by=text(row, "created_by"),
     )
 
 
-def conflicts(tx: Tx, source: ExternalDatabase) -> int:
+def import_conflicts(tx: Tx, source: ExternalDatabase) -> int:
     """Adds the log of conflicts; how many are new."""
     return sum(
         tx.run(
@@ -92,17 +91,17 @@ def conflicts(tx: Tx, source: ExternalDatabase) -> int:
             entry_id=text(row, "entry_id"),
             version_a_id=text(row, "version_a_id"),
             version_b_id=text(row, "version_b_id"),
-            now=time(tx, row, "detected_at"),
-            resolved=int(whole(row, "resolved", 0) != 0),
+            now=required_time(tx, row, "detected_at"),
+            resolved=int(integer(row, "resolved", 0) != 0),
             resolution=text(row, "resolution"),
-            resolved_at=moment(row, "resolved_at"),
+            resolved_at=time_or_text(row, "resolved_at"),
             resolved_by=text(row, "resolved_by"),
         )
         for row in source.rows("conflict_log")
     )
 
 
-def locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
+def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
     """Takes over the locks whose time is not over, unless another holds the file here; how many are new.
 
     A lock that was taken over once is not taken over again, lest a second import lock what was released since.
@@ -111,12 +110,16 @@ def locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
     tx.run("scopes.locks.delete_expired", now=tx.now)
     new = expired = odd = 0
     for row in source.rows("file_locks"):
-        end = moment(row, "expires_at")
-        holder, path, since = text(row, "checked_out_by"), text(row, "file_path"), time(tx, row, "checked_out_at")
+        end = time_or_text(row, "expires_at")
+        holder, path, since = (
+            text(row, "checked_out_by"),
+            text(row, "file_path"),
+            required_time(tx, row, "checked_out_at"),
+        )
         if end is not None and end <= tx.now:
             expired += 1
             continue
-        if not takes(path or "", holder or ""):
+        if not accepts(path or "", holder or ""):
             odd += 1
             continue
         event = tx.one(
@@ -137,7 +140,7 @@ def locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
                 project_id=text(row, "project_id"),
                 now=since,
                 expires_at=end,
-                metadata=json(row, "metadata"),
+                metadata=json_column(row, "metadata"),
                 fence=event,
             )
     if odd:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes.field_types import DEEPEST, nested
+from handlers.scopes.field_types import MAX_DEPTH, nested_deeper
 from handlers.scopes.results import dumps
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]
-_LARGEST = 2**63 - 1
+_MAX_INT64 = 2**63 - 1
 
 
 def text(row: Row, column: str) -> str | None:
@@ -21,19 +21,19 @@ def text(row: Row, column: str) -> str | None:
     return value.decode(errors="replace") if isinstance(value, bytes) else None if value is None else str(value)
 
 
-def whole(row: Row, column: str, usual: int) -> int:
-    """A column as a whole number of 64 bits; `usual` where it is none."""
-    found = real(row, column, usual)
-    return int(found) if -_LARGEST <= found <= _LARGEST else usual
+def integer(row: Row, column: str, default: int) -> int:
+    """A column as a whole number of 64 bits; `default` where it is none."""
+    found = real_number(row, column, default)
+    return int(found) if -_MAX_INT64 <= found <= _MAX_INT64 else default
 
 
-def real(row: Row, column: str, usual: float) -> float:
-    """A column as a number; `usual` where it is none."""
+def real_number(row: Row, column: str, default: float) -> float:
+    """A column as a number; `default` where it is none."""
     value = row.get(column)
-    return value if isinstance(value, int | float) and math.isfinite(value) else usual
+    return value if isinstance(value, int | float) and math.isfinite(value) else default
 
 
-def json(row: Row, column: str) -> str | None:
+def json_column(row: Row, column: str) -> str | None:
     """A JSON column as our columns have it; text that is no JSON, or nested too deep to be exported, becomes a JSON
     string, so that nothing is lost.
     """
@@ -44,15 +44,15 @@ def json(row: Row, column: str) -> str | None:
         found = msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
         return dumps(value)
-    return dumps(value if nested(found, DEEPEST) else found)
+    return dumps(value if nested_deeper(found, MAX_DEPTH) else found)
 
 
-def moment(row: Row, column: str) -> str | None:
+def time_or_text(row: Row, column: str) -> str | None:
     """A time in either form that program writes, as ours are written; what is no time stays as it is."""
     value = text(row, column)
     return value and (utc_time(value) or value)
 
 
-def time(tx: Tx, row: Row, column: str, usual: str | None = None) -> str:
-    """A time that has to be one: `usual`, or else now, where it is none."""
-    return utc_time(text(row, column) or "") or usual or tx.now
+def required_time(tx: Tx, row: Row, column: str, default: str | None = None) -> str:
+    """A time that has to be one: `default`, or else now, where it is none."""
+    return utc_time(text(row, column) or "") or default or tx.now

@@ -8,17 +8,17 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.entry_kinds import KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import Id, Label, Name, Text, nested
+from handlers.scopes.field_types import Id, Label, Name, Text, nested_deeper
 from kernel.text import utc_time
 
 # What a field may hold, and with it an entry that has it in one of its versions.
-_DEEPEST_FIELD = 64
-_DEEPEST = 80
-_FAR = 2**53
-_Number = Annotated[int, Meta(ge=1, le=_FAR)]
+_MAX_FIELD_DEPTH = 64
+_MAX_ENTRY_DEPTH = 80
+_MAX_EXACT_INT = 2**53
+_VersionNumber = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 
 
-class Link(Struct, rename="camel"):
+class RelationItem(Struct, rename="camel"):
     """A relation that goes out from an entry; its type may be one that cannot be made here."""
 
     target_type: Label
@@ -29,11 +29,11 @@ class Link(Struct, rename="camel"):
     created_by: Label | None = None
 
 
-class Said(Struct, rename="camel"):
+class VersionItem(Struct, rename="camel"):
     """What a version says; of no kind are all of these fields."""
 
     id: Id | None = None
-    version_num: _Number | None = None
+    version_num: _VersionNumber | None = None
     description: Text | None = None
     parameters: Any = None
     examples: Any = None
@@ -41,7 +41,7 @@ class Said(Struct, rename="camel"):
     content: Text | None = None
     rationale: Text | None = None
     source: Text | None = None
-    confidence: Annotated[float, Meta(ge=-_FAR, le=_FAR)] | None = None
+    confidence: Annotated[float, Meta(ge=-_MAX_EXACT_INT, le=_MAX_EXACT_INT)] | None = None
     valid_until: str | None = None
     created_at: str | None = None
     created_by: Label | None = None
@@ -49,7 +49,7 @@ class Said(Struct, rename="camel"):
     conflict_flag: bool = False
 
 
-class Item(Said, rename="camel"):
+class EntryItem(VersionItem, rename="camel"):
     """An entry; one without a version inside says by itself what its version says."""
 
     scope_type: Label = "global"
@@ -61,27 +61,27 @@ class Item(Said, rename="camel"):
     is_active: bool | None = None
     deactivated_at: str | None = None
     current_version_id: str | None = None
-    current_version: Said | None = None
-    versions: list[Said] | None = None
+    current_version: VersionItem | None = None
+    versions: list[VersionItem] | None = None
     tags: list[Name] | UnsetType | None = UNSET
-    relations: list[Link] | UnsetType | None = UNSET
+    relations: list[RelationItem] | UnsetType | None = UNSET
 
 
-class Entry(NamedTuple):
+class ParsedEntry(NamedTuple):
     """An entry ready to be written: `versions` oldest first, `current` one of them; times as the store has them."""
 
     kind: Kind
-    item: Item
+    item: EntryItem
     name: str
     scope_type: str
     scope_id: str | None
-    versions: Sequence[Said]
-    current: Said
+    versions: Sequence[VersionItem]
+    current: VersionItem
     created_at: str | None
     deactivated_at: str | None
 
 
-class Definition(Struct, rename="camel"):
+class TagItem(Struct, rename="camel"):
     """A tag as it was made."""
 
     name: Name
@@ -92,7 +92,7 @@ class Definition(Struct, rename="camel"):
     created_at: str | None = None
 
 
-class Org(Struct, rename="camel"):
+class OrgItem(Struct, rename="camel"):
     """An organization."""
 
     id: Id
@@ -101,7 +101,7 @@ class Org(Struct, rename="camel"):
     metadata: Any = None
 
 
-class Project(Struct, rename="camel"):
+class ProjectItem(Struct, rename="camel"):
     """A project, with its own tags and relations."""
 
     id: Id
@@ -113,10 +113,10 @@ class Project(Struct, rename="camel"):
     updated_at: str | None = None
     metadata: Any = None
     tags: list[Name] | None = None
-    relations: list[Link] | None = None
+    relations: list[RelationItem] | None = None
 
 
-class Session(Struct, rename="camel"):
+class SessionItem(Struct, rename="camel"):
     """A session."""
 
     id: Id
@@ -130,35 +130,35 @@ class Session(Struct, rename="camel"):
     metadata: Any = None
 
 
-def entry(kind: Kind, raw: Any, to: Mapping[str, tuple[str, str | None]]) -> Entry:
+def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
     """One entry of a document in the scope it is to stand in; raises ValueError with what is wrong in it.
 
-    `to` maps `type:id` of a scope, as the document has it, to type and id.
+    `scope_mapping` maps `type:id` of a scope, as the document has it, to type and id.
     """
-    item = converted(raw, Item)
+    item = convert(raw, EntryItem)
     name = item.title if kind is KNOWLEDGE else item.name
     if name is None or not name.strip():
-        raise ValueError(f"{kind.label} {kind.heading} is required")
+        raise ValueError(f"{kind.label} {kind.name_field} is required")
     scope_type, scope_id = item.scope_type, None if item.scope_type == "global" else item.scope_id
-    scope_type, scope_id = to.get(f"{scope_type}:{scope_id or ''}", (scope_type, scope_id))
+    scope_type, scope_id = scope_mapping.get(f"{scope_type}:{scope_id or ''}", (scope_type, scope_id))
     current, versions = _versions(kind, item)
     if kind is not TOOL and not current.content:
         raise ValueError(f"{kind.label} content is required")
-    gone = moment("deactivatedAt", item.deactivated_at) if item.is_active is False else None
-    born = moment("createdAt", item.created_at)
-    return Entry(kind, item, name, scope_type, scope_id, versions, current, born, gone)
+    gone = timestamp("deactivatedAt", item.deactivated_at) if item.is_active is False else None
+    born = timestamp("createdAt", item.created_at)
+    return ParsedEntry(kind, item, name, scope_type, scope_id, versions, current, born, gone)
 
 
-def label(kind: Kind, raw: Any, number: int) -> str:
+def entry_label(kind: Kind, raw: Any, number: int) -> str:
     """What to call an entry that may not be one: its name, or else its place in the document."""
-    name = mapping(raw).get(kind.heading)
-    return name if isinstance(name, str) and name.strip() else f"{kind.many}[{number}]"
+    name = as_object(raw).get(kind.name_field)
+    return name if isinstance(name, str) and name.strip() else f"{kind.plural}[{number}]"
 
 
-def converted(raw: Any, shape: Any) -> Any:
+def convert(raw: Any, shape: Any) -> Any:
     """Data as a shape; raises ValueError naming the field that does not fit."""
-    if nested(raw, _DEEPEST):
-        raise ValueError(f"nested deeper than {_DEEPEST} levels")
+    if nested_deeper(raw, _MAX_ENTRY_DEPTH):
+        raise ValueError(f"nested deeper than {_MAX_ENTRY_DEPTH} levels")
     try:
         found = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
@@ -171,17 +171,17 @@ def converted(raw: Any, shape: Any) -> Any:
     return found
 
 
-def mapping(raw: Any) -> dict[str, Any]:
+def as_object(raw: Any) -> dict[str, Any]:
     """An object of a document; empty for what is none."""
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
 
 
-def listed(raw: Any) -> list[Any]:
+def as_list(raw: Any) -> list[Any]:
     """A list of a document; empty for what is none."""
     return cast("list[Any]", raw) if isinstance(raw, list) else []
 
 
-def moment(field: str, given: str | None) -> str | None:
+def timestamp(field: str, given: str | None) -> str | None:
     """A time as the store has it, or None; raises ValueError for text that is none."""
     found = None if given is None else utc_time(given)
     if given is not None and found is None:
@@ -189,16 +189,20 @@ def moment(field: str, given: str | None) -> str | None:
     return found
 
 
-def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
+def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
     """The current version, and all of them oldest first, each with a number and its times as the store has them."""
     given = [*(item.versions or ())]
-    current = item.current_version or _named(given, item.current_version_id) or (given[-1] if given else _flat(item))
-    place = next((at for at, one in enumerate(given) if _same(one, current)), len(given))
+    current = (
+        item.current_version
+        or _version_by_id(given, item.current_version_id)
+        or (given[-1] if given else _version_of_flat_entry(item))
+    )
+    place = next((at for at, one in enumerate(given) if _is_same_version(one, current)), len(given))
     if place == len(given):
         given.append(current)
     for field in ("parameters", "examples"):
-        if any(nested(getattr(one, field), _DEEPEST_FIELD) for one in given):
-            raise ValueError(f"Validation error: {field} - must not be nested deeper than {_DEEPEST_FIELD} levels")
+        if any(nested_deeper(getattr(one, field), _MAX_FIELD_DEPTH) for one in given):
+            raise ValueError(f"Validation error: {field} - must not be nested deeper than {_MAX_FIELD_DEPTH} levels")
     known = [one.version_num for one in given if one.version_num is not None]
     if len(set(known)) < len(known):
         raise ValueError("Validation error: versions - two have the same versionNum")
@@ -208,7 +212,7 @@ def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
             one,
             version_num=next(later) if one.version_num is None else one.version_num,
             valid_until=one.valid_until and (utc_time(one.valid_until) or one.valid_until),
-            created_at=moment("createdAt", one.created_at),
+            created_at=timestamp("createdAt", one.created_at),
             content=one.content if kind is TOOL else one.content or "",
         )
         for one in given
@@ -216,21 +220,21 @@ def _versions(kind: Kind, item: Item) -> tuple[Said, list[Said]]:
     return whole[place], sorted(whole, key=lambda one: one.version_num or 0)
 
 
-def _named(given: Sequence[Said], version_id: str | None) -> Said | None:
+def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> VersionItem | None:
     return next((one for one in given if version_id is not None and one.id == version_id), None)
 
 
-def _same(one: Said, other: Said) -> bool:
+def _is_same_version(one: VersionItem, other: VersionItem) -> bool:
     """Whether two versions of one entry are the same one."""
     if one.id is not None and other.id is not None:
         return one.id == other.id
     return one is other or (one.version_num is not None and one.version_num == other.version_num)
 
 
-def _flat(item: Item) -> Said:
-    said: dict[str, Any] = {field: getattr(item, field) for field in Said.__struct_fields__}
+def _version_of_flat_entry(item: EntryItem) -> VersionItem:
+    said: dict[str, Any] = {field: getattr(item, field) for field in VersionItem.__struct_fields__}
     said |= {"id": None, "version_num": 1}
-    return Said(**said)
+    return VersionItem(**said)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -241,5 +245,5 @@ def _texts(value: Any) -> Iterator[str]:
         for field in value.__struct_fields__:
             yield from _texts(getattr(value, field))
     else:
-        for one in listed(value):
+        for one in as_list(value):
             yield from _texts(one)

@@ -7,20 +7,20 @@ from msgspec import Struct
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, Kind
-from handlers.scopes.import_document import Entry, Said
+from handlers.scopes.import_document import ParsedEntry, VersionItem
 from handlers.scopes.import_scopes import Problem
-from handlers.scopes.import_tags import Marked
-from handlers.scopes.inheritance import key
+from handlers.scopes.import_tags import Tagging
+from handlers.scopes.inheritance import scope_key
 from handlers.scopes.results import VersionRow, dumps
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 Strategy = Literal["skip", "update", "replace", "error"]
-UPDATED = "Imported update"
-USUAL_PRIORITY = 50
-_JSON = {"parameters", "examples"}
-COLUMNS = {field for field in VersionRow._fields if field in Said.__struct_fields__} - {
+UPDATE_REASON = "Imported update"
+DEFAULT_PRIORITY = 50
+_JSON_COLUMNS = {"parameters", "examples"}
+VERSION_COLUMNS = {field for field in VersionRow._fields if field in VersionItem.__struct_fields__} - {
     "id",
     "version_num",
     "created_at",
@@ -30,7 +30,7 @@ COLUMNS = {field for field in VersionRow._fields if field in Said.__struct_field
 }
 
 
-class Known(NamedTuple):
+class ExistingEntry(NamedTuple):
     """An entry that is here."""
 
     id: str
@@ -47,7 +47,7 @@ class _Latest(NamedTuple):
     created_at: str
 
 
-class State(Struct):
+class ImportState(Struct):
     """How to import, and what came of it so far.
 
     `own` are the ids of the document that are to be kept, `known` the entries that are here under them, `claimed` the
@@ -56,29 +56,29 @@ class State(Struct):
     """
 
     strategy: Strategy
-    importer: str | None
-    fresh: bool
-    own: set[str]
-    known: dict[str, Known]
-    versions: set[str]
+    imported_by: str | None
+    generate_ids: bool
+    kept_ids: set[str]
+    existing_entries: dict[str, ExistingEntry]
+    used_version_ids: set[str]
     counts: dict[str, dict[str, int]]
-    existing: list[Problem]
+    conflicts: list[Problem]
     problems: list[Problem]
-    claimed: set[str]
-    ids: dict[tuple[str, str], str]
-    marked: list[Marked]
+    matched_ids: set[str]
+    new_ids: dict[tuple[str, str], str]
+    taggings: list[Tagging]
 
 
-def create(tx: Tx, state: State, one: Entry) -> str:
+def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
     """A new entry with all its versions; its id, which is the one of the document if that is free."""
     kind, item = one.kind, one.item
-    kept = item.id if item.id in state.own and item.id not in state.known else None
-    number = kept or tx.new_id(kind.prefix)
+    kept = item.id if item.id in state.kept_ids and item.id not in state.existing_entries else None
+    number = kept or tx.new_id(kind.id_prefix)
     born = one.created_at or tx.now
     current = ""
     for said in one.versions:
-        columns = _columns(kind, said)
-        added = _add(tx, state, one, number, said, columns, said.created_at or born, _author(state, said))
+        columns = _version_columns(kind, said)
+        added = _add_version(tx, state, one, number, said, columns, said.created_at or born, _author(state, said))
         current = added if said is one.current else current
     gone = None if item.is_active is not False else one.deactivated_at or tx.now
     tx.run(
@@ -96,12 +96,14 @@ def create(tx: Tx, state: State, one: Entry) -> str:
         created_by=_author(state, item),
     )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=one.name)
-    state.known[number] = Known(number, kind.name, key(one.scope_type, one.scope_id), one.name, gone is None, born)
-    _remember(tx, kind, None, entries.get(tx, kind, number))
+    state.existing_entries[number] = ExistingEntry(
+        number, kind.name, scope_key(one.scope_type, one.scope_id), one.name, gone is None, born
+    )
+    _record(tx, kind, None, entries.get(tx, kind, number))
     return number
 
 
-def merge(tx: Tx, state: State, one: Entry, number: str) -> None:
+def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> None:
     """Makes an entry say what the document says, in a new version where it says anything else.
 
     Where the document knows the newest version that is here and later ones besides, these are added as they are.
@@ -109,16 +111,16 @@ def merge(tx: Tx, state: State, one: Entry, number: str) -> None:
     """
     kind, item = one.kind, one.item
     before = entries.get(tx, kind, number)
-    version_id = _forward(tx, state, one, number)
+    version_id = _fast_forward(tx, state, one, number)
     if version_id is None:
-        held = {field: getattr(before[1], field) for field in kind.fields}
-        said = _columns(kind, one.current)
+        held = {field: getattr(before[1], field) for field in kind.version_fields}
+        said = _version_columns(kind, one.current)
         if state.strategy == "update":
-            said |= {field: held[field] for field in kind.fields if getattr(one.current, field) is None}
+            said |= {field: held[field] for field in kind.version_fields if getattr(one.current, field) is None}
         version_id = before[1].id
-        if any(said[field] != held[field] for field in kind.fields):
-            later = Said(version_num=_latest(tx, number).version_num + 1, change_reason=UPDATED)
-            version_id = _add(tx, state, one, number, later, said, tx.now, state.importer)
+        if any(said[field] != held[field] for field in kind.version_fields):
+            later = VersionItem(version_num=_latest(tx, number).version_num + 1, change_reason=UPDATE_REASON)
+            version_id = _add_version(tx, state, one, number, later, said, tx.now, state.imported_by)
     whole = state.strategy == "replace"
     tx.run(
         "scopes.import_entries.set_current_version",
@@ -132,10 +134,10 @@ def merge(tx: Tx, state: State, one: Entry, number: str) -> None:
     )
     after = entries.get(tx, kind, number)
     if after != before:
-        _remember(tx, kind, before, after)
+        _record(tx, kind, before, after)
 
 
-def _forward(tx: Tx, state: State, one: Entry, number: str) -> str | None:
+def _fast_forward(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> str | None:
     """Adds the later versions of the same history, if that is what the document has; the id of the current one."""
     latest = _latest(tx, number)
     if one.item.id != number or all(said.id != latest.id for said in one.versions):
@@ -143,27 +145,34 @@ def _forward(tx: Tx, state: State, one: Entry, number: str) -> str | None:
     current = None
     for said in one.versions:
         if (said.version_num or 0) > latest.version_num:
-            columns = _columns(one.kind, said)
-            added = _add(tx, state, one, number, said, columns, said.created_at or tx.now, said.created_by)
+            columns = _version_columns(one.kind, said)
+            added = _add_version(tx, state, one, number, said, columns, said.created_at or tx.now, said.created_by)
             current = added if said is one.current else current
     return current
 
 
-def _author(state: State, said: Said) -> str | None:
-    return state.importer if said.created_by is None else said.created_by
+def _author(state: ImportState, said: VersionItem) -> str | None:
+    return state.imported_by if said.created_by is None else said.created_by
 
 
 def _latest(tx: Tx, number: str) -> _Latest:
     return tx.one("scopes.entries.latest", _Latest, id=number) or _Latest("", 0, "")
 
 
-def _add(
-    tx: Tx, state: State, one: Entry, number: str, said: Said, columns: Mapping[str, Any], at: str, creator: str | None
+def _add_version(
+    tx: Tx,
+    state: ImportState,
+    one: ParsedEntry,
+    number: str,
+    said: VersionItem,
+    columns: Mapping[str, Any],
+    at: str,
+    creator: str | None,
 ) -> str:
     """Adds a version; its id, which is the one it had if that is free."""
-    kept = said.id if said.id is not None and not state.fresh and said.id not in state.versions else None
-    version_id = kept or tx.new_id(one.kind.version_prefix)
-    state.versions.add(version_id)
+    kept = said.id if said.id is not None and not state.generate_ids and said.id not in state.used_version_ids else None
+    version_id = kept or tx.new_id(one.kind.version_id_prefix)
+    state.used_version_ids.add(version_id)
     tx.run(
         "scopes.entries.add_version",
         id=version_id,
@@ -178,25 +187,25 @@ def _add(
     return version_id
 
 
-def _columns(kind: Kind, said: Said) -> dict[str, Any]:
+def _version_columns(kind: Kind, said: VersionItem) -> dict[str, Any]:
     """What a version says, as its row has it."""
-    own = {field: getattr(said, field) for field in kind.fields}
+    own = {field: getattr(said, field) for field in kind.version_fields}
     if "confidence" in own and own["confidence"] is None:
         own["confidence"] = 1.0
-    told = {field: dumps(value) if field in _JSON else value for field, value in own.items()}
-    return {**dict.fromkeys(COLUMNS), **told}
+    told = {field: dumps(value) if field in _JSON_COLUMNS else value for field, value in own.items()}
+    return {**dict.fromkeys(VERSION_COLUMNS), **told}
 
 
 def _priority(kind: Kind, given: int | None) -> int | None:
-    return None if kind is not GUIDELINE else USUAL_PRIORITY if given is None else given
+    return None if kind is not GUIDELINE else DEFAULT_PRIORITY if given is None else given
 
 
-def _remember(tx: Tx, kind: Kind, before: entries.Pair | None, after: entries.Pair) -> None:
+def _record(tx: Tx, kind: Kind, before: entries.EntryPair | None, after: entries.EntryPair) -> None:
     """Tells the history and the index, which holds active entries only."""
-    row, text = after[0], entries.text_of(*after)
-    said = None if before is None else entries.text_of(*before)
+    row, text = after[0], entries.entry_text(*after)
+    said = None if before is None else entries.entry_text(*before)
     history.append(tx, kind.space, row.id, "imported", before=said, after=text)
     if row.is_active:
-        index.put(tx, kind.space, row.id, text, scope=entries.scope_key(row))
+        index.put(tx, kind.space, row.id, text, scope=entries.entry_scope_key(row))
     elif before is not None:
         index.drop(tx, kind.space, row.id)

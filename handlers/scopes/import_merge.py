@@ -6,119 +6,122 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
-from handlers.scopes.export import as_json
-from handlers.scopes.import_document import Entry, entry, label
-from handlers.scopes.import_entries import Known, State, Strategy, create, merge
-from handlers.scopes.import_scopes import Problem, put_back
-from handlers.scopes.import_scopes import read as scopes_of
-from handlers.scopes.import_tags import Marked, mark
-from handlers.scopes.inheritance import GLOBAL, LABELS, key
+from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry
+from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
+from handlers.scopes.import_scopes import Problem, add_scopes
+from handlers.scopes.import_scopes import parse_scopes as scopes_of
+from handlers.scopes.import_tags import Tagging, attach_all
+from handlers.scopes.inheritance import GLOBAL, LABELS, scope_key
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
-DONE = ("created", "updated", "skipped")
-Where = tuple[str, str | None]
+OUTCOMES = ("created", "updated", "skipped")
+ScopeRef = tuple[str, str | None]
 
 
-class How(NamedTuple):
-    """How to import: `to` maps `type:id` of a scope in the document to its type and id here; `fresh` keeps no id."""
+class ImportOptions(NamedTuple):
+    """How to import: `scope_mapping` maps `type:id` of a scope in the document to its type and id here; `fresh` keeps no id."""
 
     strategy: Strategy
-    importer: str | None
-    fresh: bool
-    to: Mapping[str, Where]
+    imported_by: str | None
+    generate_ids: bool
+    scope_mapping: Mapping[str, ScopeRef]
 
 
-class Named(NamedTuple):
+class LabelledEntry(NamedTuple):
     """An entry of a document, and what to call it."""
 
-    entry: Entry
+    entry: ParsedEntry
     label: str
 
 
-def restore(tx: Tx, document: Mapping[str, Any], how: How) -> State:
+def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> ImportState:
     """Writes a document; what came of it, with a problem for everything that was left out.
 
     Its scopes come back where they are not here; with a mapping only those that an entry still stands in.
     """
-    found, problems = _read(document["entries"], how.to)
+    found, problems = _parse_entries(document["entries"], options.scope_mapping)
     scopes = scopes_of(document.get("scopes"))
-    wanted = {key(one.entry.scope_type, one.entry.scope_id) for one in found} if how.to else None
-    state = _begin(tx, found, how)
-    here = {project.id for project in scopes.projects if _there(tx, project.id)}
-    state.problems += [*problems, *put_back(tx, scopes, wanted)]
+    wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
+    state = _new_state(tx, found, options)
+    here = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
+    state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
     for one in steps(tx, found):
-        _bring(tx, state, one)
+        _import_entry(tx, state, one)
     for project in scopes.projects:
-        chosen = wanted is None or key("project", project.id) in wanted
-        stays = project.id in here and how.strategy in {"skip", "error"}
-        if chosen and not stays and _there(tx, project.id):
-            state.marked.append(
-                Marked("project", project.id, f"project {project.name}", project.tags, project.relations, False)
+        chosen = wanted is None or scope_key("project", project.id) in wanted
+        stays = project.id in here and options.strategy in {"skip", "error"}
+        if chosen and not stays and _project_exists(tx, project.id):
+            state.taggings.append(
+                Tagging("project", project.id, f"project {project.name}", project.tags, project.relations, False)
             )
-    state.problems += mark(tx, document.get("tags"), state.marked, state.ids)
+    state.problems += attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
     return state
 
 
-def _there(tx: Tx, project_id: str) -> bool:
+def _project_exists(tx: Tx, project_id: str) -> bool:
     return bool(tx.one("scopes.inheritance.exists", int, type="project", id=project_id))
 
 
-def _read(raw: Mapping[str, Any], to: Mapping[str, Where]) -> tuple[list[Named], list[Problem]]:
+def _parse_entries(
+    raw: Mapping[str, Any], scope_mapping: Mapping[str, ScopeRef]
+) -> tuple[list[LabelledEntry], list[Problem]]:
     """The entries of a document in the scopes they are to stand in, and what is wrong with the others."""
-    found: list[Named] = []
+    found: list[LabelledEntry] = []
     problems: list[Problem] = []
     for kind in KINDS:
-        for number, one in enumerate(raw.get(kind.many) or ()):
-            name = label(kind, one, number)
+        for number, one in enumerate(raw.get(kind.plural) or ()):
+            name = entry_label(kind, one, number)
             try:
-                found.append(Named(entry(kind, one, to), name))
+                found.append(LabelledEntry(parse_entry(kind, one, scope_mapping), name))
             except ValueError as error:
                 problems.append(Problem(name, str(error)))
     return found, problems
 
 
-def _begin(tx: Tx, found: Sequence[Named], how: How) -> State:
+def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
     said = {said.id for one in found for said in one.entry.versions if said.id is not None}
-    own = set[str]() if how.fresh else {one.entry.item.id for one in found if one.entry.item.id is not None}
-    known = {row.id: row for row in tx.all("scopes.import_merge.known", Known, ids=as_json(own))}
-    taken = set(tx.all("scopes.import_merge.versions", str, ids=as_json(said)))
-    counts: dict[str, dict[str, int]] = {kind.many: dict.fromkeys(DONE, 0) for kind in KINDS}
-    return State(how.strategy, how.importer, how.fresh, own, known, taken, counts, [], [], set(), {}, [])
+    own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
+    known = {row.id: row for row in tx.all("scopes.import_merge.known", ExistingEntry, ids=list(own))}
+    taken = set(tx.all("scopes.import_merge.versions", str, ids=list(said)))
+    counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
+    return ImportState(
+        options.strategy, options.imported_by, options.generate_ids, own, known, taken, counts, [], [], set(), {}, []
+    )
 
 
-def _bring(tx: Tx, state: State, named: Named) -> None:
+def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
     """Writes one entry, or counts it where the strategy leaves what is here."""
     one, (kind, item) = named.entry, named.entry[:2]
-    if problem := _ghost(tx, one):
+    if problem := _scope_problem(tx, one):
         state.problems.append(Problem(named.label, problem))
         return
     there = _match(tx, state, one)
-    number = create(tx, state, one) if there is None else there.id
+    number = create_entry(tx, state, one) if there is None else there.id
     if item.id is not None:
-        state.claimed.add(number)
-        state.ids[kind.name, item.id] = number
+        state.matched_ids.add(number)
+        state.new_ids[kind.name, item.id] = number
     if there is not None and state.strategy == "error":
-        where = key(one.scope_type, one.scope_id)
-        state.existing.append(Problem(named.label, f"{kind.label} already exists: {one.name} in {where}"))
+        where = scope_key(one.scope_type, one.scope_id)
+        state.conflicts.append(Problem(named.label, f"{kind.label} already exists: {one.name} in {where}"))
         return
     if there is not None and state.strategy == "skip":
-        state.counts[kind.many]["skipped"] += 1
+        state.counts[kind.plural]["skipped"] += 1
         return
     if there is not None:
-        merge(tx, state, one, number)
-    state.counts[kind.many]["created" if there is None else "updated"] += 1
+        merge_entry(tx, state, one, number)
+    state.counts[kind.plural]["created" if there is None else "updated"] += 1
     exact = there is not None and state.strategy == "replace"
-    tags, relations = _given(item.tags), _given(item.relations)
-    state.marked.append(Marked(kind.name, number, named.label, tags, relations, exact))
+    tags, relations = _none_if_unset(item.tags), _none_if_unset(item.relations)
+    state.taggings.append(Tagging(kind.name, number, named.label, tags, relations, exact))
 
 
-def _given(values: Any) -> Any:
+def _none_if_unset(values: Any) -> Any:
     return None if values is UNSET else values or ()
 
 
-def _ghost(tx: Tx, one: Entry) -> str | None:
+def _scope_problem(tx: Tx, one: ParsedEntry) -> str | None:
     """What is wrong with the scope of an entry."""
     if one.scope_type == GLOBAL:
         return None
@@ -128,24 +131,24 @@ def _ghost(tx: Tx, one: Entry) -> str | None:
         return "scopeId is required for non-global scope"
     if tx.one("scopes.inheritance.exists", int, type=one.scope_type, id=one.scope_id):
         return None
-    hint = f'create it, or map "{key(one.scope_type, one.scope_id)}" with scopeMapping'
+    hint = f'create it, or map "{scope_key(one.scope_type, one.scope_id)}" with scopeMapping'
     return f"{LABELS[one.scope_type]} not found: {one.scope_id}. Suggestion: {hint}"
 
 
-def _match(tx: Tx, state: State, one: Entry) -> Known | None:
+def _match(tx: Tx, state: ImportState, one: ParsedEntry) -> ExistingEntry | None:
     """The entry that is meant: by id, or by name in the very scope; never one that stands for another of the document.
 
     An entry that is retired in the document is not the one in use here, unless their ids say so.
     """
-    scope, retired = key(one.scope_type, one.scope_id), one.item.is_active is False
-    same = state.known.get(one.item.id or "")
+    scope, retired = scope_key(one.scope_type, one.scope_id), one.item.is_active is False
+    same = state.existing_entries.get(one.item.id or "")
     if same is not None and (same.kind, same.scope, same.name) != (one.kind.name, scope, one.name):
         same = None
     if same is not None and (same.active or retired):
         return same
-    for row in tx.all("scopes.import_merge.same_name", Known, kind=one.kind.name, name=one.name, scope=scope):
+    for row in tx.all("scopes.import_merge.same_name", ExistingEntry, kind=one.kind.name, name=one.name, scope=scope):
         alike = not row.active and row.created_at == one.created_at if retired else row.active
-        taken = one.item.id is not None and (row.id in state.claimed or row.id in state.own)
+        taken = one.item.id is not None and (row.id in state.matched_ids or row.id in state.kept_ids)
         if alike and not taken:
             return row
     return same

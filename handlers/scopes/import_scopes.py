@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from handlers.scopes.import_document import Org, Project, Session, converted, listed, mapping, moment
+from handlers.scopes.import_document import OrgItem, ProjectItem, SessionItem, as_list, as_object, convert, timestamp
 from handlers.scopes.results import dumps
 from kernel.store.transaction import Tx
 
-_SHAPES: Mapping[str, Any] = {"organizations": Org, "projects": Project, "sessions": Session}
+_ITEM_TYPES: Mapping[str, Any] = {"organizations": OrgItem, "projects": ProjectItem, "sessions": SessionItem}
 
 
 class Problem(NamedTuple):
@@ -17,33 +17,33 @@ class Problem(NamedTuple):
     error: str
 
 
-class Scopes(NamedTuple):
+class DocumentScopes(NamedTuple):
     """The scopes of a document; `problems` are those that are none."""
 
-    orgs: list[Org]
-    projects: list[Project]
-    sessions: list[Session]
+    orgs: list[OrgItem]
+    projects: list[ProjectItem]
+    sessions: list[SessionItem]
     problems: list[Problem]
 
 
-def read(raw: Any) -> Scopes:
+def parse_scopes(raw: Any) -> DocumentScopes:
     """The scopes that a document brings along; none where it has none."""
-    found = Scopes([], [], [], [])
-    for at, (many, shape) in enumerate(_SHAPES.items()):
-        for number, item in enumerate(listed(mapping(raw).get(many))):
+    found = DocumentScopes([], [], [], [])
+    for at, (many, shape) in enumerate(_ITEM_TYPES.items()):
+        for number, item in enumerate(as_list(as_object(raw).get(many))):
             try:
-                found[at].append(_timed(converted(item, shape)))
+                found[at].append(_with_stored_times(convert(item, shape)))
             except ValueError as error:
                 found.problems.append(Problem(f"{many}[{number}]", str(error)))
     return found
 
 
-def put_back(tx: Tx, scopes: Scopes, wanted: set[str] | None) -> list[Problem]:
+def add_scopes(tx: Tx, scopes: DocumentScopes, wanted: set[str] | None) -> list[Problem]:
     """Makes the scopes that are not there yet, those in `wanted` (`project:id`) and above them, all for None.
 
     What is there stays as it is.
     """
-    chosen = scopes if wanted is None else _above(scopes, wanted)
+    chosen = scopes if wanted is None else _with_parents(scopes, wanted)
     for org in chosen.orgs:
         tx.run(
             "scopes.import_scopes.add_org",
@@ -58,23 +58,23 @@ def put_back(tx: Tx, scopes: Scopes, wanted: set[str] | None) -> list[Problem]:
     return problems + [problem for session in chosen.sessions if (problem := _add_session(tx, session))]
 
 
-def _timed(item: Any) -> Any:
+def _with_stored_times(item: Any) -> Any:
     for field, wire in zip(item.__struct_fields__, item.__struct_encode_fields__, strict=True):
         if field.endswith("_at"):
-            setattr(item, field, moment(wire, getattr(item, field)))
+            setattr(item, field, timestamp(wire, getattr(item, field)))
     return item
 
 
-def _above(scopes: Scopes, wanted: set[str]) -> Scopes:
+def _with_parents(scopes: DocumentScopes, wanted: set[str]) -> DocumentScopes:
     sessions = [one for one in scopes.sessions if f"session:{one.id}" in wanted]
     parents = {one.project_id for one in sessions}
     projects = [one for one in scopes.projects if f"project:{one.id}" in wanted or one.id in parents]
     owners = {one.org_id for one in projects}
     orgs = [one for one in scopes.orgs if f"org:{one.id}" in wanted or one.id in owners]
-    return Scopes(orgs, projects, sessions, [])
+    return DocumentScopes(orgs, projects, sessions, [])
 
 
-def _add_project(tx: Tx, project: Project, known: Sequence[str]) -> Problem | None:
+def _add_project(tx: Tx, project: ProjectItem, known: Sequence[str]) -> Problem | None:
     label = f"project {project.name}"
     if tx.one("scopes.inheritance.exists", int, type="project", id=project.id):
         return None
@@ -100,7 +100,7 @@ def _add_project(tx: Tx, project: Project, known: Sequence[str]) -> Problem | No
     return None
 
 
-def _add_session(tx: Tx, session: Session) -> Problem | None:
+def _add_session(tx: Tx, session: SessionItem) -> Problem | None:
     project = session.project_id
     if project is not None and not tx.one("scopes.inheritance.exists", int, type="project", id=project):
         return Problem(f"session {session.name or session.id}", f"Project not found: {project}")

@@ -5,18 +5,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from handlers.scopes.export import as_json
-from handlers.scopes.import_document import Definition, Link, converted, listed, moment
+from handlers.scopes.import_document import RelationItem, TagItem, as_list, convert, timestamp
 from handlers.scopes.import_scopes import Problem
-from handlers.scopes.relations import RELATIONS
+from handlers.scopes.relations import RELATION_SPACE
 from handlers.scopes.results import EntryTag, Relation
-from handlers.scopes.tags import TAGS
+from handlers.scopes.tags import TAG_SPACE
 from handlers.scopes.targets import LABELS
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 
-class Marked(NamedTuple):
+class Tagging(NamedTuple):
     """An entry or a project with the tags and relations it is to have; None leaves those it has.
 
     With `exact` it keeps no others.
@@ -26,7 +25,7 @@ class Marked(NamedTuple):
     id: str
     label: str
     tags: Sequence[str] | None
-    relations: Sequence[Link] | None
+    relations: Sequence[RelationItem] | None
     exact: bool
 
 
@@ -35,15 +34,17 @@ class _Tag(NamedTuple):
     id: str
 
 
-def mark(tx: Tx, definitions: Any, marked: Sequence[Marked], ids: Mapping[tuple[str, str], str]) -> list[Problem]:
+def attach_all(
+    tx: Tx, definitions: Any, marked: Sequence[Tagging], ids: Mapping[tuple[str, str], str]
+) -> list[Problem]:
     """Attaches tags, made as the document defines them where there are none, and relations.
 
     `ids` maps type and id of an entry in the document to its id here. A relation to what is not here is a problem.
     """
     names = dict.fromkeys(name for one in marked for name in one.tags or ())
-    known, problems = _tags(tx, definitions, list(names))
+    known, problems = _resolve_tags(tx, definitions, list(names))
     taken = {link.id for one in marked for link in one.relations or () if link.id is not None}
-    used = set(tx.all("scopes.import_tags.used", str, ids=as_json(taken)))
+    used = set(tx.all("scopes.import_tags.used", str, ids=list(taken)))
     for one in marked:
         if one.tags is not None:
             _attach(tx, one, [known[name] for name in one.tags])
@@ -52,26 +53,26 @@ def mark(tx: Tx, definitions: Any, marked: Sequence[Marked], ids: Mapping[tuple[
     return problems
 
 
-def _tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
+def _resolve_tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
     """The id of each tag, and what is wrong in the definitions; a definition of a tag nobody bears is made too."""
-    defined: dict[str, Definition] = {}
+    defined: dict[str, TagItem] = {}
     problems: list[Problem] = []
-    for number, raw in enumerate(listed(definitions)):
+    for number, raw in enumerate(as_list(definitions)):
         try:
-            found = converted(raw, Definition)
-            found.created_at = moment("createdAt", found.created_at)
+            found = convert(raw, TagItem)
+            found.created_at = timestamp("createdAt", found.created_at)
             defined[found.name] = found
         except ValueError as error:
             problems.append(Problem(f"tags[{number}]", str(error)))
     wanted = dict.fromkeys([*defined, *names])
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=as_json(wanted))}
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=list(wanted))}
     for name in wanted:
         if name not in known:
-            known[name] = _define(tx, defined.get(name) or Definition(name))
+            known[name] = _add_tag(tx, defined.get(name) or TagItem(name))
     return known, problems
 
 
-def _define(tx: Tx, tag: Definition) -> str:
+def _add_tag(tx: Tx, tag: TagItem) -> str:
     columns = {
         "name": tag.name,
         "fold": tag.name.casefold(),
@@ -85,16 +86,16 @@ def _define(tx: Tx, tag: Definition) -> str:
     return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
 
 
-def _attach(tx: Tx, one: Marked, tags: Sequence[str]) -> None:
+def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> None:
     for tag in tags:
         tx.run("scopes.tags.attach", id=tx.new_id("et"), type=one.kind, entry_id=one.id, tag_id=tag, now=tx.now)
     if one.exact:
-        gone = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=as_json(tags))
+        gone = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
         for row in gone:
-            history.append(tx, TAGS, row.id, "detached", before=msgspec.json.encode(row).decode())
+            history.append(tx, TAG_SPACE, row.id, "detached", before=msgspec.json.encode(row).decode())
 
 
-def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[str]) -> list[Problem]:
+def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[str]) -> list[Problem]:
     problems: list[Problem] = []
     kept: list[str] = []
     for link in one.relations or ():
@@ -104,7 +105,7 @@ def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[s
             continue
         target = ids.get((link.target_type, link.target_id), link.target_id)
         try:
-            created = moment("relations.createdAt", link.created_at) or tx.now
+            created = timestamp("relations.createdAt", link.created_at) or tx.now
         except ValueError as error:
             problems.append(Problem(one.label, str(error)))
             continue
@@ -126,7 +127,7 @@ def _relate(tx: Tx, one: Marked, ids: Mapping[tuple[str, str], str], used: set[s
         used.add(number)
         kept += [found.id] if found else []
     if one.exact:
-        gone = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=as_json(kept))
+        gone = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=kept)
         for row in gone:
-            history.append(tx, RELATIONS, row.id, "deleted", before=msgspec.json.encode(row).decode())
+            history.append(tx, RELATION_SPACE, row.id, "deleted", before=msgspec.json.encode(row).decode())
     return problems

@@ -11,38 +11,38 @@ GLOBAL = "global"
 LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "session": "Session"}
 
 
-class _Above(NamedTuple):
+class _Ancestors(NamedTuple):
     """The scopes over one; None where there is none."""
 
     project_id: str | None
     org_id: str | None
 
 
-def key(scope_type: str, scope_id: str | None) -> str:
+def scope_key(scope_type: str, scope_id: str | None) -> str:
     """The scope as the index and the entries have it: `global`, `project:<id>`."""
     return scope_type if scope_type == GLOBAL or scope_id is None else f"{scope_type}:{scope_id}"
 
 
-def chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
+def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
     """The keys of a scope and of those it inherits from, nearest first; an id nobody knows inherits from global."""
-    own = key(scope_type, scope_id)
+    own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
-    above = _above(tx, scope_type, scope_id)
+    above = _ancestors(tx, scope_type, scope_id)
     pairs = (("project", above.project_id), ("org", above.org_id))
     return [own, *(f"{name}:{found}" for name, found in pairs if found is not None), GLOBAL]
 
 
-def _above(tx: Tx, scope_type: str, scope_id: str | None) -> _Above:
+def _ancestors(tx: Tx, scope_type: str, scope_id: str | None) -> _Ancestors:
     found = None
     if scope_type == "session":
-        found = tx.one("scopes.inheritance.above_session", _Above, id=scope_id)
+        found = tx.one("scopes.inheritance.above_session", _Ancestors, id=scope_id)
     elif scope_type == "project":
-        found = tx.one("scopes.inheritance.above_project", _Above, id=scope_id)
-    return found or _Above(None, None)
+        found = tx.one("scopes.inheritance.above_project", _Ancestors, id=scope_id)
+    return found or _Ancestors(None, None)
 
 
-def scope_of(scope_type: ScopeType, scope_id: str | None) -> str | None:
+def required_scope_id(scope_type: ScopeType, scope_id: str | None) -> str | None:
     """The id a scope needs: None for global, whatever was given; refused where one is missing."""
     if scope_type == GLOBAL:
         return None
@@ -51,7 +51,7 @@ def scope_of(scope_type: ScopeType, scope_id: str | None) -> str | None:
     return scope_id
 
 
-def check(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
+def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
     """Refuses a scope that does not exist; `field` is the argument that named it."""
     if scope_type != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id):
         raise errors.not_found(LABELS[scope_type], scope_id or "", field)

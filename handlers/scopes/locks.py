@@ -6,25 +6,25 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Object, Text, clean
-from handlers.scopes.inheritance import check
-from handlers.scopes.results import dumps, loads, rows_of
+from handlers.scopes.field_types import Id, Object, Text, validate
+from handlers.scopes.inheritance import check_scope
+from handlers.scopes.results import dumps, loads, row_factory
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
 
-USUAL_SECONDS = 3600
-MOST_SECONDS = 86_400
+DEFAULT_LOCK_SECONDS = 3600
+MAX_LOCK_SECONDS = 86_400
 # A shorter time than times can tell would be over at once.
-_LEAST_SECONDS = 0.001
-_LONGEST_PATH = 4096
-_LONGEST_AGENT = 1024
-AUDIT = 10
-_ABSOLUTE = regex(r"/|[A-Za-z]:[\\/]|\\\\")
-_STEP_UP = regex(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
-FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=_LONGEST_PATH)]
-AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=_LONGEST_AGENT)]
+_MIN_LOCK_SECONDS = 0.001
+_MAX_PATH_LENGTH = 4096
+_MAX_AGENT_LENGTH = 1024
+FORCED_UNLOCKS_SHOWN = 10
+_ABSOLUTE_PATH = regex(r"/|[A-Za-z]:[\\/]|\\\\")
+_PARENT_SEGMENT = regex(r"(?:^|[\\/])\.\.(?:[\\/]|$)")
+FilePath = Annotated[str, Meta(description="Absolute filesystem path", min_length=1, max_length=_MAX_PATH_LENGTH)]
+AgentId = Annotated[str, Meta(description="Agent/IDE identifier", min_length=1, max_length=_MAX_AGENT_LENGTH)]
 SessionId = Annotated[Id | None, Meta(description="Session reference")]
 ProjectId = Annotated[Id | None, Meta(description="Project reference")]
 
@@ -37,9 +37,9 @@ class Checkout(Struct, tag="checkout", tag_field="action", forbid_unknown_fields
     session_id: SessionId = None
     project_id: ProjectId = None
     expires_in: Annotated[
-        Annotated[float, Meta(ge=0, le=MOST_SECONDS)] | None,
+        Annotated[float, Meta(ge=0, le=MAX_LOCK_SECONDS)] | None,
         Meta(description="Lock timeout in seconds; 0 for a lock that does not expire"),
-    ] = USUAL_SECONDS
+    ] = DEFAULT_LOCK_SECONDS
     metadata: Annotated[Object | None, Meta(description="Additional metadata")] = None
 
 
@@ -54,7 +54,7 @@ class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=T
     ] = None
 
 
-class Status(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
+class GetLockStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
     """The file to ask about."""
 
     file_path: FilePath
@@ -90,7 +90,7 @@ class Lock(Struct, rename="camel"):
     fencing_token: int
 
 
-_lock = rows_of(Lock, "metadata", loads)
+_lock_row = row_factory(Lock, "metadata", loads)
 
 
 class CheckedOut(Struct):
@@ -100,14 +100,14 @@ class CheckedOut(Struct):
     lock: Lock
 
 
-class Released(Struct):
+class LockReleased(Struct):
     """Answer of checkin and force_unlock."""
 
     success: bool
     message: str
 
 
-class Broken(Struct, rename="camel"):
+class ForcedUnlock(Struct, rename="camel"):
     """One lock that was broken: by whom, whose it was, and why."""
 
     agent_id: str
@@ -122,7 +122,7 @@ class LockStatus(Struct, rename="camel"):
     success: bool
     is_locked: bool
     lock: Lock | None
-    force_unlocks: list[Broken] | UnsetType = UNSET
+    force_unlocks: list[ForcedUnlock] | UnsetType = UNSET
 
 
 class LockList(Struct):
@@ -133,18 +133,18 @@ class LockList(Struct):
     count: int
 
 
-READS = (Status, ListLocks)
+READ_ARMS = (GetLockStatus, ListLocks)
 
 
 def memory_file_lock(
-    tx: Tx, request: Checkout | Checkin | Status | ListLocks | ForceUnlock
-) -> CheckedOut | Released | LockStatus | LockList:
+    tx: Tx, request: Checkout | Checkin | GetLockStatus | ListLocks | ForceUnlock
+) -> CheckedOut | LockReleased | LockStatus | LockList:
     """Manage file locks for multi-agent coordination."""
-    clean(request)
+    validate(request)
     if isinstance(request, ListLocks):
         locks = tx.all(
             "scopes.locks.list",
-            _lock,
+            _lock_row,
             project_id=request.project_id,
             session_id=request.session_id,
             agent_id=request.agent_id,
@@ -157,47 +157,47 @@ def memory_file_lock(
     if isinstance(request, Checkin):
         return _checkin(tx, request)
     if isinstance(request, ForceUnlock):
-        return _force(tx, request)
-    held = _held(tx, request.file_path)
-    broken = tx.all("scopes.locks.forced_unlocks", Broken, path=request.file_path, limit=AUDIT)
+        return _force_unlock(tx, request)
+    held = _active_lock(tx, request.file_path)
+    broken = tx.all("scopes.locks.forced_unlocks", ForcedUnlock, path=request.file_path, limit=FORCED_UNLOCKS_SHOWN)
     return LockStatus(True, held is not None, held, broken or UNSET)
 
 
 def _checkout(tx: Tx, request: Checkout) -> Lock:
     if request.session_id is not None:
-        check(tx, "session", request.session_id, "session_id")
+        check_scope(tx, "session", request.session_id, "session_id")
     if request.project_id is not None:
-        check(tx, "project", request.project_id, "project_id")
+        check_scope(tx, "project", request.project_id, "project_id")
     tx.run("scopes.locks.add_expiry_events", now=tx.now)
     tx.run("scopes.locks.delete_expired", now=tx.now)
-    fence = _note(tx, request.file_path, "checkout", request.agent_id, request.agent_id)
+    fence = _add_event(tx, request.file_path, "checkout", request.agent_id, request.agent_id)
     lock = tx.one(
         "scopes.locks.acquire",
-        _lock,
+        _lock_row,
         id=tx.new_id("lock"),
         path=request.file_path,
         agent_id=request.agent_id,
         session_id=request.session_id,
         project_id=request.project_id,
         now=tx.now,
-        expires_at=_end(tx.now, request.expires_in),
+        expires_at=_expiry(tx.now, request.expires_in),
         metadata=dumps(request.metadata),
         fence=fence,
     )
     if lock is None:
-        held = _held(tx, request.file_path)
-        raise _locked(f"File {request.file_path} is already locked by agent {held and held.checked_out_by}", held)
+        held = _active_lock(tx, request.file_path)
+        raise _locked_fault(f"File {request.file_path} is already locked by agent {held and held.checked_out_by}", held)
     return lock
 
 
-def _checkin(tx: Tx, request: Checkin) -> Released:
+def _checkin(tx: Tx, request: Checkin) -> LockReleased:
     path, agent = request.file_path, request.agent_id
-    lock = tx.one("scopes.locks.get", _lock, path=path)
-    if lock is None or (lock.checked_out_by != agent and _over(lock, tx.now)):
-        raise _unlocked(path)
+    lock = tx.one("scopes.locks.get", _lock_row, path=path)
+    if lock is None or (lock.checked_out_by != agent and _is_expired(lock, tx.now)):
+        raise _not_locked_fault(path)
     if lock.checked_out_by != agent:
-        raise _locked(f"File {path} is locked by agent {lock.checked_out_by}, not {agent}", lock)
-    if _over(lock, tx.now):
+        raise _locked_fault(f"File {path} is locked by agent {lock.checked_out_by}, not {agent}", lock)
+    if _is_expired(lock, tx.now):
         raise errors.conflict(
             f"File {path} is not locked: the lock of agent {agent} expired at {lock.expires_at}",
             errors.EXPIRED,
@@ -212,31 +212,31 @@ def _checkin(tx: Tx, request: Checkin) -> Released:
             fencingToken=lock.fencing_token,
         )
     tx.run("scopes.locks.release", path=path)
-    _note(tx, path, "checkin", agent, agent, lock.fencing_token)
-    return Released(True, f"File {path} checked in successfully")
+    _add_event(tx, path, "checkin", agent, agent, lock.fencing_token)
+    return LockReleased(True, f"File {path} checked in successfully")
 
 
-def _force(tx: Tx, request: ForceUnlock) -> Released:
+def _force_unlock(tx: Tx, request: ForceUnlock) -> LockReleased:
     path = request.file_path
-    held = _held(tx, path)
+    held = _active_lock(tx, path)
     if held is None:
-        raise _unlocked(path)
+        raise _not_locked_fault(path)
     tx.run("scopes.locks.release", path=path)
-    _note(tx, path, "force_unlock", request.agent_id, held.checked_out_by, held.fencing_token, request.reason)
-    return Released(True, f"File {path} force unlocked by {request.agent_id}")
+    _add_event(tx, path, "force_unlock", request.agent_id, held.checked_out_by, held.fencing_token, request.reason)
+    return LockReleased(True, f"File {path} force unlocked by {request.agent_id}")
 
 
-def _held(tx: Tx, path: str) -> Lock | None:
+def _active_lock(tx: Tx, path: str) -> Lock | None:
     """The lock on a file, unless its time is over."""
-    lock = tx.one("scopes.locks.get", _lock, path=path)
-    return None if lock is None or _over(lock, tx.now) else lock
+    lock = tx.one("scopes.locks.get", _lock_row, path=path)
+    return None if lock is None or _is_expired(lock, tx.now) else lock
 
 
-def _over(lock: Lock, now: str) -> bool:
+def _is_expired(lock: Lock, now: str) -> bool:
     return lock.expires_at is not None and lock.expires_at <= now
 
 
-def _note(
+def _add_event(
     tx: Tx, path: str, operation: str, agent: str, holder: str, fence: int | None = None, reason: str | None = None
 ) -> int:
     """Records what happened to the lock of a file; the number of the record."""
@@ -254,32 +254,32 @@ def _note(
     return number or 0
 
 
-def _end(now: str, seconds: float | None) -> str | None:
-    wanted = USUAL_SECONDS if seconds is None else seconds
-    end = datetime.fromisoformat(now) + timedelta(seconds=max(wanted, _LEAST_SECONDS))
+def _expiry(now: str, seconds: float | None) -> str | None:
+    wanted = DEFAULT_LOCK_SECONDS if seconds is None else seconds
+    end = datetime.fromisoformat(now) + timedelta(seconds=max(wanted, _MIN_LOCK_SECONDS))
     return utc_time(end.isoformat()) if wanted else None
 
 
-def takes(path: str, agent: str) -> bool:
+def accepts(path: str, agent: str) -> bool:
     """Whether a lock of this file and holder could be released with these tools."""
-    fits = len(path) <= _LONGEST_PATH and len(agent) <= _LONGEST_AGENT and bool(agent.strip())
+    fits = len(path) <= _MAX_PATH_LENGTH and len(agent) <= _MAX_AGENT_LENGTH and bool(agent.strip())
     plain = not any(letter in path for letter in "\0\r\n") and "\0" not in agent
-    return fits and plain and bool(_ABSOLUTE.match(path)) and not _STEP_UP.search(path)
+    return fits and plain and bool(_ABSOLUTE_PATH.match(path)) and not _PARENT_SEGMENT.search(path)
 
 
 def _check_path(path: str) -> None:
-    if not _ABSOLUTE.match(path):
+    if not _ABSOLUTE_PATH.match(path):
         raise errors.invalid("file_path", "must be absolute", "give the full path from the root")
-    if _STEP_UP.search(path):
+    if _PARENT_SEGMENT.search(path):
         raise errors.invalid("file_path", "must not hold .. segments", "give the path it stands for")
     if "\r" in path or "\n" in path:
         raise errors.invalid("file_path", "must not hold line breaks")
 
 
-def _locked(message: str, lock: Lock | None) -> Fault:
+def _locked_fault(message: str, lock: Lock | None) -> Fault:
     who = {"lockedBy": lock.checked_out_by, "expiresAt": lock.expires_at} if lock else {}
     return errors.conflict(message, errors.LOCKED, field="file_path", **who)
 
 
-def _unlocked(path: str) -> Fault:
+def _not_locked_fault(path: str) -> Fault:
     return Fault("not_found", f"File {path} is not locked", errors.NOT_LOCKED, {"field": "file_path"})

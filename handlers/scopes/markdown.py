@@ -11,17 +11,17 @@ from kernel.lazy_regex import regex
 _KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _SPECIAL = regex(r"([\\`*\[\]<>#&~|]|(?<![^\W_])_|_(?![^\W_]))")
 _LINE_END = regex(r"\r\n|\r|\n")
-_UNSEEN = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_TICKS = regex(r"`+")
-_BLOCKS: Mapping[str, tuple[tuple[str, str], ...]] = {
+_CONTROLS = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_BACKTICKS = regex(r"`+")
+_TEXT_FIELDS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "tool": (("description", "Description"), ("constraints", "Constraints")),
     "guideline": (("content", "Content"), ("rationale", "Rationale")),
     "knowledge": (("content", "Content"), ("source", "Source")),
 }
-_CODE = (("parameters", "Parameters"), ("examples", "Examples"))
+_JSON_FIELDS = (("parameters", "Parameters"), ("examples", "Examples"))
 
 
-def page(document: Mapping[str, Any]) -> str:
+def render_page(document: Mapping[str, Any]) -> str:
     """The document as Markdown: names and labels escaped, texts as quotations, data as fenced JSON."""
     entries: Mapping[str, list[dict[str, Any]]] = document["entries"]
     about: Mapping[str, Any] = document["metadata"]
@@ -32,10 +32,12 @@ def page(document: Mapping[str, Any]) -> str:
         f"**Entries:** {sum(len(items) for items in entries.values())}",
     ]
     if "scopeType" in about or "scopeId" in about:
-        lines.append(f"**Scope:** {_words(' / '.join(about[key] for key in ('scopeType', 'scopeId') if key in about))}")
+        lines.append(
+            f"**Scope:** {_escaped(' / '.join(about[key] for key in ('scopeType', 'scopeId') if key in about))}"
+        )
     for kind in _KINDS:
-        if items := entries[kind.many]:
-            lines += ["", f"## {kind.many.capitalize()} ({len(items)})"]
+        if items := entries[kind.plural]:
+            lines += ["", f"## {kind.plural.capitalize()} ({len(items)})"]
             for item in items:
                 lines += ["", *_entry(kind, item)]
     return "\n".join(lines) + "\n"
@@ -43,67 +45,70 @@ def page(document: Mapping[str, Any]) -> str:
 
 def _entry(kind: Kind, item: Mapping[str, Any]) -> Iterator[str]:
     current: Mapping[str, Any] = item["currentVersion"]
-    yield f"### {_words(item[kind.heading])}"
+    yield f"### {_escaped(item[kind.name_field])}"
     yield ""
-    yield from (f"- **{label}:** {value}" for label, value in _facts(item, current))
-    for field, label in _BLOCKS[kind.name]:
+    yield from (f"- **{label}:** {value}" for label, value in _properties(item, current))
+    for field, label in _TEXT_FIELDS[kind.name]:
         if current[field]:
-            yield from ("", f"**{label}:**", "", *_quoted(current[field]))
-    for field, label in _CODE:
+            yield from ("", f"**{label}:**", "", *_quotation(current[field]))
+    for field, label in _JSON_FIELDS:
         if current.get(field):
-            yield from ("", f"**{label}:**", "", *_fenced(current[field]))
+            yield from ("", f"**{label}:**", "", *_json_block(current[field]))
     if item.get("versions"):
-        yield from ("", "**Versions:**", "", *(_past(one) for one in item["versions"]))
+        yield from ("", "**Versions:**", "", *(_version_line(one) for one in item["versions"]))
 
 
-def _facts(item: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _properties(item: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is told in a line each, and only where there is something to tell."""
     scope = item["scopeType"] if item["scopeId"] is None else f"{item['scopeType']} / {item['scopeId']}"
-    yield "ID", _code(item["id"])
-    yield "Scope", _words(scope)
+    yield "ID", _code_span(item["id"])
+    yield "Scope", _escaped(scope)
     if not item["isActive"]:
         yield "Inactive since", item["deactivatedAt"] or ""
     if "priority" in item:
         yield "Priority", str(item["priority"])
     if item["category"]:
-        yield "Category", _words(item["category"])
+        yield "Category", _escaped(item["category"])
     if item["tags"]:
-        yield "Tags", ", ".join(_code(tag) for tag in item["tags"])
+        yield "Tags", ", ".join(_code_span(tag) for tag in item["tags"])
     if "confidence" in current:
         yield "Confidence", str(current["confidence"])
     if current.get("validUntil"):
-        yield "Valid until", _words(current["validUntil"])
+        yield "Valid until", _escaped(current["validUntil"])
     for link in item["relations"]:
-        yield "Relation", f"{_words(link['relationType'])} {_words(link['targetType'])} {_code(link['targetId'])}"
+        yield (
+            "Relation",
+            f"{_escaped(link['relationType'])} {_escaped(link['targetType'])} {_code_span(link['targetId'])}",
+        )
 
 
-def _past(version: Mapping[str, Any]) -> str:
+def _version_line(version: Mapping[str, Any]) -> str:
     said = [f"{version['versionNum']}", version["createdAt"], version["createdBy"], version["changeReason"]]
-    return "- " + ", ".join(_words(part) for part in said if part)
+    return "- " + ", ".join(_escaped(part) for part in said if part)
 
 
-def _words(text: str) -> str:
+def _escaped(text: str) -> str:
     """Text on one line, in which nothing is markup."""
-    return _SPECIAL.sub(r"\\\1", _UNSEEN.sub(" ", text)).strip() or "\\_"
+    return _SPECIAL.sub(r"\\\1", _CONTROLS.sub(" ", text)).strip() or "\\_"
 
 
-def _code(text: str) -> str:
+def _code_span(text: str) -> str:
     """Text as a code span, with a fence longer than any run of backticks in it."""
-    plain = _UNSEEN.sub(" ", text)
-    fence = "`" * (_longest(plain) + 1)
+    plain = _CONTROLS.sub(" ", text)
+    fence = "`" * (_longest_run(plain) + 1)
     pad = " " if plain[:1] in {"`", " ", ""} or plain[-1:] in {"`", " "} else ""
     return f"{fence}{pad}{plain}{pad}{fence}"
 
 
-def _quoted(text: str) -> list[str]:
+def _quotation(text: str) -> list[str]:
     return [f"> {line}" if line else ">" for line in _LINE_END.split(text)]
 
 
-def _fenced(value: Any) -> list[str]:
+def _json_block(value: Any) -> list[str]:
     """Data as JSON, of which no line can begin with a fence."""
     shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return ["```json", *shown.split("\n"), "```"]
 
 
-def _longest(text: str) -> int:
-    return max((len(run) for run in _TICKS.findall(text)), default=0)
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in _BACKTICKS.findall(text)), default=0)

@@ -8,18 +8,20 @@ from handlers.scopes.field_types import AsOf, Id, Label, Text
 from handlers.scopes.inheritance import ScopeType
 from handlers.scopes.relations import RelationType
 from handlers.scopes.results import AnyVersion, Guideline, Knowledge, Tag, Tool
-from handlers.scopes.targets import EndType
+from handlers.scopes.targets import TargetType
 
-USUAL = 20
-THRESHOLD = 0.7
-Many = Literal["tools", "guidelines", "knowledge"]
-Names = Annotated[list[Label], Meta(max_length=100)]
+DEFAULT_LIMIT = 20
+DEFAULT_THRESHOLD = 0.7
+EntryTypes = Literal["tools", "guidelines", "knowledge"]
+TagNames = Annotated[list[Label], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
 Compact = Annotated[bool | None, Meta(description="Entries without versions and without most fields")]
-Shadowed = Annotated[bool | None, Meta(description="Also entries that a nearer scope has one of the same name for")]
+IncludeShadowed = Annotated[
+    bool | None, Meta(description="Also entries that a nearer scope has one of the same name for")
+]
 
 
-class Scope(Struct, forbid_unknown_fields=True):
+class ScopeFilter(Struct, forbid_unknown_fields=True):
     """A scope to search in."""
 
     type: ScopeType | None = None
@@ -27,18 +29,18 @@ class Scope(Struct, forbid_unknown_fields=True):
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
 
 
-class Tags(Struct, forbid_unknown_fields=True):
+class TagFilter(Struct, forbid_unknown_fields=True):
     """Names of tags, in any case."""
 
-    include: Annotated[Names | None, Meta(description="Entries should have ANY of these")] = None
-    require: Annotated[Names | None, Meta(description="Entries must have ALL of these")] = None
-    exclude: Annotated[Names | None, Meta(description="Entries must NOT have these")] = None
+    include: Annotated[TagNames | None, Meta(description="Entries should have ANY of these")] = None
+    require: Annotated[TagNames | None, Meta(description="Entries must have ALL of these")] = None
+    exclude: Annotated[TagNames | None, Meta(description="Entries must NOT have these")] = None
 
 
-class RelatedTo(Struct, forbid_unknown_fields=True):
+class RelationFilter(Struct, forbid_unknown_fields=True):
     """One end of the relations to follow, in either direction."""
 
-    type: Annotated[EndType | None, Meta(description="Related entry type")] = None
+    type: Annotated[TargetType | None, Meta(description="Related entry type")] = None
     id: Annotated[Id | None, Meta(description="Related entry ID")] = None
     relation: Annotated[RelationType | None, Meta(description="Relation type")] = None
 
@@ -46,32 +48,32 @@ class RelatedTo(Struct, forbid_unknown_fields=True):
 class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """What to look for; every filter given has to fit."""
 
-    types: Annotated[list[Many] | None, Meta(description="Types of entries; all of them for none")] = None
-    scope: Annotated[Scope | None, Meta(description="Where to look; global for none")] = None
-    tags: Tags | None = None
+    types: Annotated[list[EntryTypes] | None, Meta(description="Types of entries; all of them for none")] = None
+    scope: Annotated[ScopeFilter | None, Meta(description="Where to look; global for none")] = None
+    tags: TagFilter | None = None
     search: Annotated[Text | None, Meta(description="Free-text search")] = None
-    related_to: Annotated[RelatedTo | None, Meta(description="Only what has a relation with this")] = None
-    limit: Annotated[Limit | None, Meta(description="Max results")] = USUAL
+    related_to: Annotated[RelationFilter | None, Meta(description="Only what has a relation with this")] = None
+    limit: Annotated[Limit | None, Meta(description="Max results")] = DEFAULT_LIMIT
     include_versions: Annotated[bool | None, Meta(description="Include version history")] = False
     include_inactive: Annotated[bool | None, Meta(description="Include deactivated entries")] = False
-    include_shadowed: Shadowed = False
+    include_shadowed: IncludeShadowed = False
     compact: Compact = False
     semantic_search: Annotated[bool | None, Meta(description="Find by meaning besides words")] = True
     semantic_threshold: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None, Meta(description="Minimum similarity of what is found by meaning")
-    ] = THRESHOLD
+    ] = DEFAULT_THRESHOLD
     as_of: AsOf = None
 
 
-class Context(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
+class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The scope whose entries to give, the best of each type."""
 
     scope_type: ScopeType
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
     compact: Compact = False
-    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {USUAL})")] = None
-    include_shadowed: Shadowed = False
+    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = None
+    include_shadowed: IncludeShadowed = False
     as_of: AsOf = None
 
 
@@ -100,7 +102,7 @@ class CompactKnowledge(Struct):
     category: str | None
 
 
-class Result(Struct, rename="camel", kw_only=True):
+class QueryResult(Struct, rename="camel", kw_only=True):
     """One entry, under the name of its type, with its current version beside it; `expired` stands there if it is."""
 
     type: str
@@ -126,25 +128,25 @@ class Totals(Struct, rename="camel"):
     has_more: bool
 
 
-class Found(Struct):
+class SearchResults(Struct):
     """Answer of search, best first."""
 
-    results: list[Result]
+    results: list[QueryResult]
     meta: Totals
 
 
-class InScope(Struct):
+class ContextScope(Struct):
     """The scope a context is of."""
 
     type: str
     id: str | None
 
 
-class Whole(Struct):
+class ScopeContext(Struct):
     """Answer of context, each type best first."""
 
-    scope: InScope
-    tools: list[Result]
-    guidelines: list[Result]
-    knowledge: list[Result]
+    scope: ContextScope
+    tools: list[QueryResult]
+    guidelines: list[QueryResult]
+    knowledge: list[QueryResult]
     meta: Totals

@@ -6,24 +6,24 @@ import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Offset, clean, window
+from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
 from handlers.scopes.results import Count, Done, Relation
-from handlers.scopes.targets import EndType, check_end
+from handlers.scopes.targets import TargetType, check_target
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-RELATIONS = "scopes:relations"
+RELATION_SPACE = "scopes:relations"
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]
-_ENDS = ("source_type", "source_id", "target_type", "target_id", "relation_type")
-_WHICH = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
+_KEY_FIELDS = ("source_type", "source_id", "target_type", "target_id", "relation_type")
+_KEY_REQUIRED = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
 
 
 class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The link to make."""
 
-    source_type: EndType
+    source_type: TargetType
     source_id: Id
-    target_type: EndType
+    target_type: TargetType
     target_id: Id
     relation_type: RelationType
     created_by: Annotated[Label | None, Meta(description="Creator identifier")] = None
@@ -32,9 +32,9 @@ class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fi
 class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Which links to list; every field given has to fit."""
 
-    source_type: EndType | None = None
+    source_type: TargetType | None = None
     source_id: Id | None = None
-    target_type: EndType | None = None
+    target_type: TargetType | None = None
     target_id: Id | None = None
     relation_type: RelationType | None = None
     limit: Limit = 20
@@ -45,9 +45,9 @@ class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fi
     """The link to delete, by its id or by all five of its fields."""
 
     id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
-    source_type: EndType | None = None
+    source_type: TargetType | None = None
     source_id: Id | None = None
-    target_type: EndType | None = None
+    target_type: TargetType | None = None
     target_id: Id | None = None
     relation_type: RelationType | None = None
 
@@ -66,18 +66,18 @@ class RelationList(Struct):
     meta: Count
 
 
-READS = (ListRelations,)
+READ_ARMS = (ListRelations,)
 
 
 def memory_relation(
     tx: Tx, request: CreateRelation | ListRelations | DeleteRelation
 ) -> RelationCreated | RelationList | Done:
     """Create explicit links between entries."""
-    clean(request)
+    validate(request)
     if isinstance(request, CreateRelation):
-        check_end(tx, request.source_type, request.source_id, "sourceId")
-        check_end(tx, request.target_type, request.target_id, "targetId")
-        return RelationCreated(True, relate(tx, _five(request), request.created_by))
+        check_target(tx, request.source_type, request.source_id, "sourceId")
+        check_target(tx, request.target_type, request.target_id, "targetId")
+        return RelationCreated(True, relate(tx, _key_of(request), request.created_by))
     if isinstance(request, DeleteRelation):
         return Done(_delete(tx, request))
     relations = _list(tx, request)
@@ -94,7 +94,7 @@ def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relat
 
 
 def _list(tx: Tx, request: ListRelations) -> list[Relation]:
-    shown = {**_five(request), **window(request.limit, request.offset)}
+    shown = {**_key_of(request), **page_bounds(request.limit, request.offset)}
     if request.source_id is not None:
         return tx.all("scopes.relations.from_source", Relation, **shown)
     if request.target_id is not None:
@@ -107,15 +107,15 @@ def _delete(tx: Tx, request: DeleteRelation) -> bool:
     if request.id is not None:
         gone = tx.one("scopes.relations.delete", Relation, id=request.id)
     else:
-        ends = _five(request)
+        ends = _key_of(request)
         if None in ends.values():
-            raise errors.invalid("id", _WHICH)
+            raise errors.invalid("id", _KEY_REQUIRED)
         gone = tx.one("scopes.relations.delete_ends", Relation, **ends)
     if gone is None:
         return False
-    history.append(tx, RELATIONS, gone.id, "deleted", before=msgspec.json.encode(gone).decode())
+    history.append(tx, RELATION_SPACE, gone.id, "deleted", before=msgspec.json.encode(gone).decode())
     return True
 
 
-def _five(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:
-    return {name: getattr(request, name) for name in _ENDS}
+def _key_of(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:
+    return {name: getattr(request, name) for name in _KEY_FIELDS}

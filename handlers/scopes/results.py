@@ -257,7 +257,7 @@ def dumps(value: Any) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
-def rows_of(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
+def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
     """Makes rows of a shape whose column `field` the database keeps in another form."""
     at = shape.__struct_fields__.index(field)
     make: Callable[..., S] = shape
@@ -268,7 +268,7 @@ def rows_of(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callab
     return row
 
 
-def version(kind: str, row: VersionRow) -> AnyVersion:
+def to_version(kind: str, row: VersionRow) -> AnyVersion:
     """A version as its users see it."""
     head = (row.id, row.entry_id, row.version_num)
     tail = (row.created_at, row.created_by, row.change_reason, bool(row.conflict_flag))
@@ -280,11 +280,11 @@ def version(kind: str, row: VersionRow) -> AnyVersion:
     return KnowledgeVersion(*head, row.content or "", row.source, confidence, row.valid_until, *tail)
 
 
-def entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
+def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
     """An entry as its users see it, with its version inside where one is given."""
     head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
     tail = (row.current_version_id, bool(row.is_active), row.created_at, row.created_by)
-    inside: Any = UNSET if current is None else version(row.kind, current)
+    inside: Any = UNSET if current is None else to_version(row.kind, current)
     if row.kind == "tool":
         return Tool(*head, *tail, inside)
     if row.kind == "guideline":

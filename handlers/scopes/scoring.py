@@ -2,29 +2,29 @@
 
 from datetime import datetime, timedelta
 
-RELATION = 5.0
-TAG = 3.0
-MOST_TAGS = 3
-SCOPE = 2.0
-TEXT = 1.0
-PRIORITY = 1.5
-RECENCY = 0.5
+RELATION_POINTS = 5.0
+POINTS_PER_TAG = 3.0
+MAX_TAGS_COUNTED = 3
+SCOPE_POINTS = 2.0
+TEXT_POINTS = 1.0
+PRIORITY_POINTS = 1.5
+RECENCY_POINTS = 0.5
 FRESH_DAYS = 30.0
-_MOST = RELATION + TAG * MOST_TAGS + SCOPE + TEXT + PRIORITY
-_BY_RELEVANCE = 0.7
-_BY_THE_REST = 0.3
-_TOP = 10.0
+_MAX_POINTS = RELATION_POINTS + POINTS_PER_TAG * MAX_TAGS_COUNTED + SCOPE_POINTS + TEXT_POINTS + PRIORITY_POINTS
+_RELEVANCE_SHARE = 0.7
+_POINTS_SHARE = 0.3
+_MAX_TEXT_SCORE = 10.0
 _DAY = timedelta(days=1)
-_DIGITS = 4
+_SCORE_DIGITS = 4
 
 
-def standing(depth: int, levels: int) -> float:
-    """What the place of a scope in a chain of `levels` is worth; depth 0 is the nearest."""
-    return SCOPE * (levels - depth) / levels
+def scope_points(depth: int, levels: int) -> float:
+    """What the scope of a scope in a chain of `levels` is worth; depth 0 is the nearest."""
+    return SCOPE_POINTS * (levels - depth) / levels
 
 
 def score(
-    place: float,
+    scope: float,
     age_days: float,
     priority: int | None = None,
     tags: int = 0,
@@ -34,24 +34,24 @@ def score(
 ) -> float:
     """The score of an entry, higher is better: up to 19 without a text, up to 10.5 with one.
 
-    `place` is the `standing` of its scope; `tags` counts the asked-for tags it has; `relevance` in [0, 1] says how well
+    `scope` is the `standing` of its scope; `tags` counts the asked-for tags it has; `relevance` in [0, 1] says how well
     it fits a text that was asked for, None where none was.
     """
-    rest = place + PRIORITY * (priority or 0) / 100
+    rest = scope + PRIORITY_POINTS * (priority or 0) / 100
     if tags:
-        rest += TAG * min(tags, MOST_TAGS)
+        rest += POINTS_PER_TAG * min(tags, MAX_TAGS_COUNTED)
     if related:
-        rest += RELATION
+        rest += RELATION_POINTS
     if relevance is not None:
-        rest = _TOP * (_BY_RELEVANCE * relevance + _BY_THE_REST * (rest + TEXT) / _MOST)
-    return round(rest + recency(age_days), _DIGITS)
+        rest = _MAX_TEXT_SCORE * (_RELEVANCE_SHARE * relevance + _POINTS_SHARE * (rest + TEXT_POINTS) / _MAX_POINTS)
+    return round(rest + recency_points(age_days), _SCORE_DIGITS)
 
 
-def recency(age_days: float) -> float:
+def recency_points(age_days: float) -> float:
     """`RECENCY` for what is new, falling to nothing over `FRESH_DAYS`."""
     if age_days >= FRESH_DAYS:
         return 0.0
-    return RECENCY if age_days <= 0 else RECENCY * (1 - age_days / FRESH_DAYS)
+    return RECENCY_POINTS if age_days <= 0 else RECENCY_POINTS * (1 - age_days / FRESH_DAYS)
 
 
 def age_days(created_at: str, now: datetime) -> float:

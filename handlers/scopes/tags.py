@@ -6,19 +6,19 @@ import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, clean, window
-from handlers.scopes.results import Count, Done, EntryTag, Tag, rows_of
-from handlers.scopes.targets import EndType, check_end
+from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, page_bounds, validate
+from handlers.scopes.results import Count, Done, EntryTag, Tag, row_factory
+from handlers.scopes.targets import TargetType, check_target
 from kernel.store import history
 from kernel.store.transaction import Tx
 
-TAGS = "scopes:tags"
+TAG_SPACE = "scopes:tags"
 Category = Literal["language", "domain", "category", "meta", "custom"]
-EntryType = Annotated[EndType, Meta(description="What the entry is")]
+EntryType = Annotated[TargetType, Meta(description="What the entry is")]
 EntryId = Annotated[Id, Meta(description="Entry ID")]
 TagId = Annotated[Id | None, Meta(description="Tag ID (this or tagName)")]
 TagName = Annotated[Name | None, Meta(description="Tag name (attach creates it if it doesn't exist)")]
-_tag = rows_of(Tag, "is_predefined", bool)
+_tag_row = row_factory(Tag, "is_predefined", bool)
 
 
 class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -91,34 +91,36 @@ class Attached(Struct, rename="camel"):
     entry_tag: EntryTag
 
 
-READS = (ListTags, ForEntry)
+READ_ARMS = (ListTags, ForEntry)
 
 
 def memory_tag(
     tx: Tx, request: CreateTag | ListTags | Attach | Detach | ForEntry
 ) -> TagCreated | TagList | Attached | Done | TagsOfEntry:
     """Manage tags for categorizing entries."""
-    clean(request)
+    validate(request)
     if isinstance(request, CreateTag):
         tag, existed = create(tx, request.name, request.category or "custom", request.description)
         return TagCreated(True, tag, existed)
     if isinstance(request, ListTags):
-        shown = window(request.limit, request.offset)
-        tags = tx.all("scopes.tags.list", _tag, category=request.category, predefined=request.is_predefined, **shown)
+        shown = page_bounds(request.limit, request.offset)
+        tags = tx.all(
+            "scopes.tags.list", _tag_row, category=request.category, predefined=request.is_predefined, **shown
+        )
         return TagList(tags, Count(len(tags)))
     if isinstance(request, Detach):
         return Done(_detach(tx, request))
-    check_end(tx, request.entry_type, request.entry_id, "entryId")
+    check_target(tx, request.entry_type, request.entry_id, "entryId")
     if isinstance(request, Attach):
-        return Attached(True, attach(tx, request.entry_type, request.entry_id, _given(tx, request)))
-    return TagsOfEntry(tx.all("scopes.tags.of_entry", _tag, type=request.entry_type, id=request.entry_id))
+        return Attached(True, attach(tx, request.entry_type, request.entry_id, _tag_to_attach(tx, request)))
+    return TagsOfEntry(tx.all("scopes.tags.of_entry", _tag_row, type=request.entry_type, id=request.entry_id))
 
 
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
     """The tag of a name, made if there is none, and whether it was there."""
     made = tx.one(
         "scopes.tags.add",
-        _tag,
+        _tag_row,
         id=tx.new_id("tag"),
         name=name,
         fold=name.casefold(),
@@ -126,7 +128,7 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
         description=description,
         now=tx.now,
     )
-    found = made or tx.one("scopes.tags.named", _tag, name=name)
+    found = made or tx.one("scopes.tags.named", _tag_row, name=name)
     if found is None:
         raise errors.not_found("Tag", name, "tagName")
     return found, made is None
@@ -142,10 +144,10 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     return found
 
 
-def _given(tx: Tx, request: Attach) -> str:
+def _tag_to_attach(tx: Tx, request: Attach) -> str:
     """The id of the tag to attach, which a name brings into being."""
     if request.tag_id is not None:
-        if tx.one("scopes.tags.get", _tag, id=request.tag_id) is None:
+        if tx.one("scopes.tags.get", _tag_row, id=request.tag_id) is None:
             raise errors.not_found("Tag", request.tag_id, "tagId")
         return request.tag_id
     if request.tag_name is None:
@@ -166,5 +168,5 @@ def _detach(tx: Tx, request: Detach) -> bool:
     )
     if gone is None:
         return False
-    history.append(tx, TAGS, gone.id, "detached", before=msgspec.json.encode(gone).decode())
+    history.append(tx, TAG_SPACE, gone.id, "detached", before=msgspec.json.encode(gone).decode())
     return True

@@ -6,7 +6,7 @@ from typing import Literal
 from handlers.scopes import errors
 from kernel.store.transaction import Tx
 
-EndType = Literal["tool", "guideline", "knowledge", "project"]
+TargetType = Literal["tool", "guideline", "knowledge", "project"]
 LABELS: Mapping[str, str] = {
     "tool": "Tool",
     "guideline": "Guideline",
@@ -15,7 +15,7 @@ LABELS: Mapping[str, str] = {
 }
 
 
-def check_end(tx: Tx, kind: EndType, identifier: str, field: str) -> None:
+def check_target(tx: Tx, kind: TargetType, identifier: str, field: str) -> None:
     """Refuses what does not exist; `field` is the argument that named it."""
     if not tx.one("scopes.targets.exists", int, kind=kind, id=identifier):
         raise errors.not_found(LABELS[kind], identifier, field)

@@ -2,21 +2,11 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.sessions import entity_extraction, graph, memories
-from handlers.sessions.requests import Diagnostics, Health, Maintenance
-from handlers.sessions.results import (
-    Counts,
-    Defaults,
-    DiagnosticsReport,
-    Flags,
-    HealthReport,
-    Maintained,
-    SummaryState,
-)
 from handlers.sessions.settings import option
 from handlers.sessions.summary import has_library
 from kernel.errors import Fault
@@ -24,39 +14,150 @@ from kernel.search import index
 from kernel.store import history, introspection
 from kernel.store.transaction import Tx
 
-_UNCONFIRMED = "confirm=true required for destructive actions"
+_NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
-_SECONDS_A_DAY = 86_400
+_SECONDS_PER_DAY = 86_400
 
 
-class _Gone(NamedTuple):
+class Maintenance(Struct, forbid_unknown_fields=True):
+    """What to do, and what it needs."""
+
+    action: Annotated[
+        Literal["vacuum", "purge_all", "purge_session", "prune_older_than"],
+        Meta(
+            description="vacuum: give free space back. purge_all: delete every memory and the graph. purge_session: "
+            "delete the memories of session_id. prune_older_than: delete memories older than older_than_days"
+        ),
+    ]
+    confirm: Annotated[bool | None, Meta(description="Must be true for everything but vacuum")] = None
+    session_id: Annotated[Annotated[str, Meta(max_length=256)] | None, Meta(description="For purge_session")] = None
+    older_than_days: Annotated[
+        Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="For prune_older_than; 0 is everything")
+    ] = None
+
+
+class Diagnostics(Struct, forbid_unknown_fields=True):
+    """Nothing is needed."""
+
+
+class Health(Struct, forbid_unknown_fields=True):
+    """Nothing is needed."""
+
+
+class MaintenanceResult(Struct, omit_defaults=True):
+    """Answer of maintenance; `deleted` counts memories."""
+
+    status: Literal["ok"]
+    action: Literal["vacuum"] | UnsetType = UNSET
+    deleted: int | UnsetType = UNSET
+
+
+class Flags(Struct):
+    """What is switched on."""
+
+    vec: bool
+    fts: bool
+    graph: bool
+    session_scope: bool
+
+
+class Defaults(Struct):
+    """What a search assumes."""
+
+    top_k: int
+    top_p: float
+    recency_weight: float
+    priority_weight: float
+    fts_bonus: float
+    oversample_k: int
+
+
+class SummaryState(Struct):
+    """How summaries are made; `model` is null where no GGUF model is configured."""
+
+    enabled: bool
+    model: str | None
+    ctx: int
+    threads: int
+    max_tokens: int
+    temperature: float
+    auto_install: bool
+
+
+class RowCounts(Struct):
+    """Rows of the dialect."""
+
+    memories: int
+    entities: int
+    graph_entities: int
+    graph_observations: int
+    graph_relations: int
+
+
+class DiagnosticsReport(Struct):
+    """Answer of diagnostics."""
+
+    cwd: str
+    db_path: str
+    model: str | None
+    model_cache_dir: str
+    flags: Flags
+    defaults: Defaults
+    summary: SummaryState
+    tables: list[str]
+    counts: RowCounts
+
+
+class HealthReport(Struct):
+    """Answer of health."""
+
+    status: Literal["ok"]
+    db_path: str
+    embedding_dim: int | None
+    model: str | None
+    model_cache_dir: str
+    tree_sitter: bool
+    default_top_k: int
+    default_top_p: float
+    recency_weight: float
+    priority_weight: float
+    fts_bonus: float
+    oversample_k: int
+    flags: Flags
+    summary: SummaryState
+    log_level: str
+    log_file: str | None
+    workspace: str
+
+
+class _DeletedMemory(NamedTuple):
     id: int
     content: str
 
 
-def maintenance(tx: Tx, request: Maintenance) -> Maintained:
+def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
     if request.action == "vacuum":
         introspection.vacuum_after_commit(tx)
-        return Maintained("ok", "vacuum")
+        return MaintenanceResult("ok", "vacuum")
     if request.confirm is not True:
-        raise Fault("invalid", _UNCONFIRMED)
-    gone = _deleted(tx, request)
+        raise Fault("invalid", _NOT_CONFIRMED)
+    gone = _delete(tx, request)
     for memory in gone:
         index.drop(tx, memories.SPACE, str(memory.id))
         history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
     numbers = [memory.id for memory in gone]
-    tx.run("sessions.admin.forget_mentions", memories=msgspec.json.encode(numbers).decode())
+    tx.run("sessions.admin.forget_mentions", memories=numbers)
     if request.action == "purge_all":
         graph.clear(tx)
     else:
-        graph.forget(tx, numbers)
-    return Maintained("ok", deleted=len(gone))
+        graph.delete_of_memories(tx, numbers)
+    return MaintenanceResult("ok", deleted=len(gone))
 
 
 def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
     """Report where the store lies, what is switched on, what a search assumes, its tables and how much it holds."""
-    counts = tx.one("sessions.admin.counts", Counts) or Counts(0, 0, 0, 0, 0)
+    counts = tx.one("sessions.admin.counts", RowCounts) or RowCounts(0, 0, 0, 0, 0)
     known = tx.embedding_model
     return DiagnosticsReport(
         str(Path.cwd()),
@@ -95,24 +196,24 @@ def health(tx: Tx, request: Health) -> HealthReport:
     )
 
 
-def _deleted(tx: Tx, request: Maintenance) -> list[_Gone]:
+def _delete(tx: Tx, request: Maintenance) -> list[_DeletedMemory]:
     if request.action == "purge_all":
-        return tx.all("sessions.admin.purge_all", _Gone)
+        return tx.all("sessions.admin.purge_all", _DeletedMemory)
     if request.action == "purge_session":
         session = (request.session_id or "").strip()
         if not session:
             raise Fault("invalid", f"{_INCOMPLETE}: purge_session needs session_id")
-        return tx.all("sessions.admin.purge_session", _Gone, session_id=session)
+        return tx.all("sessions.admin.purge_session", _DeletedMemory, session_id=session)
     if request.older_than_days is None:
         raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")
-    return tx.all("sessions.admin.prune", _Gone, before=_days_before(tx.now, request.older_than_days))
+    return tx.all("sessions.admin.prune", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
 
 
 def _days_before(now: str, days: int) -> str:
     """The moment so many days ago; the beginning of time where there were not that many."""
     moment = datetime.fromisoformat(now)
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
-    return memories.before(now, days * _SECONDS_A_DAY) if moment - first > timedelta(days=days) else ""
+    return memories.time_before(now, days * _SECONDS_PER_DAY) if moment - first > timedelta(days=days) else ""
 
 
 def _flags(tx: Tx) -> Flags:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from kernel.lazy_regex import regex
 
-MOST = 50
-LONGEST = 200
-_READ = 100_000
+MAX_ENTITIES = 50
+MAX_NAME_LENGTH = 200
+_MAX_TEXT = 100_000
 _REGEX = "regex"
-_GRAMMAR = "tree-sitter"
+_TREE_SITTER = "tree-sitter"
 _PACKAGE = "tree_sitter_language_pack"
 # Words that stand before a parenthesis in code or prose without being functions.
 _KEYWORDS = frozenset(
@@ -71,7 +71,7 @@ _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ),
     ("function_like", ("(",), regex(r"(?<![\w/])([^\W\d]\w{2,99})[ \t]{0,8}\(")),
 )
-_TRIMMED = {"url": ".,;:!?", "command": " \t;", "file_path": "."}
+_TRAILING = {"url": ".,;:!?", "command": " \t;", "file_path": "."}
 _FENCE = regex(r"^```[ \t]*([\w+#-]+)[^\n]*\n(.*?)^```", re.M | re.S)
 _LANGUAGES = {
     "py": "python",
@@ -91,10 +91,10 @@ _GRAMMARS = frozenset(
     """python javascript typescript tsx java go rust c cpp csharp ruby php swift kotlin scala lua bash elixir""".split()
 )
 _CODE = regex(r"^(?:async def|def|class) \w+", re.M)
-_KINDS = {"class": "class", "struct": "class", "interface": "class", "trait": "class", "enum": "class"}
+_CLASS_LIKE = {"class": "class", "struct": "class", "interface": "class", "trait": "class", "enum": "class"}
 
 
-class Entity(NamedTuple):
+class Mention(NamedTuple):
     """One thing mentioned: its type, its name as written, what found it, and its path if it is a file."""
 
     entity_type: str
@@ -103,17 +103,17 @@ class Entity(NamedTuple):
     path: str | None
 
 
-def entities(text: str) -> list[Entity]:
+def extract_mentions(text: str) -> list[Mention]:
     """What a text mentions, each type and name once, at most 50; grammars go first, since they know more."""
-    text = text[:_READ]
-    found: dict[tuple[str, str], Entity] = {}
+    text = text[:_MAX_TEXT]
+    found: dict[tuple[str, str], Mention] = {}
     named: set[str] = set()
     for entity in (*_by_grammar(text), *_by_regex(text)):
         if entity.entity_type == "function_like" and entity.name in named:
             continue
         named.add(entity.name)
         found.setdefault((entity.entity_type, entity.name), entity)
-    return list(found.values())[:MOST]
+    return list(found.values())[:MAX_ENTITIES]
 
 
 def has_grammars() -> bool:
@@ -121,17 +121,17 @@ def has_grammars() -> bool:
     return find_spec(_PACKAGE) is not None
 
 
-def _by_regex(text: str) -> Iterator[Entity]:
+def _by_regex(text: str) -> Iterator[Mention]:
     for kind, hints, pattern in _PATTERNS:
         if not any(hint in text for hint in hints):
             continue
         for match in pattern.finditer(text):
-            name = match[1].rstrip(_TRIMMED.get(kind, ""))[:LONGEST]
+            name = match[1].rstrip(_TRAILING.get(kind, ""))[:MAX_NAME_LENGTH]
             if kind != "function_like" or name.lower() not in _KEYWORDS:
-                yield Entity(kind, name, _REGEX, name if kind == "file_path" else None)
+                yield Mention(kind, name, _REGEX, name if kind == "file_path" else None)
 
 
-def _by_grammar(text: str) -> Iterator[Entity]:
+def _by_grammar(text: str) -> Iterator[Mention]:
     if not has_grammars():
         return
     blocks = [(_LANGUAGES.get(name.lower(), name.lower()), code) for name, code in _FENCE.findall(text)]
@@ -139,26 +139,26 @@ def _by_grammar(text: str) -> Iterator[Entity]:
         blocks = [("python", text)]
     for language, code in blocks:
         if language in _GRAMMARS:
-            yield from _defined(language, code)
+            yield from _definitions(language, code)
 
 
-def _defined(language: str, code: str) -> Iterator[Entity]:
+def _definitions(language: str, code: str) -> Iterator[Mention]:
     """The functions and classes a piece of code defines."""
     parser: Any = import_module(_PACKAGE).get_parser(language)
     waiting: list[Any] = [parser.parse(code.encode()).root_node]
     while waiting:
         node = waiting.pop()
         waiting.extend(reversed(node.named_children))
-        kind = _kind(node.type)
+        kind = _definition_type(node.type)
         name = node.child_by_field_name("name") if kind else None
         if kind and name is not None:
-            yield Entity(kind, name.text.decode()[:LONGEST], _GRAMMAR, None)
+            yield Mention(kind, name.text.decode()[:MAX_NAME_LENGTH], _TREE_SITTER, None)
 
 
-def _kind(node: str) -> str:
+def _definition_type(node: str) -> str:
     """`function` or `class` for the types of nodes that define one, as grammars call them; empty for others."""
     if not node.endswith(("_definition", "_declaration", "_item", "_specifier")) and node not in {"class", "method"}:
         return ""
     if "function" in node or "method" in node:
         return "function"
-    return next((found for word, found in _KINDS.items() if word in node), "")
+    return next((found for word, found in _CLASS_LIKE.items() if word in node), "")

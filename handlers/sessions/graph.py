@@ -6,9 +6,19 @@ from typing import Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET
 
-from handlers.sessions.requests import AddRelation, GetContextGraph, GetEntity, UpsertEntity
-from handlers.sessions.results import ContextGraph, EntityDetails, Node, Related, Relation, Upserted
-from handlers.sessions.secret_scan import sensitive
+from handlers.sessions.schemas import (
+    AddRelation,
+    ContextGraph,
+    EntityDetails,
+    EntityUpserted,
+    GetContextGraph,
+    GetEntity,
+    GraphEntity,
+    GraphRelation,
+    RelationAdded,
+    UpsertEntity,
+)
+from handlers.sessions.secret_scan import find_secret
 from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
@@ -16,14 +26,14 @@ from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
-ENTITIES = "sessions:entity"
-_PLAIN = "entity"
-_RELATIONS = 1000
-_LONGEST_TEXT = 4000
-_DIGITS = 6
+ENTITY_SPACE = "sessions:entity"
+_GENERIC_TYPE = "entity"
+_MAX_RELATIONS = 1000
+_MAX_INDEX_TEXT = 4000
+_SCORE_DIGITS = 6
 
 
-class _Text(NamedTuple):
+class _EntityText(NamedTuple):
     id: int
     name: str
     entity_type: str
@@ -40,43 +50,45 @@ class _Ends(NamedTuple):
     target_id: int
 
 
-def upsert_entity(tx: Tx, request: UpsertEntity) -> Upserted:
+def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
     """Create an entity of the graph, or add observations to the one of that name and set its type."""
     if not option(tx, "ENABLE_GRAPH"):
-        return Upserted("disabled")
-    name, kind = named("name", request.name), named("entity_type", request.entity_type or _PLAIN)
-    observations = observations_of(request.observations_json)
-    memory = _memory(tx, request.memory_id)
-    if sensitive([name, kind, *observations]):
-        return Upserted("skipped")
+        return EntityUpserted("disabled")
+    name, kind = checked_name("name", request.name), checked_name("entity_type", request.entity_type or _GENERIC_TYPE)
+    observations = parse_observations(request.observations_json)
+    memory = _existing_memory(tx, request.memory_id)
+    if find_secret([name, kind, *observations]):
+        return EntityUpserted("skipped")
     stated = memory is None or not observations
-    number = upsert(tx, name, kind, observations, memory, tx.now, stated=stated)
+    number = add_entity_row(tx, name, kind, observations, memory, tx.now, stated=stated)
     index_entities(tx, [number])
-    history.append(tx, ENTITIES, str(number), "upserted", after="\n".join([f"{name} ({kind})", *observations]))
-    return Upserted("ok", number)
+    history.append(tx, ENTITY_SPACE, str(number), "upserted", after="\n".join([f"{name} ({kind})", *observations]))
+    return EntityUpserted("ok", number)
 
 
-def add_relation(tx: Tx, request: AddRelation) -> Related:
+def add_relation(tx: Tx, request: AddRelation) -> RelationAdded:
     """Relate two entities of the graph, which are made if they are missing; the same relation is kept once."""
     if not option(tx, "ENABLE_GRAPH"):
-        return Related("disabled")
-    source, target = named("source", request.source), named("target", request.target)
-    kind = named("relation_type", request.relation_type)
-    memory = _memory(tx, request.memory_id)
-    if sensitive([source, target, kind]):
-        return Related("skipped")
-    ends = [upsert(tx, name, _PLAIN, [], memory, tx.now, stated=memory is None) for name in (source, target)]
-    number = relate(tx, ends[0], ends[1], kind, memory, tx.now)
+        return RelationAdded("disabled")
+    source, target = checked_name("source", request.source), checked_name("target", request.target)
+    kind = checked_name("relation_type", request.relation_type)
+    memory = _existing_memory(tx, request.memory_id)
+    if find_secret([source, target, kind]):
+        return RelationAdded("skipped")
+    ends = [
+        add_entity_row(tx, name, _GENERIC_TYPE, [], memory, tx.now, stated=memory is None) for name in (source, target)
+    ]
+    number = add_relation_row(tx, ends[0], ends[1], kind, memory, tx.now)
     index_entities(tx, ends)
-    history.append(tx, ENTITIES, str(ends[0]), "related", after=f"{source} {kind} {target}")
-    return Related("ok", number)
+    history.append(tx, ENTITY_SPACE, str(ends[0]), "related", after=f"{source} {kind} {target}")
+    return RelationAdded("ok", number)
 
 
 def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     """Fetch an entity of the graph with its newest observations, the memories these come from, and its relations."""
     if not option(tx, "ENABLE_GRAPH"):
         return EntityDetails("disabled")
-    found = tx.one("sessions.graph.by_name", _node, name=named("name", request.name))
+    found = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
     if found is None:
         return EntityDetails("not_found")
     seen = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
@@ -88,7 +100,7 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
         found.created_at,
         [one.content for one in seen],
         [one.memory_id for one in seen],
-        _relations(tx, [found.id]),
+        _relations_of(tx, [found.id]),
     )
 
 
@@ -97,32 +109,32 @@ def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
     if not option(tx, "ENABLE_GRAPH"):
         return ContextGraph("disabled")
     if request.query and request.query.strip():
-        nodes = _search(tx, request.query.strip(), request.limit)
+        nodes = _search_entities(tx, request.query.strip(), request.limit)
     else:
-        nodes = tx.all("sessions.graph.newest", _node, limit=request.limit)
-    return ContextGraph(UNSET, nodes, _relations(tx, [node.id for node in nodes]))
+        nodes = tx.all("sessions.graph.newest", _entity_row, limit=request.limit)
+    return ContextGraph(UNSET, nodes, _relations_of(tx, [node.id for node in nodes]))
 
 
-def observe(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
+def add_mentions(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
     """Notes what a memory mentions, as (name, type): an entity for each, with `text` as its observation."""
-    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=_json(mentioned), now=at)))
-    rows = _json([(number, text) for number in ids])
+    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=mentioned, now=at)))
+    rows = [(number, text) for number in ids]
     tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
 
 
-def upsert(
+def add_entity_row(
     tx: Tx, name: str, kind: str, observations: Sequence[str], memory: int | None, at: str, *, stated: bool
 ) -> int:
     """Writes one entity, not yet indexed; `stated` ones stay when the memories that mention them go. Its id."""
     number = tx.one("sessions.graph.upsert", int, name=name, entity_type=kind, stated=stated, now=at) or 0
     if observations:
-        rows = _json([(number, text) for text in observations])
+        rows = [(number, text) for text in observations]
         tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
     return number
 
 
-def relate(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
+def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
     """Writes one relation, which rests on its memory if it has one. Its id."""
     number = tx.one(
         "sessions.graph.relate",
@@ -140,20 +152,19 @@ def relate(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: 
 
 def index_entities(tx: Tx, ids: Sequence[int]) -> None:
     """Makes the entities findable by what they now say."""
-    for row in tx.all("sessions.graph.texts", _Text, ids=_json(ids)):
-        index.put(tx, ENTITIES, str(row.id), _indexed(row))
+    for row in tx.all("sessions.graph.texts", _EntityText, ids=ids):
+        index.put(tx, ENTITY_SPACE, str(row.id), _index_text(row))
 
 
-def forget(tx: Tx, memories: Sequence[int]) -> None:
+def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
     """Removes what only these memories said: observations, then relations and entities that rest on nothing else."""
-    gone = _json(memories)
-    touched = set(tx.all("sessions.graph.forget_observations", int, memories=gone))
-    relations = _json(tx.all("sessions.graph.forget_supports", int, memories=gone))
+    touched = set(tx.all("sessions.graph.forget_observations", int, memories=memories))
+    relations = tx.all("sessions.graph.forget_supports", int, memories=memories)
     for ends in tx.all("sessions.graph.forget_relations", _Ends, ids=relations):
         touched |= {ends.source_id, ends.target_id}
-    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=_json(sorted(touched))))
+    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=sorted(touched)))
     for number in dropped:
-        index.drop(tx, ENTITIES, str(number))
+        index.drop(tx, ENTITY_SPACE, str(number))
     index_entities(tx, sorted(touched - dropped))
 
 
@@ -163,16 +174,16 @@ def clear(tx: Tx) -> None:
     tx.run("sessions.graph.clear_supports")
     tx.run("sessions.graph.clear_relations")
     tx.run("sessions.graph.clear_entities")
-    index.drop_scope(tx, ENTITIES, "")
+    index.drop_scope(tx, ENTITY_SPACE, "")
 
 
 def sources(tx: Tx) -> list[IndexSource]:
     """Every entity as the index must hold it."""
-    rows = tx.all("sessions.graph.texts", _Text, ids=_json(tx.all("sessions.graph.ids", int)))
-    return [IndexSource(ENTITIES, str(row.id), "", _indexed(row)) for row in rows]
+    rows = tx.all("sessions.graph.texts", _EntityText, ids=tx.all("sessions.graph.ids", int))
+    return [IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row)) for row in rows]
 
 
-def named(field: str, given: str) -> str:
+def checked_name(field: str, given: str) -> str:
     """A name as it is kept; raises Fault for an empty one or one with a character nobody can see."""
     name = given.strip()
     if not name:
@@ -182,7 +193,7 @@ def named(field: str, given: str) -> str:
     return name
 
 
-def observations_of(given: str | None) -> list[str]:
+def parse_observations(given: str | None) -> list[str]:
     """The observations in a JSON text: an array of strings, or one string; raises Fault for anything else."""
     if not given or not given.strip():
         return []
@@ -196,45 +207,41 @@ def observations_of(given: str | None) -> list[str]:
     return list(dict.fromkeys(text for text in listed if text.strip()))
 
 
-def _memory(tx: Tx, number: int | None) -> int | None:
+def _existing_memory(tx: Tx, number: int | None) -> int | None:
     if number is not None and tx.one("sessions.graph.memory", int, id=number) is None:
         raise Fault("not_found", f"memory_id {number} does not exist")
     return number
 
 
-def _search(tx: Tx, query: str, limit: int) -> list[Node]:
+def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
     """The entities called so, then those nearest in meaning; where there is no meaning, those whose name has it."""
-    called = tx.all("sessions.graph.by_name_nocase", _node, name=query, limit=limit)
+    called = tx.all("sessions.graph.by_name_nocase", _entity_row, name=query, limit=limit)
     hits = index.search(
         tx,
         query,
-        within=[(ENTITIES, "")],
+        within=[(ENTITY_SPACE, "")],
         limit=max(1, limit),
         lexical=option(tx, "ENABLE_FTS"),
         semantic=option(tx, "ENABLE_VEC"),
     )
-    scores = {int(hit.id): round(hit.distance or 0.0, _DIGITS) for hit in hits}
-    near = tx.all("sessions.graph.nodes", _node, ids=_json(list(scores)))
+    scores = {int(hit.id): round(hit.distance or 0.0, _SCORE_DIGITS) for hit in hits}
+    near = tx.all("sessions.graph.nodes", _entity_row, ids=list(scores))
     near.sort(key=lambda node: (scores[node.id], -node.id))
     nodes = [msgspec.structs.replace(node, score=0.0) for node in called]
     nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in near if node not in called]
     if not nodes:
-        rows = tx.all("sessions.graph.containing", _node, part=query, limit=limit)
+        rows = tx.all("sessions.graph.containing", _entity_row, part=query, limit=limit)
         nodes = [msgspec.structs.replace(node, score=0.0) for node in rows]
     return nodes[:limit]
 
 
-def _relations(tx: Tx, ids: Sequence[int]) -> list[Relation]:
-    return tx.all("sessions.graph.relations", Relation, ids=_json(ids), limit=_RELATIONS)
+def _relations_of(tx: Tx, ids: Sequence[int]) -> list[GraphRelation]:
+    return tx.all("sessions.graph.relations", GraphRelation, ids=ids, limit=_MAX_RELATIONS)
 
 
-def _node(number: int, name: str, kind: str, created_at: str) -> Node:
-    return Node(number, name, kind, created_at[:19].replace("T", " "))
+def _entity_row(number: int, name: str, kind: str, created_at: str) -> GraphEntity:
+    return GraphEntity(number, name, kind, created_at[:19].replace("T", " "))
 
 
-def _indexed(row: _Text) -> str:
-    return f"{row.name}\n{row.entity_type}\n{row.observations or ''}"[:_LONGEST_TEXT]
-
-
-def _json(value: Sequence[Any]) -> str:
-    return msgspec.json.encode(value).decode()
+def _index_text(row: _EntityText) -> str:
+    return f"{row.name}\n{row.entity_type}\n{row.observations or ''}"[:_MAX_INDEX_TEXT]

@@ -8,17 +8,17 @@ from typing import Any, cast
 import msgspec
 
 from handlers.sessions import graph, memories, summary
-from handlers.sessions.secret_scan import sensitive
+from handlers.sessions.secret_scan import find_secret
 from kernel.errors import Fault
 from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported
 
-_NO_SESSION = "imported"
-_ALWAYS = ""
-_MOMENT = 0.001
-_PLAIN = "entity"
+_DEFAULT_SESSION = "imported"
+_ANY_TIME = ""
+_ONE_MILLISECOND = 0.001
+_GENERIC_TYPE = "entity"
 Columns = Mapping[str, Any]
 
 
@@ -28,50 +28,52 @@ def code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
         if "memories" not in source.tables():
             raise Fault("invalid", f"{path.name} has no table of memories: it is not a code_memory.db.")
         counts = {"memories": 0, "already there": 0, "sensitive, left out": 0, "unreadable, left out": 0}
-        numbers = _memories(tx, steps(tx, source.rows("memories")), counts)
-        counts |= _graph(tx, source, numbers)
+        numbers = _import_memories(tx, steps(tx, source.rows("memories")), counts)
+        counts |= _import_graph(tx, source, numbers)
     remarks = [f"{counts[name]} memories: {name}" for name in list(counts)[1:4] if counts[name]]
     return Imported(counts, remarks)
 
 
-def _memories(tx: Tx, rows: Iterable[Columns], counts: dict[str, int]) -> dict[int, int]:
+def _import_memories(tx: Tx, rows: Iterable[Columns], counts: dict[str, int]) -> dict[int, int]:
     """Adds the memories; their new ids by their old ones."""
     numbers: dict[int, int] = {}
     for columns in rows:
-        row = _row(tx, columns)
+        row = _memory_row(tx, columns)
         if row is None:
             counts["unreadable, left out"] += 1
-        elif sensitive([row.content, row.kind or "", row.summary, row.tags, row.metadata]):
+        elif find_secret([row.content, row.kind or "", row.summary, row.tags, row.metadata]):
             counts["sensitive, left out"] += 1
         else:
-            dated = _moment(columns.get("created_at")) is not None
-            number = memories.add(tx, row, memories.before(row.created_at, _MOMENT) if dated else _ALWAYS)
+            dated = _utc_time(columns.get("created_at")) is not None
+            number = memories.add(
+                tx, row, memories.time_before(row.created_at, _ONE_MILLISECOND) if dated else _ANY_TIME
+            )
             counts["already there" if number is None else "memories"] += 1
             if number is not None:
                 numbers[columns["id"]] = number
     return numbers
 
 
-def _row(tx: Tx, columns: Columns) -> memories.Row | None:
+def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
     content = columns.get("content")
     if not isinstance(content, str) or not content.strip():
         return None
     priority = columns.get("priority")
-    low, high = memories.PRIORITIES
-    return memories.Row(
+    low, high = memories.PRIORITY_RANGE
+    return memories.MemoryRow(
         0,
-        _text(columns.get("session_id")).strip() or _NO_SESSION,
+        _text(columns.get("session_id")).strip() or _DEFAULT_SESSION,
         _text(columns.get("kind")) or None,
         content,
         _text(columns.get("summary")) or summary.first_line(content),
-        _text(columns.get("tags")) or summary.tags_of(content),
+        _text(columns.get("tags")) or summary.default_tags(content),
         max(low, min(high, priority)) if isinstance(priority, int) and priority else 3,
         _metadata(columns.get("metadata")),
-        _moment(columns.get("created_at")) or tx.now,
+        _utc_time(columns.get("created_at")) or tx.now,
     )
 
 
-def _graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) -> dict[str, int]:
+def _import_graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) -> dict[str, int]:
     """Adds entities, observations and relations; what rests on a memory that was left out is left out too."""
     names: dict[int, int] = {}
     seen: dict[int, list[Columns]] = {}
@@ -80,40 +82,49 @@ def _graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) -> dict
     observations = 0
     for columns in source.rows("graph_entities"):
         name = _text(columns.get("name")).strip()
-        if name.isprintable() and name and not sensitive([name]):
-            kept = [one for one in seen.get(columns["id"], []) if _rests(one, numbers)]
-            names[columns["id"]] = _entity(tx, name, columns, kept, numbers)
+        if name.isprintable() and name and not find_secret([name]):
+            kept = [one for one in seen.get(columns["id"], []) if _is_importable(one, numbers)]
+            names[columns["id"]] = _import_entity(tx, name, columns, kept, numbers)
             observations += len(kept)
     relations: set[int] = set()
     for columns in source.rows("graph_relations"):
         ends = names.get(columns["source_id"]), names.get(columns["target_id"])
         kind = _text(columns.get("relation_type")).strip()
-        if ends[0] and ends[1] and kind and _rests(columns, numbers):
+        if ends[0] and ends[1] and kind and _is_importable(columns, numbers):
             memory = numbers.get(cast("int", columns.get("memory_id")))
-            at = _moment(columns.get("created_at")) or tx.now
-            relations.add(graph.relate(tx, ends[0], ends[1], kind, memory, at))
+            at = _utc_time(columns.get("created_at")) or tx.now
+            relations.add(graph.add_relation_row(tx, ends[0], ends[1], kind, memory, at))
     graph.index_entities(tx, list(names.values()))
     return {"entities": len(names), "observations": observations, "relations": len(relations)}
 
 
-def _entity(tx: Tx, name: str, columns: Columns, seen: Iterable[Columns], numbers: Mapping[int, int]) -> int:
+def _import_entity(tx: Tx, name: str, columns: Columns, seen: Iterable[Columns], numbers: Mapping[int, int]) -> int:
     """One entity with its observations, each at its time and with its memory."""
-    kind, at = _text(columns.get("entity_type")).strip() or _PLAIN, _moment(columns.get("created_at")) or tx.now
+    kind, at = (
+        _text(columns.get("entity_type")).strip() or _GENERIC_TYPE,
+        _utc_time(columns.get("created_at")) or tx.now,
+    )
     observed = list(seen)
     stated = not any(one.get("memory_id") is not None for one in observed)
-    number = graph.upsert(tx, name, kind, [], None, at, stated=stated)
+    number = graph.add_entity_row(tx, name, kind, [], None, at, stated=stated)
     for one in observed:
         memory = numbers.get(cast("int", one.get("memory_id")))
-        graph.upsert(
-            tx, name, _PLAIN, [_text(one["content"])], memory, _moment(one.get("created_at")) or at, stated=False
+        graph.add_entity_row(
+            tx,
+            name,
+            _GENERIC_TYPE,
+            [_text(one["content"])],
+            memory,
+            _utc_time(one.get("created_at")) or at,
+            stated=False,
         )
     return number
 
 
-def _rests(columns: Columns, numbers: Mapping[int, int]) -> bool:
+def _is_importable(columns: Columns, numbers: Mapping[int, int]) -> bool:
     """Whether the memory this rests on was brought in, if it rests on one, and its text may be kept."""
     memory = columns.get("memory_id")
-    return (memory is None or memory in numbers) and not sensitive([_text(columns.get("content"))])
+    return (memory is None or memory in numbers) and not find_secret([_text(columns.get("content"))])
 
 
 def _text(value: Any) -> str:
@@ -125,12 +136,12 @@ def _metadata(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         return "{}"
     try:
-        return memories.metadata_of(value)
+        return memories.normalized_metadata(value)
     except Fault:
         return msgspec.json.encode({"metadata": value}).decode()
 
 
-def _moment(value: Any) -> str | None:
+def _utc_time(value: Any) -> str | None:
     """A time as SQLite writes it, taken as UTC, in our form."""
     try:
         moment = datetime.fromisoformat(_text(value))

@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-BASE = 1.0
-_DIGITS = 6
+LEXICAL_BASE_SCORE = 1.0
+_SCORE_DIGITS = 6
 
 
-class Weights(NamedTuple):
+class ScoreWeights(NamedTuple):
     """What the words take off a score, and what each step of priority and the whole span of ages add to it."""
 
     fts_bonus: float = 0.1
@@ -30,24 +30,24 @@ class Candidate(NamedTuple):
     exact: bool = False
 
 
-class Scored(NamedTuple):
+class ScoredCandidate(NamedTuple):
     """A candidate with its score."""
 
     score: float
     candidate: Candidate
 
 
-def score(candidate: Candidate, age: float, weights: Weights) -> float:
+def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
     """The score of one candidate; `age` is 0 for the newest of all candidates and 1 for the oldest.
 
     What only words have found starts from 1.0; what is the query itself starts from 0.0.
     """
-    base = 0.0 if candidate.exact else BASE if candidate.distance is None else candidate.distance
+    base = 0.0 if candidate.exact else LEXICAL_BASE_SCORE if candidate.distance is None else candidate.distance
     bonus = weights.fts_bonus if candidate.fts_hit else 0.0
-    return round(base - bonus + weights.priority * (candidate.priority - 1) + weights.recency * age, _DIGITS)
+    return round(base - bonus + weights.priority * (candidate.priority - 1) + weights.recency * age, _SCORE_DIGITS)
 
 
-def ranked(candidates: Sequence[Candidate], weights: Weights, top_p: float, limit: int) -> list[Scored]:
+def rank(candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, limit: int) -> list[ScoredCandidate]:
     """The best `limit` candidates, best first, after the recency filter; equal scores keep the order given.
 
     A candidate that is the query itself comes first, whatever its priority and age.
@@ -57,22 +57,22 @@ def ranked(candidates: Sequence[Candidate], weights: Weights, top_p: float, limi
     newest = max(candidate.at for candidate in candidates)
     span = newest - min(candidate.at for candidate in candidates)
     scored = [
-        Scored(score(candidate, (newest - candidate.at) / span if span else 0.0, weights), candidate)
+        ScoredCandidate(score(candidate, (newest - candidate.at) / span if span else 0.0, weights), candidate)
         for candidate in candidates
     ]
     best = min(one.score for one in scored)
     scored = [one._replace(score=min(one.score, best)) if one.candidate.exact else one for one in scored]
-    kept = recent(scored, top_p)
+    kept = recency_filter(scored, top_p)
     return sorted(kept, key=lambda one: (one.score, not one.candidate.exact))[:limit]
 
 
-def recent(scored: Sequence[Scored], top_p: float) -> list[Scored]:
+def recency_filter(scored: Sequence[ScoredCandidate], top_p: float) -> list[ScoredCandidate]:
     """The newest share `top_p` of the candidates, at least one, and every older one that is better than one of these.
 
     So the filter takes only what is both older and worse than all that stays.
     """
     share = top_p if 0.0 < top_p <= 1.0 else 1.0
-    count = max(1, math.ceil(round(len(scored) * share, _DIGITS)))
+    count = max(1, math.ceil(round(len(scored) * share, _SCORE_DIGITS)))
     by_age = sorted(scored, key=lambda one: -one.candidate.at)
     if not by_age:
         return []

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from kernel.lazy_regex import regex
 
-_NAME = regex(
+_SECRET_NAME = regex(
     "(?:(?:api|access|secret|account|auth|signing|encryption|private|master|shared|license|app|application|service)"
     "[ _.-]?key|secret|token|credential|passw(?:or)?d|passphrase|pass|pwd|auth|signature)"
     r"s?[\"'`\]\\]{0,4}\s{0,16}$",
     re.I,
 )
-_NAME_LENGTH = 48
+_SECRET_NAME_LENGTH = 48
 _VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
 _PLACEHOLDER = regex(
     r"example|sample|your|change.?me|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
@@ -23,14 +23,14 @@ _PLACEHOLDER = regex(
     re.I,
 )
 # A token that only says where a list or a parser goes on, or which form was posted.
-_HARMLESS = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
+_HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
 _RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
 _WORDS = regex(r"[A-Z]?[a-z]{3,}")
-_SHORTEST_TOKEN = 16
-_LEAST_ENTROPY = 3.0
+_MIN_TOKEN_LENGTH = 16
+_MIN_ENTROPY_BITS = 3.0
 
 
-class Rule(NamedTuple):
+class SecretRule(NamedTuple):
     """One form of secret: one of `hints` stands in every text the pattern can match, in lower case if `fold`.
 
     `check(match)` has the last word where there is one.
@@ -43,20 +43,20 @@ class Rule(NamedTuple):
     check: Callable[[re.Match[str]], bool] | None = None
 
 
-def sensitive(texts: Sequence[str]) -> str:
+def find_secret(texts: Sequence[str]) -> str:
     """The name of a rule that one of the texts breaks; empty where all may be kept."""
     for text in texts:
         lower = text.lower()
         tried = None
-        for hint, rule in _HINTS:
+        for hint, rule in _RULES_BY_HINT:
             if hint in (lower if rule.fold else text) and rule is not tried:
                 tried = rule
-                if _breaks(rule, text):
+                if _matches(rule, text):
                     return rule.name
     return ""
 
 
-def _breaks(rule: Rule, text: str) -> bool:
+def _matches(rule: SecretRule, text: str) -> bool:
     pattern = _compiled(rule.pattern, rule.fold)
     if rule.check is None:
         return pattern.search(text) is not None
@@ -71,57 +71,57 @@ def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
 _compiled = cache(_compile)
 
 
-def _random(value: str) -> bool:
+def _looks_random(value: str) -> bool:
     """Whether a value looks drawn by chance: long, digits well mixed with letters, no name and no placeholder."""
-    if len(value) < _SHORTEST_TOKEN or _PLACEHOLDER.search(value):
+    if len(value) < _MIN_TOKEN_LENGTH or _PLACEHOLDER.search(value):
         return False
     counts = Counter(value)
     entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
     digits = sum(letter.isdigit() for letter in value)
     in_words = sum(map(len, _WORDS.findall(value)))
     mixed = digits >= len(value) / 10 or in_words <= len(value) / 3
-    return digits > 0 and mixed and entropy >= _LEAST_ENTROPY and len(_RUNS.findall(value)) >= len(value) / 8 + 2
+    return digits > 0 and mixed and entropy >= _MIN_ENTROPY_BITS and len(_RUNS.findall(value)) >= len(value) / 8 + 2
 
 
-def _drawn(match: re.Match[str]) -> bool:
-    return _random(match["value"])
+def _is_random_value(match: re.Match[str]) -> bool:
+    return _looks_random(match["value"])
 
 
-def _assigned(match: re.Match[str]) -> bool:
+def _is_assigned_secret(match: re.Match[str]) -> bool:
     """Whether a value that looks drawn by chance is given to something with the name of a secret."""
-    if not _random(match["value"]):
+    if not _looks_random(match["value"]):
         return False
-    before = match.string[max(0, match.start() - _NAME_LENGTH) : match.start()]
-    name = _NAME.search(before)
-    return name is not None and not _HARMLESS.search(before[: name.start()])
+    before = match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
+    name = _SECRET_NAME.search(before)
+    return name is not None and not _HARMLESS_PREFIX.search(before[: name.start()])
 
 
-def _chosen(match: re.Match[str]) -> bool:
+def _is_password(match: re.Match[str]) -> bool:
     """Whether a password somebody chose stands there: anything but a placeholder or a name in code."""
     value = match["value"].strip("\"'`,;)")
     return len(value) >= 6 and not _PLACEHOLDER.search(value) and not re.fullmatch(r"[A-Za-z_][A-Za-z_.]*\(?", value)
 
 
-def _plain(match: re.Match[str]) -> bool:
+def _is_literal(match: re.Match[str]) -> bool:
     return not _PLACEHOLDER.search(match["value"]) and match["value"].lower() not in {"password", "pass", "secret"}
 
 
-def _token(name: str, hints: str, body: str) -> Rule:
+def _token(name: str, hints: str, body: str) -> SecretRule:
     """A token that its prefix gives away; it must not stand within a longer word."""
-    return Rule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
+    return SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
 
 
-def _named(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> Rule:
+def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> SecretRule:
     """A secret that the words beside it give away, in any case."""
-    return Rule(name, tuple(hints.split()), body, True, check)
+    return SecretRule(name, tuple(hints.split()), body, True, check)
 
 
-_CONTRACT = (
-    _named("api key", "key", r"""api[_-]?key\s{0,64}[:=]\s{0,64}["'\\]?[\w/\\\]^+-]{16,}"""),
-    _named("secret", "secret", r"""secret\s{0,64}[:=]\s{0,64}["'\\]?[\w/\\\]^+-]{12,}"""),
-    _named("password", "password", r"password\s{0,64}[:=]"),
+_CONTRACT_RULES = (
+    _labelled("api key", "key", r"""api[_-]?key\s{0,64}[:=]\s{0,64}["'\\]?[\w/\\\]^+-]{16,}"""),
+    _labelled("secret", "secret", r"""secret\s{0,64}[:=]\s{0,64}["'\\]?[\w/\\\]^+-]{12,}"""),
+    _labelled("password", "password", r"password\s{0,64}[:=]"),
 )
-_TOKENS = (
+_TOKEN_RULES = (
     _token("AWS key id", "AKIA ASIA ABIA ACCA AROA AIDA", r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z2-7]{16}(?![A-Z0-9])"),
     _token("GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{30,}"),
     _token("GitHub token", "github_pat_", r"github_pat_\w{22,}"),
@@ -179,52 +179,54 @@ _TOKENS = (
     _token("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     _token("private key", "prv", r"[xyz]prv[A-HJ-NP-Za-km-z1-9]{100,}"),
 )
-_NAMED = (
-    Rule(
+_LABELLED_RULES = (
+    SecretRule(
         "chat bot token",
         (".",),
         r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])",
-        check=_drawn,
+        check=_is_random_value,
     ),
-    _named(
+    _labelled(
         "credentials in a URL",
         "://",
         r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/@\"'<>]{3,256})@[\w.\[-]",
-        _plain,
+        _is_literal,
     ),
-    _named("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{_VALUE})", _drawn),
-    _named(
+    _labelled("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{_VALUE})", _is_random_value),
+    _labelled(
         "authorization header",
         "authorization",
         r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)\s{1,4}(?P<value>[\w+/.~=-]{12,})",
-        _plain,
+        _is_literal,
     ),
-    _named("login file", "login", r"\blogin\s{1,16}\S{1,128}\s{1,16}password\s{1,16}(?P<value>\S{4,256})", _plain),
-    _named(
+    _labelled(
+        "login file", "login", r"\blogin\s{1,16}\S{1,128}\s{1,16}password\s{1,16}(?P<value>\S{4,256})", _is_literal
+    ),
+    _labelled(
         "command line",
         "-u",
         r"\bcurl\b[^\n]{0,256}\s-u\s{0,4}[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{4,128})",
-        _plain,
+        _is_literal,
     ),
-    _named(
+    _labelled(
         "command line",
         "--",
         r"--(?:password|passwd|token|api-?key|secret|secret-key|client-secret|access-key)[ =][\"']?"
         r"(?P<value>[^\s\"']{6,512})",
-        _chosen,
+        _is_password,
     ),
-    _named(
+    _labelled(
         "passphrase",
         "passw passphrase passcode",
         r"(?:passw(?:or)?d|passphrase|passcode)[\"']?\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'](?P<value>[^\"'\n]{6,128})[\"']",
-        _chosen,
+        _is_password,
     ),
-    _named(
+    _labelled(
         "assigned secret",
         "key secret token cred pass pwd auth signature",
         rf"(?::=|=>|[:=]|(?<=\s)(?:is|was)(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{_VALUE}))",
-        _assigned,
+        _is_assigned_secret,
     ),
 )
-RULES: tuple[Rule, ...] = (*_CONTRACT, *_TOKENS, *_NAMED)
-_HINTS = tuple((hint, rule) for rule in RULES for hint in rule.hints)
+RULES: tuple[SecretRule, ...] = (*_CONTRACT_RULES, *_TOKEN_RULES, *_LABELLED_RULES)
+_RULES_BY_HINT = tuple((hint, rule) for rule in RULES for hint in rule.hints)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from handlers.sessions.scoring import Weights
+from handlers.sessions.scoring import ScoreWeights
 from kernel.settings import Setting, flag, fraction, number, setting, text
 from kernel.store.transaction import Tx
 
@@ -37,6 +37,6 @@ def option(tx: Tx, name: str) -> Any:
     return setting(tx, f"CODE_MEMORY_{name}")
 
 
-def weights(tx: Tx) -> Weights:
+def weights(tx: Tx) -> ScoreWeights:
     """The configured weights of the ranking."""
-    return Weights(option(tx, "FTS_BONUS"), option(tx, "PRIORITY_WEIGHT"), option(tx, "RECENCY_WEIGHT"))
+    return ScoreWeights(option(tx, "FTS_BONUS"), option(tx, "PRIORITY_WEIGHT"), option(tx, "RECENCY_WEIGHT"))

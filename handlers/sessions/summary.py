@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
-LONGEST = 240
+MAX_SUMMARY_LENGTH = 240
 _LIBRARY = "llama_cpp"
-_LOOKED_AT = 20_000
-_CUT = "..."
-_SPARE = 16  # tokens; pieces do not always come apart as they were put together
-_GENERAL = "general"
+_TAG_SCAN_LENGTH = 20_000
+_ELLIPSIS = "..."
+_SPARE_TOKENS = 16  # tokens; pieces do not always come apart as they were put together
+_FALLBACK_TAG = "general"
 # Each tag with the forms that stand for it, whole words only: "build" is no `ui`, "latest" no `test`.
-_TAGS = {
+_TAG_WORDS = {
     "bug": r"bugs?|buggy|bugfix(?:es)?",
     "error": r"errors?|(?-i:[A-Z][^\W_]*Error)",
     "fix": r"fix(?:e[sd]|ing)?|(?:bug|hot)fix(?:es)?",
@@ -32,15 +32,15 @@ _TAGS = {
     "test": r"test(?:s|ed|er|ers|ing)?",
     "deploy": r"deploy(?:s|ed|ing|ments?)?",
 }
-_TAG = {name: regex(rf"(?<![^\W_])(?:{forms})(?![^\W_])", re.I) for name, forms in _TAGS.items()}
+_TAG_PATTERNS = {name: regex(rf"(?<![^\W_])(?:{forms})(?![^\W_])", re.I) for name, forms in _TAG_WORDS.items()}
 _PROMPT = (
     "Summarise this note of a software developer in one to three plain sentences. Keep names, numbers and decisions. "
     "Write nothing but the summary."
 )
-_one_at_a_time = threading.Lock()  # the library is not safe to share between threads
+_model_lock = threading.Lock()  # the library is not safe to share between threads
 
 
-class Model(NamedTuple):
+class SummaryModel(NamedTuple):
     """A GGUF model and how it is asked (the `CODE_MEMORY_SUMMARY_*` settings)."""
 
     path: str
@@ -55,17 +55,17 @@ class Model(NamedTuple):
     prompt: str
 
 
-def tags_of(content: str) -> str:
+def default_tags(content: str) -> str:
     """The tags whose words stand in a content, in a fixed order, separated by commas; `general` for none."""
-    start = content[:_LOOKED_AT]
-    return ",".join(name for name, words in _TAG.items() if words.search(start)) or _GENERAL
+    start = content[:_TAG_SCAN_LENGTH]
+    return ",".join(name for name, words in _TAG_PATTERNS.items() if words.search(start)) or _FALLBACK_TAG
 
 
 def first_line(content: str) -> str:
     """The first line with something to read in it, at most 240 characters."""
     lines = [line.strip() for line in content.strip().splitlines()]
     line = next((line for line in lines if any(letter.isalnum() for letter in line)), lines[0] if lines else "")
-    return line if len(line) <= LONGEST else line[: LONGEST - len(_CUT)].rstrip() + _CUT
+    return line if len(line) <= MAX_SUMMARY_LENGTH else line[: MAX_SUMMARY_LENGTH - len(_ELLIPSIS)].rstrip() + _ELLIPSIS
 
 
 def has_library() -> bool:
@@ -73,11 +73,11 @@ def has_library() -> bool:
     return find_spec(_LIBRARY) is not None
 
 
-def model_of(settings: Mapping[str, Any]) -> Model | None:
+def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
     """The configured model, or None where there is none or llama-cpp-python is not installed."""
     if not settings["CODE_MEMORY_SUMMARY_MODEL"] or not has_library():
         return None
-    return Model(
+    return SummaryModel(
         settings["CODE_MEMORY_SUMMARY_MODEL"],
         *(
             settings[f"CODE_MEMORY_SUMMARY_{name}"]
@@ -96,11 +96,11 @@ def model_of(settings: Mapping[str, Any]) -> Model | None:
     )
 
 
-def written_by(model: Model, content: str) -> str:
+def model_summary(model: SummaryModel, content: str) -> str:
     """A summary by the model, at most 240 characters; the first line where the model fails or has nothing to say."""
     try:
-        with _one_at_a_time:
-            library = _load(model.path, model.context, model.threads, model.gpu_layers)
+        with _model_lock:
+            library = _cached_model(model.path, model.context, model.threads, model.gpu_layers)
             answer = library.create_completion(
                 _prompt(model, library, content),
                 max_tokens=model.max_tokens,
@@ -115,18 +115,18 @@ def written_by(model: Model, content: str) -> str:
     return first_line(" ".join(text.split())[: model.max_chars]) or first_line(content)
 
 
-def _prompt(model: Model, library: Any, content: str) -> str:
+def _prompt(model: SummaryModel, library: Any, content: str) -> str:
     """The instruction, and as much of the content as leaves room for the answer."""
     before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
     fixed = len(library.tokenize((before + after).encode()))
     tokens = library.tokenize(content.encode(), add_bos=False)
-    room = max(0, model.context - model.max_tokens - fixed - _SPARE)
+    room = max(0, model.context - model.max_tokens - fixed - _SPARE_TOKENS)
     if len(tokens) > room:
         content = library.detokenize(tokens[:room]).decode(errors="ignore")
     return f"{before}{content}{after}"
 
 
-def _open(path: str, context: int, threads: int, gpu_layers: int) -> Any:
+def _open_model(path: str, context: int, threads: int, gpu_layers: int) -> Any:
     if not Path(path).is_file():
         raise Fault("disabled", f"There is no model file {Path(path).name}.")
     library: Any = import_module(_LIBRARY)
@@ -137,4 +137,4 @@ def _open(path: str, context: int, threads: int, gpu_layers: int) -> Any:
     return model
 
 
-_load = lru_cache(maxsize=1)(_open)
+_cached_model = lru_cache(maxsize=1)(_open_model)

@@ -166,7 +166,7 @@ def _fill(config: Config, world: StoreContext, size: int) -> list[Scope]:
     numbers = iter(range(size))
     while group := list(islice(numbers, _GROUP)):
         calls = list(_calls(group, chain))
-        texts = [text for _, request in calls for text in entries.texts(request)]
+        texts = [text for _, request in calls for text in entries.texts_to_embed(request)]
         with db.writing(_WHO) as tx:
             tx.preload(dict(zip(texts, world.embedder.embed(texts), strict=True)))
             for number, (name, request) in zip(group, calls, strict=True):

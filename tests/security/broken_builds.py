@@ -122,7 +122,7 @@ def _following() -> None:
 
 
 def _careless() -> None:
-    put(secret_scan, _HINTS=())
+    put(secret_scan, _RULES_BY_HINT=())
 
 
 def _silent() -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from handlers.scopes import candidates
-from handlers.scopes.inheritance import chain
+from handlers.scopes.inheritance import scope_chain
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.search import index
@@ -265,18 +265,21 @@ def test_the_short_way_to_the_best_leads_where_ranking_everything_does(
     tx = db.begin(CallContext())
     for seq, row in enumerate(rows):
         lay(db, tx, row, seq, scopes(places)[row.depth])
-    tagging = candidates.Tagging(exclude=frozenset({"tag_python"}) if excluding else frozenset())
-    seen_by = chain(tx, "session", places.session)
-    ask = candidates.Ask(KINDS, seen_by, NOW, limit, shadowed=shadowed, tagging=tagging)
+    tagging = candidates.TagIds(exclude=frozenset({"tag_python"}) if excluding else frozenset())
+    seen_by = scope_chain(tx, "session", places.session)
+    ask = candidates.EntryQuery(KINDS, seen_by, NOW, limit, include_shadowed=shadowed, tags=tagging)
 
     for kinds in (KINDS, *((kind,) for kind in KINDS)):
         asked = ask._replace(kinds=kinds)
-        short, every = candidates.gather(tx, asked), candidates.gather(tx, asked._replace(inactive=True))
+        short, every = (
+            candidates.find_candidates(tx, asked),
+            candidates.find_candidates(tx, asked._replace(include_inactive=True)),
+        )
         assert candidates.rank(asked, short)[:limit] == candidates.rank(asked, every)[:limit]
         assert short.total == every.total == len(every.candidates)
     best, whole = (
-        candidates.rank(ask, candidates.gather(tx, ask)),
-        candidates.rank(ask, candidates.gather(tx, ask._replace(inactive=True))),
+        candidates.rank(ask, candidates.find_candidates(tx, ask)),
+        candidates.rank(ask, candidates.find_candidates(tx, ask._replace(include_inactive=True))),
     )
     for kind in KINDS:
         assert of(best, kind)[:limit] == of(whole, kind)[:limit]
@@ -284,7 +287,7 @@ def test_the_short_way_to_the_best_leads_where_ranking_everything_does(
     db.close()
 
 
-def of(ranked: Sequence[candidates.Ranked], kind: str) -> list[candidates.Ranked]:
+def of(ranked: Sequence[candidates.RankedCandidate], kind: str) -> list[candidates.RankedCandidate]:
     return [one for one in ranked if one.candidate.kind == kind]
 
 

@@ -168,7 +168,11 @@ def test_five_seconds_are_five_seconds_in_every_zone(zone: str) -> None:
 @given(MOMENTS, st.integers(0, 10_000))
 def test_soon_is_less_than_five_seconds_in_either_direction(moment: str, milliseconds: int) -> None:
     later = Clock(moment).move(milliseconds=milliseconds)
-    assert entries.soon(moment, later) == entries.soon(later, moment) == (milliseconds < 5000)
+    assert (
+        entries.within_conflict_window(moment, later)
+        == entries.within_conflict_window(later, moment)
+        == (milliseconds < 5000)
+    )
 
 
 def found(kernel: Kernel, words: str, within: list[tuple[str, str | None]] | None = None) -> set[tuple[str, str]]:
@@ -240,11 +244,11 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, do:
         (entry_requests.AddKnowledge("global", "a", "b", source="c"), "a\nb\nc"),
         (entry_requests.AddTool("global", "a", description=""), "a"),
         (entry_requests.UpdateTool("tool_1", description="b"), None),
-        (entry_requests.Deactivate("tool_1"), None),
+        (entry_requests.DeactivateEntry("tool_1"), None),
     ],
 )
 def test_what_an_addition_will_embed_is_what_the_index_will_hold(request_: Any, text: str | None) -> None:
-    assert entries.texts(request_) == ([] if text is None else [text])
+    assert entries.texts_to_embed(request_) == ([] if text is None else [text])
 
 
 def test_the_history_of_an_entry_tells_what_it_said(kernel: Kernel, do: Do, call: Call, clock: Clock) -> None:

@@ -134,7 +134,7 @@ def test_bad_arguments_of_import_name_their_field(
         ('{"entries": NaN}', "json", "parsing", "Not readable as JSON: "),
         ("[" * 5000, "json", "parsing", "Not readable as JSON: "),
         ('{"entries": {"tools": [{"name": "\\ud800"}]}}', "json", "parsing", "Not readable as JSON: "),
-        ("a: b: c", "yaml", "parsing", "Not readable as YAML: line 1: a value that holds a colon and a space needs"),
+        ("a: b: c", "yaml", "parsing", "Not readable as YAML: line 1: mapping values are not allowed"),
         ("# Agent Memory Export", "markdown", "parsing", "Markdown import not supported. Please use JSON or YAML"),
         ("[]", "json", "structure", "Missing entries object"),
         ("null", "json", "structure", "Missing entries object"),

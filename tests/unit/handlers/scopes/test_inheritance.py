@@ -2,7 +2,7 @@
 
 import pytest
 
-from handlers.scopes.inheritance import chain, key, scope_of
+from handlers.scopes.inheritance import required_scope_id, scope_chain, scope_key
 from kernel.app import Kernel
 from kernel.errors import Fault
 from tests.conftest import Call
@@ -13,7 +13,7 @@ def test_a_chain_goes_from_the_session_to_global(kernel: Kernel, places: Places)
     session, project, org = f"session:{places.session}", f"project:{places.project}", f"org:{places.org}"
 
     def scopes(scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
-        return kernel.store.read_sync(lambda tx: chain(tx, scope_type, scope_id, inherit=inherit))
+        return kernel.store.read_sync(lambda tx: scope_chain(tx, scope_type, scope_id, inherit=inherit))
 
     assert scopes("session", places.session) == [session, project, org, "global"]
     assert scopes("project", places.project) == [project, org, "global"]
@@ -29,7 +29,7 @@ def test_a_chain_is_as_long_as_there_are_places(kernel: Kernel, do: Do) -> None:
     free = do("memory_session", "start")["session"]["id"]
 
     def scopes(scope_type: str, scope_id: str | None) -> list[str]:
-        return kernel.store.read_sync(lambda tx: chain(tx, scope_type, scope_id))
+        return kernel.store.read_sync(lambda tx: scope_chain(tx, scope_type, scope_id))
 
     assert scopes("session", within) == [f"session:{within}", f"project:{project}", "global"]
     assert scopes("session", free) == [f"session:{free}", "global"]
@@ -40,15 +40,15 @@ def test_a_chain_is_as_long_as_there_are_places(kernel: Kernel, do: Do) -> None:
 
 
 def test_a_scope_has_one_key() -> None:
-    assert [key("global", None), key("global", "x"), key("org", "a"), key("project", None)] == [
+    assert [scope_key("global", None), scope_key("global", "x"), scope_key("org", "a"), scope_key("project", None)] == [
         "global",
         "global",
         "org:a",
         "project",
     ]
-    assert (scope_of("global", "x"), scope_of("org", "a")) == (None, "a")
+    assert (required_scope_id("global", "x"), required_scope_id("org", "a")) == (None, "a")
     with pytest.raises(Fault, match="scopeId is required for non-global scope"):
-        scope_of("session", None)
+        required_scope_id("session", None)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ STALE = 30.0
 def test_a_score_is_the_sum_of_its_parts(
     wanted: float, depth: int, levels: int, age: float, more: dict[str, object]
 ) -> None:
-    assert scoring.score(scoring.standing(depth, levels), age, **more) == wanted  # type: ignore[arg-type]
+    assert scoring.score(scoring.scope_points(depth, levels), age, **more) == wanted  # type: ignore[arg-type]
 
 
 @given(

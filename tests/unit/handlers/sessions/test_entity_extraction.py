@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.sessions.entity_extraction import LONGEST, MOST, Entity, entities, has_grammars
+from handlers.sessions.entity_extraction import MAX_ENTITIES, MAX_NAME_LENGTH, Mention, extract_mentions, has_grammars
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [(entity.entity_type, entity.name) for entity in entities(text) if entity.source == "regex"]
+    return [(entity.entity_type, entity.name) for entity in extract_mentions(text) if entity.source == "regex"]
 
 
 @pytest.mark.parametrize(
@@ -50,25 +50,25 @@ def test_each_kind_is_told_by_its_form(text: str, wanted: list[tuple[str, str]])
 
 
 def test_a_file_has_its_path_and_nothing_else_has_one() -> None:
-    assert entities("open_it() in src/a.py") == [
-        Entity("file_path", "src/a.py", "regex", "src/a.py"),
-        Entity("function_like", "open_it", "regex", None),
+    assert extract_mentions("open_it() in src/a.py") == [
+        Mention("file_path", "src/a.py", "regex", "src/a.py"),
+        Mention("function_like", "open_it", "regex", None),
     ]
 
 
 def test_each_thing_is_named_once_and_no_more_than_fifty() -> None:
     assert found("go() " * 3 + "run_me() run_me()") == [("function_like", "run_me")]
-    assert len(entities(" ".join(f"call_{number}()" for number in range(200)))) == MOST
+    assert len(extract_mentions(" ".join(f"call_{number}()" for number in range(200)))) == MAX_ENTITIES
 
 
 def test_without_grammars_regular_expressions_still_run() -> None:
     assert has_grammars() is False
-    assert {entity.source for entity in entities("def f():\n  go_on()")} == {"regex"}
+    assert {entity.source for entity in extract_mentions("def f():\n  go_on()")} == {"regex"}
 
 
 @given(st.text(max_size=400))
 def test_any_text_has_an_answer(text: str) -> None:
-    assert all(0 < len(entity.name) <= LONGEST for entity in entities(text))
+    assert all(0 < len(entity.name) <= MAX_NAME_LENGTH for entity in extract_mentions(text))
 
 
 PIECES = [
@@ -106,7 +106,7 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     """A pattern that goes back and forth would not end on a text of its own beginnings."""
-    entities((piece * (100_000 // len(piece) + 1))[:100_000])
+    extract_mentions((piece * (100_000 // len(piece) + 1))[:100_000])
 
 
 @pytest.mark.extras
@@ -126,5 +126,5 @@ def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
 )
 def test_grammars_name_what_code_defines(text: str, wanted: list[tuple[str, str]]) -> None:
     assert has_grammars()
-    found = [(entity.entity_type, entity.name) for entity in entities(text) if entity.source == "tree-sitter"]
+    found = [(entity.entity_type, entity.name) for entity in extract_mentions(text) if entity.source == "tree-sitter"]
     assert found == wanted

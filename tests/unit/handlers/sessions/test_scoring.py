@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.sessions.scoring import Candidate, Scored, Weights, ranked, recent, score
+from handlers.sessions.scoring import Candidate, ScoredCandidate, ScoreWeights, rank, recency_filter, score
 
-DEFAULT = Weights()
+DEFAULT = ScoreWeights()
 
 
 def one(**fields: object) -> Candidate:
@@ -46,33 +46,33 @@ def test_a_score_is_the_sum_its_contract_says(
 @pytest.mark.parametrize(
     ("weights", "wanted"),
     [
-        (Weights(fts_bonus=0.3), 1.1),
-        (Weights(priority=0.0), 1.0),
-        (Weights(recency=1.0), 1.7),
-        (Weights(0.0, 0.0, 0.0), 1.0),
+        (ScoreWeights(fts_bonus=0.3), 1.1),
+        (ScoreWeights(priority=0.0), 1.0),
+        (ScoreWeights(recency=1.0), 1.7),
+        (ScoreWeights(0.0, 0.0, 0.0), 1.0),
     ],
 )
-def test_weights_are_what_was_configured(weights: Weights, wanted: float) -> None:
+def test_weights_are_what_was_configured(weights: ScoreWeights, wanted: float) -> None:
     assert score(one(fts_hit=True, priority=3), 0.5, weights) == wanted
 
 
-def scores(found: list[Scored]) -> list[tuple[int, float]]:
+def scores(found: list[ScoredCandidate]) -> list[tuple[int, float]]:
     return [(item.candidate.id, item.score) for item in found]
 
 
 def test_age_counts_from_the_newest_candidate_over_the_span_of_all() -> None:
     candidates = [one(id=1, at=1000.0), one(id=2, at=900.0), one(id=3, at=800.0)]
-    assert scores(ranked(candidates, DEFAULT, 1.0, 10)) == [(1, 1.0), (2, 1.1), (3, 1.2)]
+    assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(1, 1.0), (2, 1.1), (3, 1.2)]
 
 
 def test_candidates_of_one_moment_have_no_age_and_keep_their_order() -> None:
     candidates = [one(id=number, at=5.0) for number in (4, 2, 9)]
-    assert scores(ranked(candidates, DEFAULT, 1.0, 10)) == [(4, 1.0), (2, 1.0), (9, 1.0)]
+    assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(4, 1.0), (2, 1.0), (9, 1.0)]
 
 
 def test_a_memory_that_is_the_query_comes_first_whatever_its_priority_and_age() -> None:
     candidates = [one(id=1, distance=0.2, fts_hit=True, at=100.0), one(id=2, distance=0.0, priority=5, exact=True)]
-    assert scores(ranked(candidates, DEFAULT, 1.0, 10)) == [(2, 0.1), (1, 0.1)]
+    assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(2, 0.1), (1, 0.1)]
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def test_the_recency_filter_keeps_the_newest_share_of_memories_of_equal_worth(
     count: int, top_p: float, kept: int
 ) -> None:
     candidates = [one(id=number, at=float(number)) for number in range(count)]
-    found = ranked(candidates, DEFAULT, top_p, 100)
+    found = rank(candidates, DEFAULT, top_p, 100)
     assert [item.candidate.id for item in found] == list(range(count))[::-1][:kept]
 
 
 def test_the_recency_filter_never_hides_an_older_memory_that_ranks_above_one_it_keeps() -> None:
     candidates = [one(id=1, distance=0.1, at=0.0), one(id=2, distance=1.9, at=0.0), one(id=3, distance=1.0, at=9.0)]
-    assert [item.candidate.id for item in ranked(candidates, DEFAULT, 0.3, 10)] == [1, 3]
+    assert [item.candidate.id for item in rank(candidates, DEFAULT, 0.3, 10)] == [1, 3]
 
 
 def test_the_recency_filter_never_hides_a_memory_that_is_the_query() -> None:
     candidates = [one(id=1, distance=0.0, at=0.0, exact=True), one(id=2, distance=0.0, at=9.0)]
-    assert [item.candidate.id for item in ranked(candidates, Weights(recency=0.0), 0.5, 10)] == [1, 2]
+    assert [item.candidate.id for item in rank(candidates, ScoreWeights(recency=0.0), 0.5, 10)] == [1, 2]
 
 
 CANDIDATES = st.lists(
@@ -129,8 +129,8 @@ CANDIDATES = st.lists(
 def test_whatever_there_is_the_answer_is_sorted_and_lacks_nothing_better(
     candidates: list[Candidate], top_p: float, limit: int
 ) -> None:
-    everything = {item.candidate.id: item.score for item in ranked(candidates, DEFAULT, 1.0, 1000)}
-    found = ranked(candidates, DEFAULT, top_p, limit)
+    everything = {item.candidate.id: item.score for item in rank(candidates, DEFAULT, 1.0, 1000)}
+    found = rank(candidates, DEFAULT, top_p, limit)
     listed = [item.score for item in found]
     assert listed == sorted(listed)
     assert len(everything) == len(candidates)
@@ -142,4 +142,4 @@ def test_whatever_there_is_the_answer_is_sorted_and_lacks_nothing_better(
 
 
 def test_recent_of_nothing_is_nothing() -> None:
-    assert recent([], 0.5) == []
+    assert recency_filter([], 0.5) == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.sessions.secret_scan import RULES, Rule, sensitive
+from handlers.sessions.secret_scan import RULES, SecretRule, find_secret
 from tests.catalogue import Catalogue
 from tests.unit.handlers.sessions import samples
 
@@ -30,7 +30,7 @@ FALSE_POSITIVES = 0.005
     ],
 )
 def test_the_three_patterns_of_the_contract_hold(text: str) -> None:
-    assert sensitive([text])
+    assert find_secret([text])
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,22 @@ def test_the_three_patterns_of_the_contract_hold(text: str) -> None:
     ],
 )
 def test_what_only_talks_of_secrets_is_kept(text: str) -> None:
-    assert sensitive([text]) == ""
+    assert find_secret([text]) == ""
 
 
 def test_one_bad_text_among_many_is_enough_and_the_rule_is_named() -> None:
-    assert sensitive(["fine", "", "ghp_" + "a1B2" * 9]) == "GitHub token"
+    assert find_secret(["fine", "", "ghp_" + "a1B2" * 9]) == "GitHub token"
 
 
 def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> None:
     missed, kinds = Counter[str](), Counter[str]()
     for kind, text in samples.secrets(8000):
         kinds[kind] += 1
-        missed[kind] += not sensitive([text])
+        missed[kind] += not find_secret([text])
     wrong, texts = Counter[str](), Counter[str]()
     for kind, text in samples.ordinary(20_000):
         texts[kind] += 1
-        wrong[kind] += bool(sensitive([text]))
+        wrong[kind] += bool(find_secret([text]))
     recall = 1 - missed.total() / kinds.total()
     false = wrong.total() / texts.total()
     print(f"\nsecrets: recall {recall:.4f} of {kinds.total()} in {len(kinds)} kinds; missed {dict(+missed)}")
@@ -83,7 +83,7 @@ def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> 
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.check is None], ids=lambda rule: rule.pattern)
-def test_a_hint_stands_in_all_that_its_pattern_matches(rule: Rule) -> None:
+def test_a_hint_stands_in_all_that_its_pattern_matches(rule: SecretRule) -> None:
     """A pattern is skipped where none of its hints is there, so a wrong hint would switch it off."""
     wide = [text for _, text in samples.secrets(2000, seed=7)]
     for text in wide:
@@ -94,7 +94,7 @@ def test_a_hint_stands_in_all_that_its_pattern_matches(rule: Rule) -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_has_an_answer(text: str) -> None:
-    assert isinstance(sensitive([text]), str)
+    assert isinstance(find_secret([text]), str)
 
 
 PIECES = [
@@ -132,4 +132,4 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
     """A pattern that goes back and forth would not end on a megabyte of its own beginnings."""
-    sensitive([(piece * (1_000_000 // len(piece)))[:1_000_000]])
+    find_secret([(piece * (1_000_000 // len(piece)))[:1_000_000]])

@@ -26,7 +26,7 @@ DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
     ],
 )
 def test_tags_are_whole_words_in_a_fixed_order(content: str, tags: str) -> None:
-    assert summary.tags_of(content) == tags
+    assert summary.default_tags(content) == tags
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def settings(**more: Any) -> dict[str, Any]:
 
 
 def test_without_a_path_or_a_library_there_is_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert summary.model_of(settings()) is None
-    assert summary.model_of(settings(MODEL="/models/x.gguf")) is None
+    assert summary.configured_model(settings()) is None
+    assert summary.configured_model(settings(MODEL="/models/x.gguf")) is None
     monkeypatch.setattr(summary, "has_library", lambda: True)
-    assert summary.model_of(settings(MODEL="/models/x.gguf", CTX=512, MAX_CHARS=100)) == summary.Model(
+    assert summary.configured_model(settings(MODEL="/models/x.gguf", CTX=512, MAX_CHARS=100)) == summary.SummaryModel(
         "/models/x.gguf", 512, 4, 200, 0.2, 0.9, 1.05, 0, 100, ""
     )
 
 
 def test_where_the_model_cannot_be_read_the_first_line_stands_in(tmp_path: Path) -> None:
-    model = summary.Model(str(tmp_path / "missing.gguf"), 512, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
-    assert summary.written_by(model, "first\nsecond") == "first"
+    model = summary.SummaryModel(str(tmp_path / "missing.gguf"), 512, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
+    assert summary.model_summary(model, "first\nsecond") == "first"
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_model_writes_the_summary_that_is_stored_and_given_back(tmp_path: Path
         assert ask("health")["summary"]["enabled"] is True
         told = ask("remember", content=note, session_id="s")
         assert told["summary"] != "We keep embeddings on the CPU."
-        assert 0 < len(told["summary"]) <= summary.LONGEST
+        assert 0 < len(told["summary"]) <= summary.MAX_SUMMARY_LENGTH
         assert told["summary"].isprintable()
         assert ask("list_recent")[0]["summary"] == told["summary"]
         assert ask("remember", content=note, session_id="t", summary="Given")["summary"] == "Given"
@@ -86,8 +86,8 @@ def test_a_model_writes_the_summary_that_is_stored_and_given_back(tmp_path: Path
 
 @pytest.mark.extras
 def test_a_content_longer_than_the_context_is_cut_to_fit(model: Path) -> None:
-    asked = summary.Model(str(model), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "Summarise:")
-    assert summary.written_by(asked, "first\n" + "knots and cords, " * 500) != "first"
+    asked = summary.SummaryModel(str(model), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "Summarise:")
+    assert summary.model_summary(asked, "first\n" + "knots and cords, " * 500) != "first"
 
 
 @pytest.mark.extras
@@ -95,5 +95,5 @@ def test_a_content_longer_than_the_context_is_cut_to_fit(model: Path) -> None:
 def test_a_file_that_is_no_model_leaves_the_first_line(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "broken.gguf"
     file.write_bytes(content)
-    asked = summary.Model(str(file), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
-    assert summary.written_by(asked, "first\nsecond") == "first"
+    asked = summary.SummaryModel(str(file), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
+    assert summary.model_summary(asked, "first\nsecond") == "first"

@@ -1,0 +1,228 @@
+"""Request and result types of the memory and graph tools of `sessions` (seed 002)."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+MAX_CONTENT_LENGTH = 1_048_576
+MAX_RESULTS = 1000
+_BIG = 2**63 - 1
+
+Session = Annotated[
+    Annotated[str, Meta(max_length=256)] | None,
+    Meta(description="Session scope key, for example opencode:2026-01-04; what one session stores no other finds"),
+]
+MemoryId = Annotated[
+    Annotated[int, Meta(ge=1, le=_BIG)] | None, Meta(description="Memory this comes from; it goes with that memory")
+]
+Name = Annotated[str, Meta(description="Name of the entity, case matters", max_length=512)]
+
+
+class Remember(Struct, forbid_unknown_fields=True):
+    """What to remember."""
+
+    content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=MAX_CONTENT_LENGTH)]
+    session_id: Session = None
+    kind: Annotated[
+        Annotated[str, Meta(max_length=256)] | None, Meta(description="Category, for example decision, bugfix or note")
+    ] = None
+    summary: Annotated[
+        Annotated[str, Meta(max_length=10_000)] | None,
+        Meta(description="Short summary; made from the content if omitted"),
+    ] = None
+    tags: Annotated[
+        Annotated[str, Meta(max_length=2000)] | None,
+        Meta(description="Tags separated by commas, for example auth,jwt,bugfix; made from the content if omitted"),
+    ] = None
+    priority: Annotated[int | None, Meta(description="1 (most important) to 5 (least); 3 if omitted")] = None
+    metadata_json: Annotated[
+        Annotated[str, Meta(max_length=65_536)] | None, Meta(description="JSON object encoded as a string")
+    ] = None
+
+
+class SearchMemory(Struct, forbid_unknown_fields=True):
+    """What to look for, and where."""
+
+    query: Annotated[
+        str, Meta(description="Plain words, any punctuation; empty for the newest memories", max_length=65_536)
+    ]
+    session_id: Session = None
+    limit: Annotated[
+        Annotated[int, Meta(le=MAX_RESULTS)] | None, Meta(description="Most results, up to 1000; 12 unless configured")
+    ] = None
+    top_p: Annotated[
+        float | None,
+        Meta(
+            description="Recency filter in (0, 1]: this newest share of the candidates is kept, and of the older ones "
+            "only what ranks above some of these; 0.6 unless configured"
+        ),
+    ] = None
+
+
+class ListRecent(Struct, forbid_unknown_fields=True):
+    """How many to list."""
+
+    limit: Annotated[int, Meta(description="Most memories to list, of all sessions", ge=0, le=MAX_RESULTS)] = 20
+
+
+class ListEntities(Struct, forbid_unknown_fields=True):
+    """The memory whose entities to list."""
+
+    memory_id: Annotated[int, Meta(description="Id of the memory", ge=1, le=_BIG)]
+
+
+class UpsertEntity(Struct, forbid_unknown_fields=True):
+    """An entity, and what was observed of it."""
+
+    name: Name
+    entity_type: Annotated[
+        str, Meta(description="Type; `entity` never replaces a type that is more telling", max_length=128)
+    ] = "entity"
+    observations_json: Annotated[
+        Annotated[str, Meta(max_length=262_144)] | None,
+        Meta(description="JSON array of strings, added to what is there"),
+    ] = None
+    memory_id: MemoryId = None
+
+
+class AddRelation(Struct, forbid_unknown_fields=True):
+    """Two entities, and how the first relates to the second."""
+
+    source: Annotated[str, Meta(description="Name of the entity the relation starts from", max_length=512)]
+    target: Annotated[str, Meta(description="Name of the entity it leads to", max_length=512)]
+    relation_type: Annotated[
+        str, Meta(description="Relation name in active voice, for example depends_on, implements", max_length=128)
+    ]
+    memory_id: MemoryId = None
+
+
+class GetEntity(Struct, forbid_unknown_fields=True):
+    """The entity to fetch."""
+
+    name: Name
+
+
+class GetContextGraph(Struct, forbid_unknown_fields=True):
+    """What part of the graph to show."""
+
+    query: Annotated[
+        Annotated[str, Meta(max_length=4096)] | None,
+        Meta(description="What to look for among the entities, by meaning; the newest ones if omitted"),
+    ] = None
+    limit: Annotated[int, Meta(description="Most entities", ge=0, le=MAX_RESULTS)] = 10
+
+
+class Remembered(Struct, omit_defaults=True):
+    """Answer of remember: the memory as it is stored, or `status` skipped."""
+
+    status: Literal["skipped"] | UnsetType = UNSET
+    id: int | UnsetType = UNSET
+    summary: str | UnsetType = UNSET
+    session_id: str | UnsetType = UNSET
+    kind: str | UnsetType | None = UNSET
+    tags: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+
+
+class MemoryResult(Struct):
+    """One memory; `created_at` is `YYYY-MM-DD HH:MM:SS` in UTC."""
+
+    id: int
+    session_id: str
+    kind: str | None
+    content: str
+    summary: str
+    tags: str
+    priority: int
+    metadata: dict[str, Any]
+    created_at: str
+
+
+class ScoredMemory(MemoryResult):
+    """One memory that was found: a lower score is better, `fts_hit` says whether its words matched."""
+
+    score: float
+    fts_hit: bool
+
+
+class MemoryList(Struct):
+    """Answer of list_recent."""
+
+    result: list[MemoryResult]
+
+
+class SearchResults(Struct):
+    """Answer of search_memory, best first."""
+
+    result: list[ScoredMemory]
+
+
+class MentionedEntity(Struct):
+    """One thing a memory mentions; `source` is what told it: regex or tree-sitter."""
+
+    entity_type: str
+    name: str
+    source: str
+    path: str | None
+
+
+class MentionedEntities(Struct):
+    """Answer of list_entities, in the order they were found."""
+
+    result: list[MentionedEntity]
+
+
+class EntityUpserted(Struct, omit_defaults=True):
+    """Answer of upsert_entity; `skipped` for sensitive content, `disabled` where there is no graph."""
+
+    status: Literal["ok", "skipped", "disabled"]
+    entity_id: int | UnsetType = UNSET
+
+
+class RelationAdded(Struct, omit_defaults=True):
+    """Answer of add_relation; `disabled` where there is no graph."""
+
+    status: Literal["ok", "skipped", "disabled"]
+    relation_id: int | UnsetType = UNSET
+
+
+class GraphRelation(Struct):
+    """One relation, by the names of its ends."""
+
+    type: str
+    source: str
+    target: str
+
+
+class EntityDetails(Struct, omit_defaults=True):
+    """Answer of get_entity, or only a `status`.
+
+    `observations` are the newest 50, newest first; `memory_ids` says of each which memory it comes from.
+    """
+
+    status: Literal["not_found", "disabled"] | UnsetType = UNSET
+    id: int | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    entity_type: str | UnsetType = UNSET
+    created_at: str | UnsetType = UNSET
+    observations: list[str] | UnsetType = UNSET
+    memory_ids: list[int | None] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
+
+
+class GraphEntity(Struct, omit_defaults=True):
+    """One entity of a graph; `score` is the distance of its meaning from the query, lower is better."""
+
+    id: int
+    name: str
+    entity_type: str
+    created_at: str
+    score: float | UnsetType = UNSET
+
+
+class ContextGraph(Struct, omit_defaults=True):
+    """Answer of get_context_graph: entities, and the newest 1000 relations that touch them."""
+
+    status: Literal["disabled"] | UnsetType = UNSET
+    entities: list[GraphEntity] | UnsetType = UNSET
+    relations: list[GraphRelation] | UnsetType = UNSET
