@@ -1,4 +1,4 @@
-"""One entry in the configuration of an MCP client: what it says, and how it gets there without touching the rest."""
+"""Read and write the entry of this server in the configuration file of an MCP client."""
 
 import os
 import shlex
@@ -18,12 +18,12 @@ from kernel.lazy_regex import regex
 from kernel.maintenance.consistency import backup_time
 
 NAME = "quipu"
-_INSTALLED = "quipu_memory"
+_WHEEL_PACKAGE = "quipu_memory"
 _NAME = regex(r"[A-Za-z0-9_-]{1,64}")
 _KEY = regex(r"[\x21-\x7e]{1,1024}")
-_OURS = ("QUIPU_", "CODE_MEMORY_")
-# What becomes an option, or is for a server on the network alone.
-_LEFT_OUT = (
+_SETTING_PREFIXES = ("QUIPU_", "CODE_MEMORY_")
+# Passed as command line options instead, or meaningless for a server on standard input and output.
+_NOT_PASSED_ON = (
     "QUIPU_DATA",
     "QUIPU_MODEL",
     "QUIPU_DIALECTS",
@@ -35,60 +35,60 @@ _LEFT_OUT = (
     "QUIPU_OPEN",
     "QUIPU_PUBLIC_URL",
 )
-_PRIVATE = 0o600
+_NEW_FILE_MODE = 0o600  # an entry can contain an API key
 
 
-class Program(NamedTuple):
-    """What starts this program again, and which variables it needs for that."""
+class LaunchCommand(NamedTuple):
+    """The command that starts this program again, and the environment variables it needs."""
 
     words: tuple[str, ...]
     env: Mapping[str, str] = {}
 
 
-class Done(NamedTuple):
-    """What `apply` did to a file: whether it changed, and where what was there before is, if there was anything."""
+class ApplyResult(NamedTuple):
+    """The outcome of `apply_entry`: whether the file changed, and the copy of its previous content if it had any."""
 
     changed: bool
     backup: Path | None = None
 
 
-def program(script: str, executable: str, values: Mapping[str, str], *, frozen: bool) -> Program:
-    """How this program was started, from `sys.argv[0]` and `sys.executable`, in words that work from any folder."""
+def launch_command(script: str, executable: str, values: Mapping[str, str], *, frozen: bool) -> LaunchCommand:
+    """Derive from `sys.argv[0]` and `sys.executable` a command that starts this program from any working directory."""
     if frozen:
-        return Program((values.get("QUIPU_PROGRAM") or executable,))
+        return LaunchCommand((values.get("QUIPU_PROGRAM") or executable,))
     path = Path(script).absolute()
     if path.stem in (NAME, "quipu-memory"):
-        return Program((shutil.which(str(path)) or str(path),))
-    if path.parent.name == _INSTALLED:
-        return Program((executable, "-m", _INSTALLED))
+        return LaunchCommand((shutil.which(str(path)) or str(path),))
+    if path.parent.name == _WHEEL_PACKAGE:
+        return LaunchCommand((executable, "-m", _WHEEL_PACKAGE))
     package = Path(__file__).resolve().parents[1]
-    return Program((executable, "-m", package.name), {"PYTHONPATH": str(package.parent)})
+    return LaunchCommand((executable, "-m", package.name), {"PYTHONPATH": str(package.parent)})
 
 
-def over_http(url: str, key: str, dialects: tuple[str, ...]) -> Target:
-    """A server at `url`, cut down to one dialect; raises Fault("invalid") for what no client could use."""
-    parts = _address(url)
+def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
+    """The target for a running server at `url`, optionally one dialect of it; raises Fault("invalid")."""
+    parts = _parse_url(url)
     if key and not _KEY.fullmatch(key):
-        raise Fault("invalid", "A key is printable ASCII without blanks")
+        raise Fault("invalid", "A key is printable ASCII without spaces")
     if len(dialects) > 1:
-        raise Fault("invalid", "An address has one dialect or all: give each an entry of its own with --name")
+        raise Fault("invalid", "A URL serves one dialect or all: add one entry per dialect with --name")
     path = "/".join((parts.path.rstrip("/"), *dialects))
     return Target(url=parts._replace(path=path).geturl(), key=key)
 
 
-def _address(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         fits, parts = False, urlsplit("")
     if not fits or not url.isprintable() or " " in url:
-        raise Fault("invalid", f"{url} is no address of a server: give one such as http://127.0.0.1:7847/mcp")
+        raise Fault("invalid", f"{url} is not a server URL such as http://127.0.0.1:7847/mcp")
     return parts
 
 
-def over_stdio(config: Config, started: Program, platform: str, dialects: tuple[str, ...]) -> Target:
-    """A server that the client starts, with the settings that this process was started with."""
+def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
+    """The target for a server that the client starts, with the settings of this process."""
     words = [*started.words, "stdio"]
     if config.data != default_data(config.environment, platform):
         words += ["--data", str(config.data.absolute())]
@@ -101,43 +101,43 @@ def over_stdio(config: Config, started: Program, platform: str, dialects: tuple[
     settings = {
         name: value
         for name, value in sorted(config.environment.items())
-        if value and name.startswith(_OURS) and not name.startswith(_LEFT_OUT)
+        if value and name.startswith(_SETTING_PREFIXES) and not name.startswith(_NOT_PASSED_ON)
     }
     return Target(command=tuple(words), env={**started.env, **settings})
 
 
 def snippet(client: Client, name: str, entry: Entry) -> str:
-    """The entry as it stands in a file of its own."""
-    return _put(client, "", name, entry)
+    """The entry as the only content of a configuration file."""
+    return _with_entry(client, "", name, entry)
 
 
-def address(entry: Entry) -> str:
-    """The address of the server that an entry points to, empty where the client starts it."""
+def url_of(entry: Entry) -> str:
+    """The URL in an entry; empty if the client starts the server."""
     return next((str(entry[key]) for key in ("url", "serverUrl", "httpUrl") if key in entry), "")
 
 
-def command(entry: Entry) -> list[str]:
-    """The command line of the server that a client starts, empty where it does not."""
-    said: Any = entry.get("command", [])
-    words = cast("list[Any]", said if isinstance(said, list) else [said, *entry.get("args", [])])
+def argv_of(entry: Entry) -> list[str]:
+    """The argument vector in an entry; empty if it has a URL."""
+    given: Any = entry.get("command", [])
+    words = cast("list[Any]", given if isinstance(given, list) else [given, *entry.get("args", [])])
     return [str(word) for word in words]
 
 
-def points_to(entry: Entry) -> str:
-    """The address or the command line of an entry, for people."""
-    return address(entry) or shlex.join(command(entry))
+def describe_target(entry: Entry) -> str:
+    """The URL or the shell command line of an entry."""
+    return url_of(entry) or shlex.join(argv_of(entry))
 
 
-def find(client: Client, file: Path, name: str) -> Entry | None:
-    """The entry of this name in a client's file, None where there is none; raises Fault for what cannot be read."""
+def find_entry(client: Client, file: Path, name: str) -> Entry | None:
+    """The entry called `name` in a client's file, or None; raises Fault if the file cannot be read or parsed."""
     document = _read(client, _decoded(file, _bytes(file)))
-    return _table(_at(document, (*_keys(client, document), name)))
+    return _table(_value_at(document, (*_keys(client, document), name)))
 
 
-def apply(client: Client, file: Path, name: str, entry: Entry) -> Done:
-    """Brings a client's file up to date; raises Fault, and leaves the file alone, where it cannot be understood.
+def apply_entry(client: Client, file: Path, name: str, entry: Entry) -> ApplyResult:
+    """Write an entry into a client's file; raises Fault and leaves the file unchanged if it cannot be edited safely.
 
-    What others wrote into the entry stays there as long as it points to a server of the same kind.
+    Members of an existing entry that Quipu does not set are kept if both entries are of the same kind, URL or command.
     """
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A name is 1 to 64 letters, digits, underscores and hyphens")
@@ -145,22 +145,24 @@ def apply(client: Client, file: Path, name: str, entry: Entry) -> Done:
     before = _bytes(file)
     text = _decoded(file, before)
     try:
-        changed = _put(client, text, name, entry).encode()
+        changed = _with_entry(client, text, name, entry).encode()
     except Fault as fault:
-        raise Fault("invalid", f"{file} was left as it is: {fault.message}. See --print for what to add") from None
+        raise Fault(
+            "invalid", f"{file} was not changed: {fault.message}. Use --print to see the entry to add"
+        ) from None
     if changed == before:
-        return Done(changed=False)
+        return ApplyResult(changed=False)
     try:
-        return Done(changed=True, backup=_replace(file, before, changed))
+        return ApplyResult(changed=True, backup=_replace(file, before, changed))
     except OSError as error:
         raise Fault("storage", f"Cannot write {file}: {error.strerror}") from None
 
 
-def _put(client: Client, text: str, name: str, entry: Entry) -> str:
+def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     document = _read(client, text)
     keys = (*_keys(client, document), name)
     edit = config_files.set_toml if client.toml else config_files.set_json
-    return edit(text, keys, _merged(client, _table(_at(document, keys)) or {}, entry))
+    return edit(text, keys, _merged(client, _table(_value_at(document, keys)) or {}, entry))
 
 
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:
@@ -169,6 +171,7 @@ def _merged(client: Client, old: Entry, new: Entry) -> Entry:
     shape = {**(client.http or {}), **client.stdio}
     kept = {key: value for key, value in old.items() if key not in shape}
     variables = next((key for key, value in client.stdio.items() if value == "{env}"), "")
+    # Variables that the user added by hand are kept.
     env = {**(_table(old.get(variables)) or {}), **new.get(variables, {})} if "command" in new else {}
     return {**kept, **new, **({variables: env} if env else {})}
 
@@ -178,10 +181,12 @@ def _read(client: Client, text: str) -> Entry:
 
 
 def _keys(client: Client, document: Entry) -> tuple[str, ...]:
-    return next((keys for keys in client.elsewhere if _table(_at(document, keys)) is not None), client.keys)
+    return next(
+        (keys for keys in client.alternative_keys if _table(_value_at(document, keys)) is not None), client.keys
+    )
 
 
-def _at(document: Any, keys: tuple[str, ...]) -> Any:
+def _value_at(document: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
         document = (_table(document) or {}).get(key)
     return document
@@ -204,11 +209,11 @@ def _decoded(file: Path, content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise Fault("invalid", f"{file} was left as it is: it is no UTF-8") from None
+        raise Fault("invalid", f"{file} was not changed: it is not UTF-8") from None
 
 
 def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
-    """Puts `after` in the place of the file in one step; the copy of what was there, with the same mode."""
+    """Replace the file atomically; return the backup of its old content, which keeps the mode, if there was any."""
     file.parent.mkdir(parents=True, exist_ok=True)
     backup: Path | None = None
     if before:
@@ -216,13 +221,14 @@ def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
         shutil.copy2(file, backup)
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
-        with os.fdopen(descriptor, "wb") as written:
-            written.write(after)
-            written.flush()
-            os.fsync(written.fileno())
-        Path(name).chmod(file.stat().st_mode & 0o7777 if file.exists() else _PRIVATE)
+        with os.fdopen(descriptor, "wb") as target:
+            target.write(after)
+            target.flush()
+            os.fsync(target.fileno())
+        Path(name).chmod(file.stat().st_mode & 0o7777 if file.exists() else _NEW_FILE_MODE)
+        # Clients rewrite their own files: what changed since the file was read must not be overwritten.
         if _bytes(file) != before:
-            raise Fault("conflict", f"{file} was changed by somebody else just now: try again")
+            raise Fault("conflict", f"{file} was changed by another program meanwhile: try again")
         Path(name).replace(file)
     finally:
         Path(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The MCP clients that `quipu setup` knows: where each keeps its configuration, and how an entry in it looks."""
+"""The MCP clients that `quipu setup` supports: the configuration file of each and the form of a server entry."""
 
 import base64
 import json
@@ -11,10 +11,10 @@ Base = Literal["home", "apps", "dotfiles"]
 Entry = dict[str, Any]
 
 
-class Place(NamedTuple):
-    """A file below one of a user's folders; the variable `moved`, where it is set, names the folder of the file.
+class ConfigPath(NamedTuple):
+    """A file below one of the user's directories; the environment variable `moved` overrides the directory of the file.
 
-    `home` is the home directory, `apps` where the platform keeps the files of programs, `dotfiles` the same but for
+    `home` is the home directory, `apps` the platform's directory for application data, `dotfiles` the same except on
     macOS, where some programs use `.config` as on Linux.
     """
 
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What an entry points to: a `url` with an optional `key`, or a `command` to start."""
+    """The server of an entry: a `url` with an optional `key`, or a `command` that the client starts."""
 
     url: str = ""
     key: str = ""
@@ -33,21 +33,21 @@ class Target(NamedTuple):
 
 
 class Client(NamedTuple):
-    """One client: `http` and `stdio` are its entries with fields to fill in, None where it has no such thing.
+    """One client: `http` and `stdio` are entry templates, None if it does not support that transport.
 
-    An entry stands under its name at `keys` of the file, or at the first of `elsewhere` that the file has. `link` is an
-    address that makes the client ask its user to add an entry.
+    Entries are stored by name at `keys` of the file, or at the first of `alternative_keys` that the file has.
+    `install_link` is a link template that makes the client offer to add an entry.
     """
 
     name: str
     title: str
-    place: Place
+    config_path: ConfigPath
     keys: tuple[str, ...]
     http: Mapping[str, Any] | None
     stdio: Mapping[str, Any]
-    elsewhere: tuple[tuple[str, ...], ...] = ()
+    alternative_keys: tuple[tuple[str, ...], ...] = ()
     toml: bool = False
-    link: str = ""
+    install_link: str = ""
 
 
 _SERVERS = ("mcpServers",)
@@ -58,7 +58,7 @@ CLIENTS = (
     Client(
         "claude-code",
         "Claude Code",
-        Place("home", ".claude.json", "CLAUDE_CONFIG_DIR"),
+        ConfigPath("home", ".claude.json", "CLAUDE_CONFIG_DIR"),
         _SERVERS,
         {"type": "http", **_HTTP},
         {"type": "stdio", **_STDIO},
@@ -66,7 +66,7 @@ CLIENTS = (
     Client(
         "claude-desktop",
         "Claude Desktop",
-        Place("apps", "Claude/claude_desktop_config.json"),
+        ConfigPath("apps", "Claude/claude_desktop_config.json"),
         _SERVERS,
         None,
         _STDIO,
@@ -74,25 +74,25 @@ CLIENTS = (
     Client(
         "cursor",
         "Cursor",
-        Place("home", ".cursor/mcp.json"),
+        ConfigPath("home", ".cursor/mcp.json"),
         _SERVERS,
         _HTTP,
         _STDIO,
-        link="cursor://anysphere.cursor-deeplink/mcp/install?name={name}&config={base64}",
+        install_link="cursor://anysphere.cursor-deeplink/mcp/install?name={name}&config={base64}",
     ),
     Client(
         "vscode",
         "VS Code",
-        Place("apps", "Code/User/mcp.json"),
+        ConfigPath("apps", "Code/User/mcp.json"),
         ("servers",),
         {"type": "http", **_HTTP},
         {"type": "stdio", **_STDIO},
-        link="vscode:mcp/install?{json}",
+        install_link="vscode:mcp/install?{json}",
     ),
     Client(
         "codex",
         "Codex",
-        Place("home", ".codex/config.toml", "CODEX_HOME"),
+        ConfigPath("home", ".codex/config.toml", "CODEX_HOME"),
         ("mcp_servers",),
         {"url": "{url}", "http_headers": "{headers}"},
         _STDIO,
@@ -101,16 +101,16 @@ CLIENTS = (
     Client(
         "windsurf",
         "Windsurf",
-        Place("home", ".codeium/windsurf/mcp_config.json"),
+        ConfigPath("home", ".codeium/windsurf/mcp_config.json"),
         _SERVERS,
         {"serverUrl": "{url}", "headers": "{headers}"},
         _STDIO,
     ),
-    Client("zed", "Zed", Place("dotfiles", "zed/settings.json"), ("context_servers",), _HTTP, _STDIO),
+    Client("zed", "Zed", ConfigPath("dotfiles", "zed/settings.json"), ("context_servers",), _HTTP, _STDIO),
     Client(
         "gemini-cli",
         "Gemini CLI",
-        Place("home", ".gemini/settings.json"),
+        ConfigPath("home", ".gemini/settings.json"),
         _SERVERS,
         {"httpUrl": "{url}", "headers": "{headers}"},
         _STDIO,
@@ -118,7 +118,7 @@ CLIENTS = (
     Client(
         "antigravity",
         "Antigravity",
-        Place("home", ".gemini/config/mcp_config.json"),
+        ConfigPath("home", ".gemini/config/mcp_config.json"),
         _SERVERS,
         {"serverUrl": "{url}", "headers": "{headers}"},
         _STDIO,
@@ -126,7 +126,7 @@ CLIENTS = (
     Client(
         "copilot-cli",
         "Copilot CLI",
-        Place("home", ".copilot/mcp-config.json", "COPILOT_HOME"),
+        ConfigPath("home", ".copilot/mcp-config.json", "COPILOT_HOME"),
         _SERVERS,
         {"type": "http", **_HTTP, "tools": ["*"]},
         {"type": "local", **_STDIO, "tools": ["*"]},
@@ -134,29 +134,29 @@ CLIENTS = (
     Client(
         "opencode",
         "opencode",
-        Place("home", ".config/opencode/opencode.json"),
+        ConfigPath("home", ".config/opencode/opencode.json"),
         ("mcp",),
         {"type": "remote", **_HTTP},
         {"type": "local", "command": "{argv}", "environment": "{env}"},
-        elsewhere=(("mcp", "servers"),),
+        alternative_keys=(("mcp", "servers"),),
     ),
-    Client("kiro", "Kiro", Place("home", ".kiro/settings/mcp.json"), _SERVERS, _HTTP, _STDIO),
+    Client("kiro", "Kiro", ConfigPath("home", ".kiro/settings/mcp.json"), _SERVERS, _HTTP, _STDIO),
     Client(
         "lm-studio",
         "LM Studio",
-        Place("home", ".lmstudio/mcp.json"),
+        ConfigPath("home", ".lmstudio/mcp.json"),
         _SERVERS,
         _HTTP,
         _STDIO,
-        link="lmstudio://add_mcp?name={name}&config={base64}",
+        install_link="lmstudio://add_mcp?name={name}&config={base64}",
     ),
 )
 BY_NAME = {client.name: client for client in CLIENTS}
 
 
-def file_of(client: Client, values: Mapping[str, str], platform: str) -> Path:
-    """Where this user's client keeps its configuration on this platform."""
-    base, path, moved = client.place
+def config_file(client: Client, values: Mapping[str, str], platform: str) -> Path:
+    """The path of the client's configuration file for this user and platform."""
+    base, path, moved = client.config_path
     if moved and values.get(moved):
         return Path(values[moved]) / Path(path).name
     home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
@@ -170,7 +170,7 @@ def file_of(client: Client, values: Mapping[str, str], platform: str) -> Path:
 
 
 def entry_of(client: Client, target: Target) -> Entry | None:
-    """The entry that points to `target`; None where the client cannot be pointed there."""
+    """The entry for `target`; None if the client does not support that kind of target."""
     shape = client.http if target.url else client.stdio
     if shape is None:
         return None
@@ -186,13 +186,13 @@ def entry_of(client: Client, target: Target) -> Entry | None:
     return {key: value for key, value in filled.items() if value is not None}
 
 
-def link_of(client: Client, name: str, entry: Entry) -> str:
-    """The address that adds an entry, empty where the client knows none."""
+def install_link_of(client: Client, name: str, entry: Entry) -> str:
+    """The link that installs an entry; empty if the client has no such links."""
     whole = json.dumps({"name": name, **entry}, separators=(",", ":"), ensure_ascii=False)
     alone = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
     packed = base64.b64encode(alone.encode()).decode()
     return (
-        client.link.replace("{name}", quote(name, safe=""))
+        client.install_link.replace("{name}", quote(name, safe=""))
         .replace("{base64}", quote(packed, safe=""))
         .replace("{json}", quote(whole, safe=""))
     )

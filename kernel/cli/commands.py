@@ -1,4 +1,4 @@
-"""The commands that are not servers: each prints what it did and returns an exit status."""
+"""The commands that work on a store or on keys; each prints its result and returns an exit status."""
 
 import argparse
 import sys
@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from kernel import app, data_dir
-from kernel.cli.progress_bar import Bar
-from kernel.cli.token_cost import price
+from kernel.cli.progress_bar import ProgressBar
+from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
@@ -29,48 +29,48 @@ from kernel.store.transaction import Tx
 from kernel.text import one_line
 from kernel.tools import Imported
 
-_LONGEST_NAME = 64
-_LINE = 80
+_MAX_NAME_CHARS = 64  # of a key
+_PREVIEW_CHARS = 80  # of a quarantined text
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
-    """Runs the command that was asked for."""
+    """Run the chosen command."""
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens)
     if arguments.command == "key":
-        return _KEYS[arguments.key](arguments, config)
+        return _KEY_COMMANDS[arguments.key](arguments, config)
     shared = app.context_of(config)
     app.prepare_data(config, shared)
-    if arguments.command in _CALLS:
-        return _CALLS[arguments.command](arguments, config, shared)
+    if arguments.command in _STORE_COMMANDS:
+        return _STORE_COMMANDS[arguments.command](arguments, config, shared)
     if arguments.command == "import":
         return import_data(arguments, config, shared)
     if arguments.command == "check":
-        found = _sure(partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
+        found = _or_raise(partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
         for finding in found:
             print(f"{finding.part}: {finding.rows} {finding.what}")
         print("repaired" if found and arguments.repair else "differences found" if found else "ok")
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
         target = arguments.target or config.home / f"quipu-{consistency.backup_time()}.db"
-        with closing(Bar("backup", sys.stderr)) as bar:
-            _sure(consistency.backup, config.file, shared, target, bar)
+        with closing(ProgressBar("backup", sys.stderr)) as bar:
+            _or_raise(consistency.backup, config.file, shared, target, bar)
         print(target)
         return 0
-    with closing(Bar("reindex", sys.stderr)) as bar:
-        done = _sure(consistency.reindex, config.file, shared, bar)
+    with closing(ProgressBar("reindex", sys.stderr)) as bar:
+        done = _or_raise(consistency.reindex, config.file, shared, bar)
     print(f"{done} vectors rebuilt")
     return 0
 
 
 def tools(*, tokens: bool) -> int:
-    """Lists every tool, or about what the list at each address costs a model's context."""
+    """Print every tool, or for each URL the approximate tokens its tool list takes in a model's context."""
     if tokens:
         print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
         for path, dialects in (("/mcp", app.DIALECTS), *((f"/mcp/{one.name}", (one,)) for one in app.DIALECTS)):
             every = [tool for dialect in dialects for tool in dialect.tools]
             for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
-                plain, whole = (price(listed, results=results) for results in (False, True))
+                plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
                 print(f"{address:25} {len(listed):5} {plain:7} {whole:13}")
         return 0
     for dialect in app.DIALECTS:
@@ -80,7 +80,7 @@ def tools(*, tokens: bool) -> int:
 
 
 def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Imports another program's data: all of it, or nothing where something is wrong."""
+    """Import the data of another memory server in one transaction."""
     known = {found.kind: (dialect, found) for dialect in app.DIALECTS for found in dialect.imports}
     if arguments.kind not in known:
         raise Fault("invalid", f"Cannot import {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
@@ -88,14 +88,14 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     secret: str | None = arguments.password_env
     password = config.environment.get(secret) if secret else None
     if secret and not password:
-        raise Fault("invalid", f"The variable {secret} holds no password")
+        raise Fault("invalid", f"The variable {secret} is unset or empty")
     origin = CallContext(dialect.name, f"import {chosen.kind}")
 
     def work(tx: Tx) -> Imported:
         return chosen.run(tx, arguments.path, password)
 
-    with closing(Bar("import", sys.stderr)) as bar:
-        done: Imported = _sure(_import, config, shared, origin, with_progress(Progress(bar), work))
+    with closing(ProgressBar("import", sys.stderr)) as bar:
+        done: Imported = _or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
@@ -104,14 +104,14 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
 
 def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Gives room back, saying what is done, and prints the size of the file before and after."""
-    before = _moment(arguments.forget) if arguments.forget else None
-    freed: Freed = _sure(partial(compact, config.file, shared, _say, forget=before))
+    """Compact the database file; print its size before and after, and each step on standard error."""
+    before = _timestamp(arguments.forget) if arguments.forget else None
+    freed: Freed = _or_raise(partial(compact, config.file, shared, _print_step, forget=before))
     print(f"{freed.before} bytes before, {freed.after} after")
     return 0
 
 
-def _moment(given: str) -> str:
+def _timestamp(given: str) -> str:
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
@@ -120,7 +120,7 @@ def _moment(given: str) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _say(part: str) -> None:
+def _print_step(part: str) -> None:
     print(part, file=sys.stderr, flush=True)
 
 
@@ -131,6 +131,7 @@ def _import(config: Config, shared: StoreContext, origin: CallContext, work: Cal
         with db.writing(origin) as tx:
             before = db.total_changes
             done = work(tx)
+            # An import that changed nothing leaves no audit entry.
             if db.total_changes > before:
                 audit.record(tx)
             return done
@@ -139,57 +140,58 @@ def _import(config: Config, shared: StoreContext, origin: CallContext, work: Cal
 
 
 def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Prints the newest calls that changed something, newest first; 1 if the chain of all of them is broken."""
+    """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
     db = Connection(config.file, shared, readonly=True)
     try:
-        entries: list[audit.Entry] = _sure(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
-        wrong: int | None = _sure(db.read, CallContext(), audit.first_broken)
+        entries: list[audit.Entry] = _or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
+        wrong: int | None = _or_raise(db.read, CallContext(), audit.first_broken)
     finally:
         db.close()
     for entry in entries:
-        print(msgspec.json.encode(entry._asdict()).decode() if arguments.json else _call(entry))
+        print(msgspec.json.encode(entry._asdict()).decode() if arguments.json else _call_line(entry))
     if wrong is not None:
-        print(f"row {wrong} does not follow from the one before it", file=sys.stderr)
+        print(f"audit row {wrong} breaks the hash chain", file=sys.stderr)
     return 0 if wrong is None else 1
 
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Takes back what one call changed."""
-    print(_call(_sure(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
+    """Undo the changes of one call."""
+    print(_call_line(_or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
     print("undone", file=sys.stderr)
     return 0
 
 
-def suspects(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Prints the memories that are kept apart, or lets one of them go."""
+def show_quarantine(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+    """Print the quarantined memories, or release one."""
     db = Connection(config.file, shared, readonly=False)
     try:
         with db.writing(CallContext("kernel", "quarantine")) as tx:
             chosen = arguments.release
-            found = [_sure(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
+            found = [_or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
     finally:
         db.close()
     for one in found:
-        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {one_line(one.text, _LINE)}")
+        preview = one_line(one.text, _PREVIEW_CHARS)
+        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {preview}")
     return 0
 
 
-_CALLS = {"audit": show_calls, "undo": undo_call, "compact": compact_store, "quarantine": suspects}
+_STORE_COMMANDS = {"audit": show_calls, "undo": undo_call, "compact": compact_store, "quarantine": show_quarantine}
 
 
-def _call(entry: audit.Entry) -> str:
+def _call_line(entry: audit.Entry) -> str:
     touched = ", ".join(f"{space} {key} {done}" for space, key, done in audit.targets(entry))
     more = f", {entry.touched - audit.SHOWN} more" if entry.touched > audit.SHOWN else ""
-    kept = "  (can be undone)" if entry.undoable else ""
-    who = f"{entry.dialect}  {entry.tool}  {entry.actor}"
-    return f"{entry.id}  {entry.at}  {who}  {entry.outcome}  {touched}{more}{kept}"
+    undo_hint = "  (can be undone)" if entry.undoable else ""
+    source = f"{entry.dialect}  {entry.tool}  {entry.actor}"
+    return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
 
 
-def make_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Prints a new key, once, and beside it what it opens."""
+def create_key(arguments: argparse.Namespace, config: Config) -> int:
+    """Create a key; print the secret on standard output and its properties on standard error."""
     for name in arguments.dialect:
         if name in app.READING_ALL:
-            raise Fault("invalid", f"{name} reads every dialect: a key for it is one without --dialect")
+            raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
     app.select_dialects(tuple(arguments.dialect))
     now = utc_now()
     end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
@@ -198,50 +200,50 @@ def make_key(arguments: argparse.Namespace, config: Config) -> int:
         arguments.scope,
         now,
         tenant=data_dir.tenant_name(arguments.tenant),
-        name=_line(arguments.name),
+        name=_key_name(arguments.name),
         dialects=tuple(sorted(set(arguments.dialect))),
         expires=end,
     )
     made, secret = api_keys.create(config.data, wanted)
-    print(f"{_told(made, now)}\nIt is shown this once:", file=sys.stderr)
+    print(f"{_key_line(made, now)}\nThe secret is shown only once:", file=sys.stderr)
     print(secret)
     return 0
 
 
 def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
-    """Prints every key ever made, without what would let anybody use it."""
+    """Print every key, including revoked and expired ones, without secrets."""
     now = utc_now()
     for key in api_keys.read(config.data):
-        print(_told(key, now))
+        print(_key_line(key, now))
     return 0
 
 
 def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Takes a key back; a running server knows within a second."""
+    """Revoke a key; a running server stops accepting it within a second."""
     now = utc_now()
-    print(_told(api_keys.revoke(config.data, arguments.id, now), now))
+    print(_key_line(api_keys.revoke(config.data, arguments.id, now), now))
     return 0
 
 
-_KEYS = {"create": make_key, "list": list_keys, "revoke": revoke_key}
+_KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key}
 
 
-def _told(key: api_keys.Key, now: str) -> str:
-    reach = ",".join(key.dialects) or "all dialects"
+def _key_line(key: api_keys.Key, now: str) -> str:
+    dialects = ",".join(key.dialects) or "all dialects"
     end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
-    words = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {reach}  created {key.created}  {end}"
-    return f"{words}  {key.name}" if key.name else words
+    line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
+    return f"{line}  {key.name}" if key.name else line
 
 
-def _line(name: str) -> str:
-    if len(name) > _LONGEST_NAME or not name.isprintable():
-        raise Fault("invalid", f"A key has a name of at most {_LONGEST_NAME} printable characters")
+def _key_name(name: str) -> str:
+    if len(name) > _MAX_NAME_CHARS or not name.isprintable():
+        raise Fault("invalid", f"A key name has at most {_MAX_NAME_CHARS} printable characters")
     return name
 
 
-def _sure(work: Callable[..., Any], *args: Any) -> Any:
-    """`work(*args)`, where the engine's errors are Faults too."""
-    answer = catch_faults(work, *args)
-    if isinstance(answer, Fault):
-        raise answer
-    return answer
+def _or_raise(work: Callable[..., Any], *args: Any) -> Any:
+    """Call `work(*args)`; SQLite errors are raised as Faults."""
+    result = catch_faults(work, *args)
+    if isinstance(result, Fault):
+        raise result
+    return result

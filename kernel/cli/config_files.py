@@ -31,6 +31,7 @@ def set_json(text: str, keys: Sequence[str], value: Any) -> str:
     Raises Fault("invalid") if a key on the path is duplicated or its value is not an object.
     """
     changed = _changed(text, keys, value)
+    # The edit is textual; parsing it again proves that nothing else changed its value.
     if read_json(changed) != with_value(read_json(text) or {}, keys, value):
         raise _unsafe(keys)
     return changed
@@ -176,7 +177,7 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str
             parent = parent[key]
         old = parent.get(keys[-1])
         if isinstance(old, OutOfOrderTableProxy):
-            return ""  # its parts stand apart: comments between them could be lost
+            return ""  # its parts are separated by other tables; tomlkit loses comments between them
         if isinstance(old, dict):
             _update(old, table, _newline(text))
         else:
@@ -188,6 +189,7 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str
 
 def _update(here: Any, table: Mapping[str, Any], newline: str) -> None:
     """Give a tomlkit table exactly the members of `table`; comments after its last key stay after it."""
+    # tomlkit counts comments before the next header to this table, but they describe the next one.
     body = _body(here)
     trailing: list[Any] = []
     while body and body[-1][0] is None:

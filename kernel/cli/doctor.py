@@ -1,4 +1,4 @@
-"""The command that looks for what is wrong, one line for each thing, with what to do about it."""
+"""`quipu doctor`: one line per check of the installation, with a remedy for each problem."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kernel import app, data_dir
 from kernel.cli import client_entries, probe
-from kernel.cli.clients import CLIENTS, Client, Entry, file_of
+from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.data_dir import MAIN
 from kernel.dispatch import catch_faults
@@ -28,10 +28,10 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import DAMAGED, OLDEST_SQLITE, sqlite_version
 from kernel.store.transaction import Tx
 
-_LEAST_BYTES = 64 << 20
-_OTHERS = 0o077
-_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-_SHARED = frozenset(
+_MIN_FREE_BYTES = 64 << 20
+_GROUP_AND_OTHERS = 0o077
+# Write-ahead logging needs memory shared by all processes of one host: https://sqlite.org/wal.html.
+_NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs", "virtiofs"}
 )
 _MIB = 1 << 20
@@ -40,29 +40,29 @@ Grade = Literal["ok", "hint", "wrong"]
 
 
 class Diagnosis(NamedTuple):
-    """One thing that was looked at: `do` says what helps, where something does."""
+    """The result of one check; `remedy` is empty if there is nothing to do."""
 
     grade: Grade
-    about: str
+    subject: str
     detail: str
     remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.grade:5}  {self.about}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
+        return f"{self.grade:5}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
 
 
 def run(config: Config, platform: str = sys.platform) -> int:
-    """Prints what it finds; 1 if anything is wrong, 0 if there are hints at most."""
+    """Print the result of every check; return 1 if any is `wrong`, else 0."""
     found: list[Diagnosis] = []
-    for look in (engine, folder, settings, database, model, room, server, doors, partial(clients, platform=platform)):
+    for look in (sqlite, folder, settings, database, model, disk, server, access, partial(clients, platform=platform)):
         for finding in look(config):
             print(finding, flush=True)
             found.append(finding)
     return 1 if any(finding.grade == "wrong" for finding in found) else 0
 
 
-def engine(_config: Config) -> Iterator[Diagnosis]:
-    """The SQLite we carry."""
+def sqlite(_config: Config) -> Iterator[Diagnosis]:
+    """The version of the bundled SQLite."""
     number = sqlite_version()
     version = f"SQLite {number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
     if number < OLDEST_SQLITE:
@@ -74,60 +74,60 @@ def engine(_config: Config) -> Iterator[Diagnosis]:
 
 
 def folder(config: Config) -> Iterator[Diagnosis]:
-    """The data directory: there, writable, on a disk of this machine, and nobody else's to read."""
+    """The data directory: writable, on a local file system and private to its user."""
     data = config.data.absolute()
-    there = _nearest(data)
+    there = _existing_parent(data)
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        remedy = "give it to this user, or choose another with --data or QUIPU_DATA"
+        remedy = "change its owner, or choose another with --data or QUIPU_DATA"
         yield Diagnosis("wrong", "data directory", f"{there} cannot be written to: {error.strerror}", remedy)
         return
-    told = str(data) if there == data else f"{data} will be made at the first start"
-    yield Diagnosis("ok", "data directory", told)
+    detail = str(data) if there == data else f"{data} is created at the first start"
+    yield Diagnosis("ok", "data directory", detail)
     kind = _file_system(there)
-    if kind in _SHARED:
+    if kind in _NETWORK_FILE_SYSTEMS:
         remedy = "choose a local one with --data or QUIPU_DATA"
         yield Diagnosis(
-            "wrong", "data directory", f"it lies on {kind}, where SQLite's log can lose what was written", remedy
+            "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
-    open_ = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if _seen_by_others(path)]
-    if open_:
-        yield Diagnosis("hint", "data directory", f"others may look into {open_[0]}", f"chmod -R go= {data}")
+    exposed = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if _readable_by_others(path)]
+    if exposed:
+        yield Diagnosis("hint", "data directory", f"other users can access {exposed[0]}", f"chmod -R go= {data}")
 
 
 def settings(config: Config) -> Iterator[Diagnosis]:
-    """The settings of the dialects."""
+    """The settings of the dialects parse."""
     found = catch_faults(app.context_of, config._replace(model=None))
     if isinstance(found, Fault):
-        yield Diagnosis("wrong", "settings", found.message, "correct what it names")
+        yield Diagnosis("wrong", "settings", found.message, "correct this setting")
 
 
 def database(config: Config) -> Iterator[Diagnosis]:
-    """Each database file: ours, of a version we know, sound, and with a vector for each document."""
+    """Each database file: readable, of a supported version, intact, with a vector for each document."""
     names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
     shared = catch_faults(app.context_of, config)
     for name in names:
-        about = "database" if name == MAIN else f"database of {name}"
+        subject = "database" if name == MAIN else f"database of {name}"
         yield _database(
-            about, config._replace(tenant=name).file, app.base_context(None) if isinstance(shared, Fault) else shared
+            subject, config._replace(tenant=name).file, app.base_context(None) if isinstance(shared, Fault) else shared
         )
 
 
-def _database(about: str, file: Path, shared: StoreContext) -> Diagnosis:
+def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
     if not file.is_file():
-        return Diagnosis("ok", about, "none yet; it is made at the first start")
-    bare = catch_faults(_examined, file, shared)
-    if isinstance(bare, Fault):
-        return Diagnosis("wrong", about, bare.message, "put a backup in its place, or choose another data directory")
-    if bare:
-        told = f"{bare} documents have no vector of this model yet, and are found by words alone"
-        return Diagnosis("hint", about, told, "a running server makes them, and so does `quipu reindex`")
-    return Diagnosis("ok", about, f"{file.stat().st_size / _MIB:.1f} MiB, sound")
+        return Diagnosis("ok", subject, "none yet; created at the first start")
+    missing = catch_faults(_documents_without_vector, file, shared)
+    if isinstance(missing, Fault):
+        return Diagnosis("wrong", subject, missing.message, "restore a backup, or choose another data directory")
+    if missing:
+        detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
+        return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
+    return Diagnosis("ok", subject, f"{file.stat().st_size / _MIB:.1f} MiB, intact")
 
 
-def _examined(file: Path, shared: StoreContext) -> int:
+def _documents_without_vector(file: Path, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
     try:
         db = Connection(file, shared, readonly=True)
@@ -137,153 +137,161 @@ def _examined(file: Path, shared: StoreContext) -> int:
         damage = db.integrity_errors(quick=True)
         if damage:
             raise Fault("storage", f"The file is damaged: {damage[0]}")
-        return 0 if pending_migrations(db) else db.read(CallContext(), _bare)
+        # The tables of an older release get their vectors after its migrations.
+        return 0 if pending_migrations(db) else db.read(CallContext(), _count_without_vector)
     finally:
         db.close()
 
 
-def _bare(tx: Tx) -> int:
+def _count_without_vector(tx: Tx) -> int:
     return (
         (tx.one("kernel.consistency.count_pending", int, model=index.model_id(tx)) or 0) if index.has_model(tx) else 0
     )
 
 
 def model(config: Config) -> Iterator[Diagnosis]:
-    """The embedding model: readable, and able to embed."""
+    """The embedding model loads and embeds a word."""
     if config.model is None:
         yield Diagnosis(
-            "hint", "model", "none is configured: search goes by words alone", "leave QUIPU_MODEL out for ours"
+            "hint",
+            "model",
+            "none is configured: search uses full text alone",
+            "unset QUIPU_MODEL for the bundled model",
         )
         return
-    made, reason = _made(config.model)
+    made, reason = _try_model(config.model)
     if made is None:
-        remedy = "install Quipu again" if config.model == MODEL else "correct QUIPU_MODEL or --model"
+        remedy = "reinstall Quipu" if config.model == MODEL else "correct QUIPU_MODEL or --model"
         yield Diagnosis("wrong", "model", f"{config.model} cannot be used: {reason}", remedy)
     else:
         yield Diagnosis("ok", "model", f"{config.model.name}, {len(made.vector)} dimensions")
 
 
-def _made(folder: Path) -> tuple[Embedding | None, str]:
+def _try_model(folder: Path) -> tuple[Embedding | None, str]:
     try:
         (made,) = Embedder(folder).embed(["memory"])
     except (OSError, ValueError) as error:
         return None, str(error)
-    return (made, "") if made.tokens else (None, "it knows no word of English")
+    return (made, "") if made.tokens else (None, "its vocabulary has no English words")
 
 
-def room(config: Config) -> Iterator[Diagnosis]:
-    """What is free on the disk of the data directory."""
-    free = shutil.disk_usage(_nearest(config.data.absolute())).free
+def disk(config: Config) -> Iterator[Diagnosis]:
+    """Free space on the disk of the data directory."""
+    free = shutil.disk_usage(_existing_parent(config.data.absolute())).free
     size = config.file.stat().st_size if config.file.is_file() else 0
-    told = f"{free / _MIB:,.0f} MiB are free"
-    if free < _LEAST_BYTES:
-        yield Diagnosis("wrong", "disk", told, f"make room: below {_LEAST_BYTES // _MIB} MiB writes begin to fail")
+    detail = f"{free / _MIB:,.0f} MiB free"
+    if free < _MIN_FREE_BYTES:
+        yield Diagnosis(
+            "wrong", "disk", detail, f"free some space: below {_MIN_FREE_BYTES // _MIB} MiB writes begin to fail"
+        )
     elif free < 2 * size:
-        yield Diagnosis("hint", "disk", f"{told}, too little for a copy of the database", "make room for backups")
+        yield Diagnosis(
+            "hint", "disk", f"{detail}, too little for a copy of the database", "free some space for backups"
+        )
     else:
-        yield Diagnosis("ok", "disk", told)
+        yield Diagnosis("ok", "disk", detail)
 
 
 def server(config: Config) -> Iterator[Diagnosis]:
-    """Who listens where a server of this configuration would."""
-    host = _ANYWHERE.get(config.host, config.host)
+    """The program that listens on the configured address."""
+    host = probe.connectable(config.host)
     where = f"{host}:{config.port}"
     try:
-        answered = probe.greet(host, config.port)
+        response = probe.handshake(host, config.port)
     except OSError:
-        answered = probe.Answered(0)
-    if answered is None:
-        remedy = "`quipu serve` starts one; clients that start their own need none"
-        yield Diagnosis("hint", "server", f"nobody listens on {where}", remedy)
-    elif answered.status == 401:
-        yield Diagnosis("ok", "server", f"one that asks for a key listens on {where}")
-    elif answered.name != client_entries.NAME:
-        who = probe.holder(config.port) or "a program of somebody"
+        response = probe.Handshake(0)
+    if response is None:
+        remedy = "`quipu serve` starts it; clients that start their own server do not need it"
+        yield Diagnosis("hint", "server", f"nothing listens on {where}", remedy)
+    elif response.status == 401:
+        yield Diagnosis("ok", "server", f"a server that requires a key listens on {where}")
+    elif response.name != client_entries.NAME:
+        program = probe.listening_process(config.port) or "another program"
         remedy = "stop it, or give Quipu another port with --port or PORT"
-        yield Diagnosis("wrong", "server", f"{who} listens on {where}, and is no Quipu", remedy)
-    elif answered.version != VERSION:
-        told = f"Quipu {answered.version} listens on {where}, this is {VERSION}"
-        yield Diagnosis("hint", "server", told, "start it again with this program")
+        yield Diagnosis("wrong", "server", f"{program} listens on {where} and is not Quipu", remedy)
+    elif response.version != VERSION:
+        detail = f"Quipu {response.version} listens on {where}, this is {VERSION}"
+        yield Diagnosis("hint", "server", detail, "restart it with this version")
     else:
-        yield Diagnosis("ok", "server", f"Quipu {answered.version} listens on {where}")
+        yield Diagnosis("ok", "server", f"Quipu {response.version} listens on {where}")
 
 
-def doors(config: Config) -> Iterator[Diagnosis]:
-    """Whether everybody comes in who should, and nobody else."""
+def access(config: Config) -> Iterator[Diagnosis]:
+    """The keys admit authorized clients and no others."""
     known = catch_faults(api_keys.read, config.data)
     if isinstance(known, Fault):
         yield Diagnosis(
-            "wrong", "keys", known.message, f"restore {config.data / api_keys.FILE} from a copy, or make new keys"
+            "wrong", "keys", known.message, f"restore {config.data / api_keys.FILE} from a backup, or create new keys"
         )
     elif known and not any(key.state(utc_now()) == "active" for key in known):
-        yield Diagnosis("wrong", "keys", "all have ended or were taken back: nobody comes in", "`quipu key create`")
+        yield Diagnosis("wrong", "keys", "all are expired or revoked: no request is accepted", "`quipu key create`")
     elif on_loopback(config.host) or known or config.oauth:
-        yield Diagnosis("ok", "keys", f"{len(known)} made" if known else "none made: this machine comes in without")
+        yield Diagnosis("ok", "keys", f"{len(known)} created" if known else "none created: this machine needs none")
     elif config.open:
-        yield Diagnosis("hint", "keys", f"whoever reaches {config.host} reads and writes", "leave QUIPU_OPEN out")
+        yield Diagnosis("hint", "keys", f"anyone who can reach {config.host} can read and write", "unset QUIPU_OPEN")
     else:
-        yield Diagnosis("wrong", "keys", f"a server on {config.host} starts with keys only", "`quipu key create`")
+        yield Diagnosis("wrong", "keys", f"a server on {config.host} needs keys to start", "`quipu key create`")
 
 
 def clients(config: Config, platform: str) -> Iterator[Diagnosis]:
-    """What the configurations of known clients say of us."""
-    none = True
+    """The entries for Quipu in the configuration files of supported clients."""
+    found = False
     for client in CLIENTS:
-        file = file_of(client, config.environment, platform)
+        file = config_file(client, config.environment, platform)
         if not file.is_file():
             continue
         try:
-            entry = client_entries.find(client, file, client_entries.NAME)
+            entry = client_entries.find_entry(client, file, client_entries.NAME)
         except Fault as fault:
             yield Diagnosis("hint", client.title, f"{file} cannot be read: {fault.message}", "correct it by hand")
             continue
         if entry is not None:
-            none = False
-            yield _pointed(client, file, entry, config)
-    if none:
-        yield Diagnosis("hint", "clients", "none that is known points to Quipu", "`quipu setup --client NAME`")
+            found = True
+            yield _client_entry(client, file, entry, config)
+    if not found:
+        yield Diagnosis("hint", "clients", "no supported client is configured for Quipu", "`quipu setup --client NAME`")
 
 
-def _pointed(client: Client, file: Path, entry: Entry, config: Config) -> Diagnosis:
-    to, words = client_entries.points_to(entry), client_entries.command(entry)
-    again = f"`quipu setup --client {client.name}` points it here"
-    if not words:
-        return _over_http(client, file, entry, again, config)
-    if shutil.which(words[0]) is None:
-        return Diagnosis("wrong", client.title, f"{file} starts {words[0]}, which is no program here", again)
-    data = next((value for option, value in pairwise(words) if option == "--data"), "")
+def _client_entry(client: Client, file: Path, entry: Entry, config: Config) -> Diagnosis:
+    target, argv = client_entries.describe_target(entry), client_entries.argv_of(entry)
+    remedy = f"`quipu setup --client {client.name}` configures it for this server"
+    if not argv:
+        return _http_entry(client, file, entry, remedy, config)
+    if shutil.which(argv[0]) is None:
+        return Diagnosis("wrong", client.title, f"{file} starts {argv[0]}, which is not installed", remedy)
+    data = next((value for option, value in pairwise(argv) if option == "--data"), "")
     if data and Path(data) != config.data.absolute():
-        return Diagnosis("hint", client.title, f"its memories are in {data}, not in {config.data.absolute()}", again)
-    return Diagnosis("ok", client.title, f"starts {to}")
+        return Diagnosis("hint", client.title, f"its data directory is {data}, not {config.data.absolute()}", remedy)
+    return Diagnosis("ok", client.title, f"starts {target}")
 
 
-def _over_http(client: Client, file: Path, entry: Entry, again: str, config: Config) -> Diagnosis:
-    to = client_entries.address(entry)
+def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: Config) -> Diagnosis:
+    url = client_entries.url_of(entry)
     try:
-        host, port = urlsplit(to).hostname, urlsplit(to).port
+        host, port = urlsplit(url).hostname, urlsplit(url).port
     except ValueError:
         host, port = None, None
     if not on_loopback(host or "") or port != config.port:
-        return Diagnosis("hint", client.title, f"points to {to}, not to port {config.port} of this machine", again)
-    trouble = _key(client, entry, config)
-    if trouble:
-        return trouble
-    if _bearer(entry) and _seen_by_others(file):
-        return Diagnosis("hint", client.title, f"others may read the key in {file}", f"chmod go= {file}")
-    return Diagnosis("ok", client.title, f"points to {to}")
+        return Diagnosis("hint", client.title, f"points to {url}, not to port {config.port} of this machine", remedy)
+    problem = _key_problem(client, entry, config)
+    if problem:
+        return problem
+    if _bearer(entry) and _readable_by_others(file):
+        return Diagnosis("hint", client.title, f"other users can read the key in {file}", f"chmod go= {file}")
+    return Diagnosis("ok", client.title, f"points to {url}")
 
 
-def _key(client: Client, entry: Entry, config: Config) -> Diagnosis | None:
+def _key_problem(client: Client, entry: Entry, config: Config) -> Diagnosis | None:
     known: list[api_keys.Key] | Fault = catch_faults(api_keys.read, config.data)
     if isinstance(known, Fault) or not known or config.open:
         return None
     bearer = _bearer(entry)
-    again = f"make one with `quipu key create` and give it with `quipu setup --client {client.name} --key -`"
+    remedy = f"create one with `quipu key create` and pass it to `quipu setup --client {client.name} --key -`"
     if not bearer:
-        return Diagnosis("wrong", client.title, "its entry has no key, and the server asks for one", again)
+        return Diagnosis("wrong", client.title, "its entry has no key, but the server requires one", remedy)
     key = next((key for key in known if key.id == api_keys.parse(bearer)), None)
     if not config.oauth and not (api_keys.matches(bearer, key) and key and key.state(utc_now()) == "active"):
-        return Diagnosis("wrong", client.title, "its key has ended, was taken back, or is none of ours", again)
+        return Diagnosis("wrong", client.title, "its key is expired, revoked or unknown", remedy)
     return None
 
 
@@ -293,17 +301,17 @@ def _bearer(entry: Entry) -> str:
     return str(given).partition("Bearer ")[2]
 
 
-def _nearest(path: Path) -> Path:
-    """The folder itself, or the first above it that exists."""
+def _existing_parent(path: Path) -> Path:
+    """The path itself, or its nearest ancestor that exists."""
     return next((part for part in (path, *path.parents) if part.exists()), Path("/"))
 
 
-def _seen_by_others(path: Path) -> bool:
-    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _OTHERS)
+def _readable_by_others(path: Path) -> bool:
+    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
 
 
 def _file_system(path: Path) -> str:
-    """The kind of file system, empty where the system does not say."""
+    """The type of the file system; empty if the system does not expose it."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     except OSError:

@@ -1,14 +1,15 @@
-"""The installed command: in the wheel this file is `quipu_memory/__main__.py`, and beside it `_app` holds the code."""
+"""The installed command: in the wheel this file is `quipu_memory/__main__.py`, next to `_app` with the code."""
 
 import sys
 from pathlib import Path
 
-_OURS = {"kernel", "handlers"}
+_PACKAGES = {"kernel", "handlers"}
 
 
 def main() -> None:
-    """Runs the command line with the code of the wheel in front of everything else, whoever has the same names."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in _OURS]:
+    """Run the command line with the packages of the wheel first on `sys.path`, before others of the same name."""
+    # A .pth file or sitecustomize may have imported other packages of these names.
+    for name in [name for name in sys.modules if name.partition(".")[0] in _PACKAGES]:
         del sys.modules[name]
     sys.path.insert(0, str(Path(__file__).resolve().parent / "_app"))
     from kernel.cli.main import main as run

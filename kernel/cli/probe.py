@@ -11,7 +11,7 @@ import msgspec
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
-_HELLO = msgspec.json.encode(
+_INITIALIZE = msgspec.json.encode(
     {
         "jsonrpc": "2.0",
         "id": 1,
@@ -24,13 +24,14 @@ _HELLO = msgspec.json.encode(
     }
 )
 _HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-_SECONDS = 5
-_LISTENING = "0A"
+_TIMEOUT_SECONDS = 5
+_TCP_LISTEN = "0A"  # TCP_LISTEN in the `st` column of /proc/net/tcp
 _SOCKET = regex(r"socket:\[(\d+)\]")
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
-class Answered(NamedTuple):
-    """What an MCP server said to a greeting: the HTTP status, and who it is where it said so."""
+class Handshake(NamedTuple):
+    """The response to `initialize`: HTTP status, and the server's name and version if the body has them."""
 
     status: int
     name: str = ""
@@ -50,17 +51,22 @@ class _Reply(msgspec.Struct, frozen=True):
     result: _Result = _Result()
 
 
-def greet(host: str, port: int) -> Answered | None:
-    """Greets whoever listens at /mcp; None where nobody does. Raises OSError for one that cannot be understood."""
-    connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
+def connectable(host: str) -> str:
+    """The address to connect to for a server that listens on `host`."""
+    return _LOOPBACK_OF.get(host, host)
+
+
+def handshake(host: str, port: int) -> Handshake | None:
+    """Send `initialize` to /mcp; None if nothing listens there. Raises OSError if the response is not HTTP."""
+    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.connect()
     except OSError:
         return None
     try:
-        connection.request("POST", "/mcp", _HELLO, _HEADERS)
-        answer = connection.getresponse()
-        body = answer.read(1 << 20)
+        connection.request("POST", "/mcp", _INITIALIZE, _HEADERS)
+        response = connection.getresponse()
+        body = response.read(1 << 20)  # bounded: the listener may be any program
     except http.client.HTTPException as error:
         raise OSError(str(error)) from None
     finally:
@@ -68,21 +74,21 @@ def greet(host: str, port: int) -> Answered | None:
     try:
         info = msgspec.json.decode(body, type=_Reply).result.serverInfo
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Answered(answer.status)
-    return Answered(answer.status, info.name, info.version)
+        return Handshake(response.status)
+    return Handshake(response.status, info.name, info.version)
 
 
-def holder(port: int, proc: Path = Path("/proc")) -> str:
-    """The program that listens on `port`, with its process id; empty where the system does not tell us."""
-    sockets = {inode for table in ("tcp", "tcp6") for inode in _listening(proc / "net" / table, port)}
+def listening_process(port: int, proc: Path = Path("/proc")) -> str:
+    """Name and process id of the program that listens on `port`; empty if the system does not expose it."""
+    inodes = {inode for table in ("tcp", "tcp6") for inode in _listening_sockets(proc / "net" / table, port)}
     for folder in proc.glob("[0-9]*"):
-        if sockets & set(_held(folder)):
+        if inodes & set(_open_sockets(folder)):
             with suppress(OSError):
                 return f"{(folder / 'comm').read_text(encoding='utf-8').strip()} (process {folder.name})"
     return ""
 
 
-def _held(process: Path) -> Iterator[str]:
+def _open_sockets(process: Path) -> Iterator[str]:
     with suppress(OSError):
         for link in (process / "fd").iterdir():
             with suppress(OSError):
@@ -91,20 +97,17 @@ def _held(process: Path) -> Iterator[str]:
                     yield found[1]
 
 
-def _listening(table: Path, port: int) -> list[str]:
+def _listening_sockets(table: Path, port: int) -> list[str]:
     try:
         rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()[1:]]
     except OSError:
         return []
-    return [row[9] for row in rows if row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port]
+    return [row[9] for row in rows if row[3] == _TCP_LISTEN and int(row[1].rpartition(":")[2], 16) == port]
 
 
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-
-
-def ask(host: str, port: int) -> None:
-    """Returns if the server that listens on `host` and `port` answers /healthz well; raises Fault with the reason."""
-    connection = http.client.HTTPConnection(_ANY_ADDRESS.get(host, host), port, timeout=_SECONDS)
+def check_health(host: str, port: int) -> None:
+    """Return if GET /healthz answers 200; raises Fault("busy") with the reason otherwise."""
+    connection = http.client.HTTPConnection(connectable(host), port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/healthz")
         status = connection.getresponse().status

@@ -1,35 +1,35 @@
-"""How far a command is, as a bar on a terminal."""
+"""A progress bar on a terminal."""
 
 import shutil
 import time
 from typing import TextIO
 
-_INTERVAL = 0.1
-_NARROW = 20
-_WORTH_SAYING = 3.0
+_REDRAW_SECONDS = 0.1
+_MIN_BAR_COLUMNS = 20  # narrower terminals get the numbers alone
+_MIN_SECONDS_LEFT = 3.0  # shorter estimates are not shown
 
 
-class Bar:
-    """Draws itself over itself on a terminal, and nothing anywhere else; call it with the steps done and known of."""
+class ProgressBar:
+    """Redraws one line on a terminal and writes nothing elsewhere; call it with the steps done and in total."""
 
-    def __init__(self, what: str, stream: TextIO) -> None:
-        self._what = what
+    def __init__(self, label: str, stream: TextIO) -> None:
+        self._label = label
         self._stream = stream
-        self._shown = stream.isatty()
-        self._begun = 0.0
-        self._next = 0.0
+        self._enabled = stream.isatty()
+        self._started = 0.0
+        self._next_redraw = 0.0
         self._drawn = ""
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows so many steps of so many."""
+        """Show `done` of `total` steps."""
         now = time.monotonic()
-        self._begun = self._begun or now
-        if self._shown and (now >= self._next or done == total):
-            self._next = now + _INTERVAL
-            self._draw(line(self._what, done, total, now - self._begun, shutil.get_terminal_size().columns))
+        self._started = self._started or now
+        if self._enabled and (now >= self._next_redraw or done == total):
+            self._next_redraw = now + _REDRAW_SECONDS
+            self._draw(render(self._label, done, total, now - self._started, shutil.get_terminal_size().columns))
 
     def close(self) -> None:
-        """Leaves the last state on a line of its own."""
+        """End the line of the last state."""
         if self._drawn:
             self._stream.write("\n")
             self._stream.flush()
@@ -41,14 +41,14 @@ class Bar:
         self._drawn = text
 
 
-def line(what: str, done: int, total: int, seconds: float, columns: int) -> str:
-    """One line of less than `columns`: a bar, how much of it is done, and how long the rest takes at this pace."""
+def render(label: str, done: int, total: int, seconds: float, columns: int) -> str:
+    """One line shorter than `columns`: bar, percentage, counts and the estimated seconds left."""
     share = min(1.0, done / total) if total else 1.0
     left = seconds / share - seconds if share else 0.0
-    rest = f" {left:.0f} s left" if seconds > 1 and left > _WORTH_SAYING else ""
-    told = f" {share:4.0%} {done:,} of {total:,}{rest}"
-    width = min(40, columns - len(what) - len(told) - 4)
-    if width < _NARROW:
-        return f"{what}{told}"[: columns - 1]
+    rest = f" {left:.0f} s left" if seconds > 1 and left > _MIN_SECONDS_LEFT else ""
+    status = f" {share:4.0%} {done:,} of {total:,}{rest}"
+    width = min(40, columns - len(label) - len(status) - 4)
+    if width < _MIN_BAR_COLUMNS:
+        return f"{label}{status}"[: columns - 1]
     full = round(share * width)
-    return f"{what} [{'#' * full}{'-' * (width - full)}]{told}"
+    return f"{label} [{'#' * full}{'-' * (width - full)}]{status}"

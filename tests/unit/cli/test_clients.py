@@ -1,4 +1,4 @@
-"""Each client's configuration as its own documentation has it."""
+"""Configuration files and entry formats of the clients, as their documentation specifies them."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from kernel.cli.clients import BY_NAME, CLIENTS, Target, entry_of, file_of, link_of
+from kernel.cli.clients import BY_NAME, CLIENTS, Target, config_file, entry_of, install_link_of
 
 HTTP = Target(url="http://h/mcp", key="k")
 STDIO = Target(command=("/bin/quipu", "stdio"), env={"A": "1"})
@@ -60,23 +60,23 @@ FILES = {
 }
 
 
-def test_every_client_has_its_own_form() -> None:
+def test_entries_have_the_documented_format() -> None:
     assert {client.name: (entry_of(client, HTTP), entry_of(client, STDIO)) for client in CLIENTS} == FORMATS
     assert {client.name: client.keys for client in CLIENTS} == {
         name: KEYS.get(name, ("mcpServers",)) for name in FORMATS
     }
 
 
-def test_an_entry_without_a_key_or_variables_says_nothing_of_them() -> None:
+def test_entry_without_key_or_variables_omits_the_fields() -> None:
     assert entry_of(BY_NAME["cursor"], Target(url="u")) == {"url": "u"}
     assert entry_of(BY_NAME["codex"], Target(command=("q",))) == {"command": "q", "args": []}
 
 
-@pytest.mark.parametrize(("place", "platform"), [(0, "linux"), (1, "darwin"), (2, "win32")])
-def test_every_client_has_its_file_where_the_platform_keeps_it(place: int, platform: str) -> None:
+@pytest.mark.parametrize(("column", "platform"), [(0, "linux"), (1, "darwin"), (2, "win32")])
+def test_config_file_of_every_platform(column: int, platform: str) -> None:
     values = {"USERPROFILE" if platform == "win32" else "HOME": "/u"}
-    found = {client.name: file_of(client, values, platform) for client in CLIENTS}
-    assert found == {name: Path(files[place].replace("~", "/u")) for name, files in FILES.items()}
+    found = {client.name: config_file(client, values, platform) for client in CLIENTS}
+    assert found == {name: Path(files[column].replace("~", "/u")) for name, files in FILES.items()}
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_every_client_has_its_file_where_the_platform_keeps_it(place: int, platf
         ("vscode", "APPDATA", "win32", "/moved/Code/User/mcp.json"),
     ],
 )
-def test_a_variable_moves_the_file(client: str, variable: str, platform: str, file: str) -> None:
-    assert file_of(BY_NAME[client], {"HOME": "/u", variable: "/moved"}, platform) == Path(file)
+def test_environment_variable_overrides_the_directory(client: str, variable: str, platform: str, file: str) -> None:
+    assert config_file(BY_NAME[client], {"HOME": "/u", variable: "/moved"}, platform) == Path(file)
 
 
-def test_a_link_holds_the_entry() -> None:
+def test_install_link_contains_the_entry() -> None:
     entry = {"url": "http://127.0.0.1:7847/mcp?a=b+c"}
     for name in ("cursor", "lm-studio"):
-        query = parse_qs(urlsplit(link_of(BY_NAME[name], "q", entry)).query, strict_parsing=True)
+        query = parse_qs(urlsplit(install_link_of(BY_NAME[name], "q", entry)).query, strict_parsing=True)
         assert query.pop("name") == ["q"]
         assert json.loads(base64.b64decode(query.pop("config")[0], validate=True)) == entry
         assert query == {}
-    link = link_of(BY_NAME["vscode"], "q", entry)
+    link = install_link_of(BY_NAME["vscode"], "q", entry)
     assert link.startswith("vscode:mcp/install?%7B")
     assert json.loads(unquote(link.partition("?")[2])) == {"name": "q", **entry}
-    assert link_of(BY_NAME["codex"], "q", entry) == ""
+    assert install_link_of(BY_NAME["codex"], "q", entry) == ""

@@ -1,4 +1,4 @@
-"""Each command prints what it did and gives its status."""
+"""Output and exit status of the commands."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ import pytest
 from kernel import app
 from kernel.app import Kernel
 from kernel.cli import commands
-from kernel.cli.main import main, parser, settings
+from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
@@ -25,7 +25,7 @@ Run = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def run(config: Config, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The status and the output of a command line, with the test's own settings."""
+    """Run a command line with the settings of the test; its exit status and output."""
 
     def command(*arguments: str, **changes: object) -> tuple[int, str]:
         status = commands.run(parser().parse_args(arguments), config._replace(**changes))
@@ -40,11 +40,11 @@ def damage(config: Config, statement: str) -> None:
     db.close()
 
 
-def test_check_says_ok_of_a_new_directory(run: Run) -> None:
+def test_check_of_a_new_directory_is_ok(run: Run) -> None:
     assert run("check") == (0, "ok\n")
 
 
-def test_check_names_differences_and_mends_them_when_told_to(kernel: Kernel, call: Call, run: Run) -> None:
+def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, run: Run) -> None:
     for path in ("a", "b"):
         call("add_memory", path=path, content="hello")
     damage(kernel.config, "DELETE FROM doc_vector")
@@ -54,12 +54,12 @@ def test_check_names_differences_and_mends_them_when_told_to(kernel: Kernel, cal
     assert run("check") == (0, "ok\n")
 
 
-def test_reindex_counts_the_vectors(kernel: Kernel, call: Call, run: Run) -> None:
+def test_reindex_prints_the_number_of_vectors(kernel: Kernel, call: Call, run: Run) -> None:
     call("add_memory", path="a", content="hello")
     assert run("reindex") == (0, "1 vectors rebuilt\n")
 
 
-def test_backup_names_its_file_and_puts_it_beside_the_data(
+def test_backup_prints_its_path_and_defaults_to_the_data_directory(
     kernel: Kernel, call: Call, run: Run, tmp_path: Path
 ) -> None:
     call("add_memory", path="a", content="hello")
@@ -75,9 +75,7 @@ def test_backup_names_its_file_and_puts_it_beside_the_data(
         db.close()
 
 
-def test_a_damaged_file_is_told_in_one_line_without_a_traceback(
-    config: Config, run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_file_is_reported_in_one_line(config: Config, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run("check")
     content = bytearray(config.file.read_bytes())
     content[4096:] = b"\xa5" * (len(content) - 4096)
@@ -88,9 +86,7 @@ def test_a_damaged_file_is_told_in_one_line_without_a_traceback(
         assert error.startswith("quipu: ")
 
 
-def test_a_file_held_by_another_process_is_told_as_busy(
-    kernel: Kernel, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_file_is_reported_as_busy(kernel: Kernel, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 10)
     other = apsw.Connection(str(kernel.config.file))
     other.execute("BEGIN IMMEDIATE")
@@ -100,7 +96,7 @@ def test_a_file_held_by_another_process_is_told_as_busy(
     other.close()
 
 
-def test_tools_are_listed_with_their_mode_and_words(run: Run) -> None:
+def test_tools_are_listed_with_mode_and_description(run: Run) -> None:
     status, printed = run("tools")
     lines = printed.splitlines()
     assert status == 0
@@ -108,19 +104,19 @@ def test_tools_are_listed_with_their_mode_and_words(run: Run) -> None:
     assert lines[0].split()[:3] == ["paths", "write", "add_memory"]
 
 
-def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_options_take_precedence_over_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUIPU_DATA", "/from/environment")
     monkeypatch.setenv("PORT", "1234")
 
     def chosen(*arguments: str) -> Config:
-        return settings(parser().parse_args(arguments))
+        return config_of(parser().parse_args(arguments))
 
     assert (chosen("serve").data, chosen("serve").port) == (Path("/from/environment"), 1234)
     given = chosen("serve", "--data", str(tmp_path), "--host", "::1", "--port", "0", "--model", "none")
     assert (given.data, given.host, given.port, given.model) == (tmp_path, "::1", 0, None)
 
 
-def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fault_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "quipu.db").write_text(
         "not a database, whatever its name says, and long enough to be read as one\n" * 9
     )
@@ -128,7 +124,7 @@ def test_a_refusal_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err.splitlines()[-1].startswith("quipu: The database is damaged: ")
 
 
-def test_the_commands_of_the_parser_are_those_that_run() -> None:
+def test_parser_has_the_documented_commands() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
     assert set(actions[0].choices) == {
         "serve",
@@ -151,9 +147,9 @@ def test_the_commands_of_the_parser_are_those_that_run() -> None:
 
 @pytest.fixture
 def importing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dialect that imports the paths of another program, and fails on a bad one."""
+    """A dialect with an importer that fails on the password `wrong`."""
 
-    def bring(tx: Tx, path: Path, password: str | None) -> Imported:
+    def import_memories(tx: Tx, path: Path, password: str | None) -> Imported:
         with open_external(path) as theirs:
             for row in theirs.rows("memory"):
                 tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
@@ -161,12 +157,12 @@ def importing(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise Fault("invalid", "The password is wrong.")
             return Imported({"memories": len(theirs.rows("memory"))}, [f"password {password}"])
 
-    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", bring),))
+    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", import_memories),))
     monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
 
 
 @pytest.mark.usefixtures("importing")
-def test_an_import_is_all_or_nothing_and_tells_what_it_did(
+def test_import_is_atomic_and_prints_counts_and_remarks(
     config: Config, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "theirs.db"
@@ -176,7 +172,7 @@ def test_an_import_is_all_or_nothing_and_tells_what_it_did(
     secrets = {"BAD": "wrong", "GOOD": "right"}
     with pytest.raises(Fault, match=r"^The password is wrong\.$"):
         run("import", "shelf", str(file), "--password-env", "BAD", environment=secrets)
-    with pytest.raises(Fault, match=r"^The variable NONE holds no password$"):
+    with pytest.raises(Fault, match=r"^The variable NONE is unset or empty$"):
         run("import", "shelf", str(file), "--password-env", "NONE", environment=secrets)
     with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
         run("import", "attic", str(file))
@@ -195,7 +191,7 @@ def test_an_import_is_all_or_nothing_and_tells_what_it_did(
     db.close()
 
 
-def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run) -> None:
+def test_key_is_created_listed_without_secret_and_revoked(run: Run) -> None:
     assert run("key", "list") == (0, "")
     wanted = ("--scope", "write", "--tenant", "acme", "--dialect", "paths", "--dialect", "brain", "--name", "laptop")
     status, printed = run("key", "create", *wanted, "--expires", "90d")
@@ -218,7 +214,7 @@ def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("options", "message"),
     [
         (("--tenant", "../elsewhere"), "A tenant has a name"),
         (("--dialect", "nope"), "There is no dialect nope"),
@@ -227,7 +223,7 @@ def test_a_key_is_printed_once_listed_without_its_secret_and_taken_back(run: Run
         (("--name", "two\nlines"), "printable characters"),
     ],
 )
-def test_a_key_that_means_nothing_is_not_made(run: Run, wanted: tuple[str, ...], told: str) -> None:
-    with pytest.raises(Fault, match=told):
-        run("key", "create", "--scope", "read", *wanted)
+def test_invalid_key_options_are_refused(run: Run, options: tuple[str, ...], message: str) -> None:
+    with pytest.raises(Fault, match=message):
+        run("key", "create", "--scope", "read", *options)
     assert run("key", "list") == (0, "")

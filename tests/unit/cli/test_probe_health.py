@@ -1,4 +1,4 @@
-"""Health is what the server says, and no answer is bad."""
+"""`quipu health` against healthy, unhealthy and absent servers."""
 
 import http.server
 import threading
@@ -12,7 +12,7 @@ from kernel.cli.main import main
 
 @contextmanager
 def answering(status: int) -> Iterator[int]:
-    """A server on this machine that answers everything with one status; its port."""
+    """Serve every request with one status; the port."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -33,19 +33,19 @@ def answering(status: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_a_healthy_server_is_status_zero_without_a_word(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_healthy_server_exits_zero_without_output(host: str, capsys: pytest.CaptureFixture[str]) -> None:
     with answering(200) as port:
         assert main(["health", "--host", host, "--port", str(port)]) == 0
     assert capsys.readouterr() == ("", "")
 
 
-def test_another_answer_is_bad(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_status_exits_one(capsys: pytest.CaptureFixture[str]) -> None:
     with answering(503) as port:
         assert main(["health", "--port", str(port)]) == 1
     assert capsys.readouterr().err == f"quipu: the server on port {port} answers 503\n"
 
 
-def test_a_server_that_is_not_there_is_bad(capsys: pytest.CaptureFixture[str]) -> None:
+def test_absent_server_exits_one(capsys: pytest.CaptureFixture[str]) -> None:
     with answering(200) as port:
         pass
     assert main(["health", "--port", str(port)]) == 1

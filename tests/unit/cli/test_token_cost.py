@@ -1,4 +1,4 @@
-"""What a tool list is said to cost, against what published tokenizers count."""
+"""Estimated token counts of tool lists against published tokenizers."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 
 from kernel import app
 from kernel.cli import commands
-from kernel.cli.token_cost import estimate, price
+from kernel.cli.token_cost import estimate_tokens, tool_list_tokens
 from tests.reliability.server_process import ROOT
 
 # Counted with o200k_base and cl100k_base (js-tiktoken 1.0.21) and by @anthropic-ai/tokenizer 0.0.4.
@@ -31,26 +31,26 @@ CREATE_LINK = (
 
 
 @pytest.mark.parametrize(("text", "counted"), [(READ_MEMORY, (57, 56, 60)), (CREATE_LINK, (270, 264, 282))])
-def test_a_tool_costs_what_published_tokenizers_count(text: str, counted: tuple[int, ...]) -> None:
-    assert [estimate(text)] * 3 == [pytest.approx(count, rel=0.1) for count in counted]
+def test_estimate_is_within_a_tenth_of_published_tokenizers(text: str, counted: tuple[int, ...]) -> None:
+    assert [estimate_tokens(text)] * 3 == [pytest.approx(count, rel=0.1) for count in counted]
 
 
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [("", 0), ("word", 1), (" word", 1), ("memorization", 2), ("1234567", 3), ('":{"', 1), ('"}}],', 2), ("a  b", 3)],
 )
-def test_pieces_are_counted(text: str, tokens: int) -> None:
-    assert estimate(text) == tokens
+def test_pre_tokens_are_counted(text: str, tokens: int) -> None:
+    assert estimate_tokens(text) == tokens
 
 
-def test_a_list_costs_more_with_its_results_and_less_where_it_only_reads() -> None:
+def test_output_schemas_add_tokens_and_reads_take_fewer() -> None:
     for dialect in app.DIALECTS:
-        plain, whole = (price(dialect.tools, results=results) for results in (False, True))
-        reading = price([tool for tool in dialect.tools if tool.mode == "read"], results=False)
+        plain, whole = (tool_list_tokens(dialect.tools, results=results) for results in (False, True))
+        reading = tool_list_tokens([tool for tool in dialect.tools if tool.mode == "read"], results=False)
         assert 0 < reading <= plain < whole
 
 
-def test_the_readme_prices_every_address_about_right(capsys: pytest.CaptureFixture[str]) -> None:
+def test_readme_token_counts_are_within_a_tenth(capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.tools(tokens=True) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     found = {address: (int(tools), int(tokens)) for address, tools, tokens, _ in rows}
@@ -63,6 +63,6 @@ def test_the_readme_prices_every_address_about_right(capsys: pytest.CaptureFixtu
     )
     assert [row[0] for row in shown] == list(found)[::2]
     for address, tools, tokens, reading, fewer in shown:
-        for end, count, told in (("", tools, tokens), ("?tools=read", reading, fewer)):
+        for end, count, shown_tokens in (("", tools, tokens), ("?tools=read", reading, fewer)):
             assert int(count) == found[address + end][0]
-            assert int(told.replace(",", "")) == pytest.approx(found[address + end][1], rel=0.1)
+            assert int(shown_tokens.replace(",", "")) == pytest.approx(found[address + end][1], rel=0.1)

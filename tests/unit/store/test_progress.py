@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel.cli.progress_bar import Bar, line
+from kernel.cli.progress_bar import ProgressBar, render
 from kernel.dispatch import catch_faults
 from kernel.store import progress
 from kernel.store.context import CallContext, StoreContext
@@ -77,12 +77,12 @@ def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, tol
 
 
 def test_a_bar_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
-    assert line("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 30 s left"
-    assert line("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000"
-    assert "left" not in line("import", 1, 1000, 0.5, 100)
-    assert line("import", 5, 10, 0, 30) == "import  50% 5 of 10"
-    assert line("reindex", 0, 0, 0, 80).endswith("] 100% 0 of 0")
-    assert len(line("import", 250, 100_000_000, 10, 20)) == 19
+    assert render("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 30 s left"
+    assert render("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000"
+    assert "left" not in render("import", 1, 1000, 0.5, 100)
+    assert render("import", 5, 10, 0, 30) == "import  50% 5 of 10"
+    assert render("reindex", 0, 0, 0, 80).endswith("] 100% 0 of 0")
+    assert len(render("import", 250, 100_000_000, 10, 20)) == 19
 
 
 class Terminal(io.StringIO):
@@ -94,7 +94,7 @@ def test_a_bar_draws_over_itself_on_a_terminal_alone(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", "80")
     terminal, pipe = Terminal(), io.StringIO()
     for stream in (terminal, pipe):
-        bar = Bar("backup", stream)
+        bar = ProgressBar("backup", stream)
         for done in range(11):
             bar(done, 10)
         bar.close()
