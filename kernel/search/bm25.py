@@ -46,7 +46,7 @@ class Fts5Row(Protocol):
         ...
 
 
-def match_tf(row: Fts5Row, *skip: int) -> bytes:
+def match_tf(row: Fts5Row, *skip: Any) -> bytes:
     """The term frequencies of a row, as `pack_tf` packs them; an auxiliary function of FTS5.
 
     The first `skip` phrases of the expression select rows only and are not reported.
