@@ -1,4 +1,4 @@
-"""The ASGI application over an open kernel: hot paths by dictionary, everything else through Starlette."""
+"""The ASGI application over an open kernel: MCP and tool paths by dictionary, everything else through Starlette."""
 
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -30,36 +30,38 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-_TIDY_SECONDS = 60.0
+_TIDY_SECONDS = 60.0  # between two looks at the index while the server runs
 
 
 class Application:
-    """Answers requests; `hot` are the addresses that `kernel.http.fast_path` answers without a task."""
+    """Answers requests; `fast_routes` are the paths that `kernel.http.fast_path` answers without an asyncio task."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
-        places = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
-        self.doors = access_control(kernel.config, self.tenants, frozenset(places))
-        exact = {path: self._mcp(path, dialects, limits) for path, dialects in places.items()}
+        paths = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
+        self.access = access_control(kernel.config, self.tenants, frozenset(paths))
+        exact = {path: self._mcp(path, dialects, limits) for path, dialects in paths.items()}
         self._exact: dict[str, Asgi] = {**exact}
-        self._tools = ToolRoutes(kernel.dispatch, limits, self.doors)
-        self._rest = AuthGate(lambda: self._pages, limits, self.doors)
-        hot = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.fast_routes}
+        self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
+        self._rest = AuthGate(lambda: self._pages, limits, self.access)
+        fast = {**{path.encode(): one.direct for path, one in exact.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
-            hot = {path: kernel.tracing.hearing(direct) for path, direct in hot.items()}
-        self.fast_routes: dict[bytes, FastRoute] = {path: partial(catch_faults, direct) for path, direct in hot.items()}
+            fast = {path: kernel.tracing.wrap_route(one) for path, one in fast.items()}
+        self.fast_routes: dict[bytes, FastRoute] = {
+            path: partial(catch_faults, direct) for path, direct in fast.items()
+        }
         self.connections: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
         if self.kernel.tracing is not None and scope["type"] == "http":
-            self.kernel.tracing.heard(scope)
+            self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
-        hot = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
-        await hot(scope, receive, send)
+        handler = self._exact.get(path) or (self._tools if path.startswith("/tools/") else self._rest)
+        await handler(scope, receive, send)
 
     def close(self) -> None:
         """Closes every store, once the loop has ended."""
@@ -70,39 +72,39 @@ class Application:
 
     @cached_property
     def _pages(self) -> Asgi:
-        # The first answer by meaning needs none of this, and it takes longer to import than that answer to find.
+        # Not needed for a call, and importing it takes longer than the first semantic search.
         from starlette.applications import Starlette
 
         from kernel.http.routes import metrics_route, routes
 
         pages = routes(self.kernel.dispatch, partial(readiness, self.kernel))
         if self.kernel.metrics is not None:
-            pages.append(metrics_route(self.doors, partial(self._measure, self.kernel.metrics), metrics.MEDIA))
+            pages.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), metrics.MEDIA))
         return Starlette(routes=pages)
 
-    def _measure(self, meters: metrics.MetricsRegistry) -> bytes:
+    def _render_metrics(self, registry: metrics.MetricsRegistry) -> bytes:
         open_tenants = self.tenants.open_dispatches()
         loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
-        return metrics.render(meters, loads, info, self.connections(), len(loads))
+        return metrics.render(registry, loads, info, self.connections(), len(loads))
 
     def _mcp(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
-        return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.doors, path)
+        return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
 
 
 def open_application(config: Config) -> Application | Fault:
-    """An application over the configured data, or why there is none."""
+    """An application over the configured data, or the Fault that prevents it."""
     return catch_faults(lambda: Application(mark_warming(app.open_kernel(config))))
 
 
 def mark_warming(kernel: Kernel) -> Kernel:
-    """A kernel whose calls need not wait for the sketches, since `warm` is about to read them."""
+    """Lets searches run without the sketches until `warm` has read them."""
     kernel.store.context.search_cache.warming = True
     return kernel
 
 
 def limits_of(config: Config) -> Limits:
-    """The edge limits: loopback names always, and what the configuration allows besides."""
+    """The configured limits, with loopback names always allowed."""
     return config.limits._replace(
         hosts=LOOPBACK | {host.lower() for host in config.allowed_hosts},
         origins=LOOPBACK | {origin.lower() for origin in config.allowed_origins},
@@ -110,34 +112,35 @@ def limits_of(config: Config) -> Limits:
 
 
 def readiness(kernel: Kernel) -> Ready:
-    """What /readyz says of an open store."""
+    """The answer of /readyz for an open store."""
     embedder = kernel.store.context.embedder
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
 
 
 def access_control(config: Config, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
-    """Who may come in: those with a key, once there is one or the server listens to more than this machine."""
+    """Access control: keys are required once one exists, and always where other machines can connect."""
     trusted = config.oauth
     tokens = None if trusted is None else _tokens(config, trusted, paths)
-    needed = tokens is not None or not on_loopback(config.host)
+    required = tokens is not None or not on_loopback(config.host)
     issuers = () if trusted is None else (trusted.issuer,)
-    auth = Auth(config.data, required=needed, is_open=config.open, tokens=tokens)
+    auth = Auth(config.data, required=required, is_open=config.open, tokens=tokens)
     return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
 
 
 def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerifier:
-    """Tokens for all of `/mcp`, or for one dialect at its own address, unless that reads what others keep."""
+    """Verifies tokens for all of `/mcp`, or for the path of one dialect, unless that dialect reads all the others."""
     from kernel.security import oauth
 
     known = [name for name in (trusted.audience, config.public) if name]
-    wholes = frozenset(name + end for name in known for end in ("", "/mcp"))
+    audiences = frozenset(name + end for name in known for end in ("", "/mcp"))
     dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
-    parts = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
-    return oauth.JwtVerifier(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
+    of_dialect = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
+    issuer = oauth.Issuer(trusted.issuer, trusted.keys, audiences, of_dialect, trusted.tenant, trusted.claim)
+    return oauth.JwtVerifier(issuer)
 
 
 def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
-    """Another tenant, open; its index is completed beside the first calls."""
+    """Opens another tenant; its index is completed in the background."""
     own = mark_warming(app.open_tenant(kernel, name))
     stopping = threading.Event()
     warming = threading.Thread(target=warm, args=(own, stopping), name="quipu-warm", daemon=True)
@@ -151,25 +154,24 @@ def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
     return OpenTenant(own.dispatch, close)
 
 
-def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", reach: Grant = FULL_ACCESS) -> Service:
-    """MCP over these dialects of a kernel, with all of their tools or those that read, as far as `reach` goes."""
-    bound = kernel.dispatch.tools
+def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all", grant: Grant = FULL_ACCESS) -> Service:
+    """MCP over these dialects of a kernel, with all of their tools or those that only read, as `grant` allows."""
     on_request = None if kernel.tracing is None else kernel.tracing.on_message
     return Service(
-        bound,
+        kernel.dispatch.tools,
         dialects,
         version=VERSION,
         tools=tools,
         seal_key=kernel.seal_key,
-        grant=reach,
+        grant=grant,
         on_request=on_request,
     )
 
 
 def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
-    """Reads the model and the sketches and completes the index beside the first calls, then keeps it tidy.
+    """Loads the model and the sketches and completes the index while calls are served, then keeps it compact.
 
-    `loaded` is called once the model is read, or where there is none.
+    `loaded` is called once the model is loaded, or at once without a model.
     """
     store, embedder = kernel.store, kernel.store.context.embedder
     if embedder is not None:

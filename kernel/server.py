@@ -27,18 +27,19 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-GRACE_SECONDS = 5
-_GARBAGE = (50_000, 20, 100)
-_LAST_REQUESTS_SECONDS = 0.2
-# What can be said before there is a kernel; afterwards /healthz says the same, and /readyz more.
+GRACE_SECONDS = 5  # for answers under way at shutdown
+# Rarer than Python's default (700, 10, 10): an answered call leaves no reference cycle that needs the collector.
+_GC_THRESHOLDS = (50_000, 20, 100)
+_LAST_REQUESTS_SECONDS = 0.2  # for connections that were accepted on an inherited socket just before it is closed
+# The answers before the kernel is open; later /healthz is the same, and /readyz has more fields.
 _EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
 _CLOSED = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
 
 
 class StartupGate:
-    """The ASGI application from the first moment: it says that it lives, and lets the rest wait for the kernel.
+    """The ASGI application while the kernel opens: it answers health checks, and lets other requests wait.
 
-    `hot` is filled when the kernel is open, and `meter` knows keys from then on.
+    `fast_routes` are set once the kernel is open, and `rate_limiter` counts by key from then on.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -46,45 +47,45 @@ class StartupGate:
         self.limits = limits._replace(connections=connection_limit(limits.connections))
         self.rate_limiter = RateLimiter(limits.rate, limits.burst)
         self._decided = asyncio.Event()
-        self._behind: Application | None = None
+        self._application: Application | None = None
 
-    def set_application(self, behind: "Application | None") -> None:
-        """Hands everything to the application, or refuses it where there will be none."""
-        self._behind = behind
-        if behind is not None:
-            self.fast_routes.update(behind.fast_routes)
-            self.rate_limiter.authenticator = behind.doors.auth
+    def set_application(self, application: "Application | None") -> None:
+        """Passes all requests to the application from here on, or refuses them where it could not be opened."""
+        self._application = application
+        if application is not None:
+            self.fast_routes.update(application.fast_routes)
+            self.rate_limiter.authenticator = application.access.auth
         self._decided.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if self._behind is None:
+        if self._application is None:
             early = _EARLY.get(scope["path"]) if scope["method"] in {"GET", "HEAD"} else None
             if early is None:
                 await self._decided.wait()
-            if self._behind is None:
-                await _say(send, *(early or _CLOSED))
+            if self._application is None:
+                await _send_json(send, *(early or _CLOSED))
                 return
-        await self._behind(scope, receive, send)
+        await self._application(scope, receive, send)
 
 
 class Server(uvicorn.Server):
-    """Uvicorn that opens the kernel once it listens, in a thread beside the first requests."""
+    """A uvicorn server that opens the kernel in a thread, once it listens."""
 
     def __init__(self, config: Config) -> None:
-        self._front = StartupGate(config.limits)
-        super().__init__(_settings(config, self._front))
+        self._gate = StartupGate(config.limits)
+        super().__init__(_settings(config, self._gate))
         self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
-        self._chosen = config
+        self._settings = config
         self._stopping = threading.Event()
         self._opening: threading.Thread | None = None
         self._opened = threading.Event()
-        self._behind: Application | None = None
+        self._application: Application | None = None
         self._fault: Fault | None = None
         self._where = ""
 
     async def startup(self, sockets: Any = None) -> None:
-        """Starts to listen, then leaves the rest to the thread."""
+        """Starts to listen, then opens the kernel in a thread."""
         await super().startup(sockets)
         self._where = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
         if self.started:
@@ -93,13 +94,13 @@ class Server(uvicorn.Server):
             self._opening.start()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to end: after a signal, or after the time without requests."""
+        """Whether to end: after a signal, or after `idle_exit` seconds without requests."""
         return await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """Answers what was accepted; a kernel that is just being opened is waited for, since it needs the loop.
+        """Answers what was accepted; waits for a kernel that is being opened, since it needs the loop.
 
-        A socket that was given outlives us: who comes to it now is answered by us or by the next server.
+        An inherited socket stays open after this process: new connections are answered by this server or the next.
         """
         if sockets:
             for server in self.servers:
@@ -110,12 +111,12 @@ class Server(uvicorn.Server):
             await asyncio.to_thread(self._opened.wait)
 
     def end(self) -> int:
-        """Closes the kernel; the exit status, or the Fault for which there never was one."""
+        """Closes the kernel and returns the exit status; raises the Fault that kept the kernel from opening."""
         self._stopping.set()
         if self._opening is not None:
             self._opening.join()
-        if self._behind is not None:
-            self._behind.close()
+        if self._application is not None:
+            self._application.close()
         if self._fault is not None:
             raise self._fault
         return 0 if self.started else 1
@@ -123,36 +124,36 @@ class Server(uvicorn.Server):
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
 
-        found = asgi.open_application(self._chosen)
+        found = asgi.open_application(self._settings)
         if isinstance(found, Fault):
             self._fault = found
             self.should_exit = True
-            loop.call_soon_threadsafe(self._front.set_application, None)
+            loop.call_soon_threadsafe(self._gate.set_application, None)
             self._opened.set()
             return
-        self._behind = found
+        self._application = found
         found.connections = lambda: len(self.server_state.connections)
-        loop.call_soon_threadsafe(self._front.set_application, found)
+        loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
         sys.stderr.write(f"quipu {VERSION} listens on {self._where}\n")
         asgi.warm(found.kernel, self._stopping, _collect_garbage)
 
 
 def _collect_garbage() -> None:
-    """From here on, but never among what is there already."""
+    """Turns the garbage collector on for new objects; those of startup live as long as the process."""
     gc.freeze()
-    gc.set_threshold(*_GARBAGE)
+    gc.set_threshold(*_GC_THRESHOLDS)
     gc.enable()
 
 
 def http(config: Config) -> int:
-    """Serves until SIGTERM or SIGINT; what was accepted is answered first, for at most five seconds."""
+    """Serves until SIGTERM or SIGINT, then finishes accepted requests for at most five seconds."""
     given = process.inherited_sockets(config.environment, os.getpid())
     config = config._replace(host=process.most_reachable_host(given) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
-    # Uvicorn raises the signals that stopped it once more at its end; the store must still be closed then.
+    # Uvicorn raises the signal that stopped it again when it ends; the store must still be closed then.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
     try:
@@ -163,7 +164,7 @@ def http(config: Config) -> int:
 
 
 def stdio(config: Config, names: tuple[str, ...]) -> int:
-    """Serves one client over standard input and output until it closes them."""
+    """Serves one client over standard input and output until it closes its end."""
     from kernel import app, asgi
     from kernel.mcp.stdio import serve
 
@@ -180,7 +181,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
 
 
 def _need_keys(config: Config) -> None:
-    """Raises Fault where anybody who reaches the address would be let in, since nobody could have a key."""
+    """Raises Fault where no key exists, since every client that reaches the address would have full access."""
     from kernel.security import api_keys
 
     if not api_keys.read(config.data):
@@ -192,10 +193,10 @@ def _need_keys(config: Config) -> None:
 
 
 def _already_stopping(_number: int, _frame: object) -> None:
-    """A signal that has done its work."""
+    """Ignores the signal."""
 
 
-async def _say(send: Send, status: int, body: bytes) -> None:
+async def _send_json(send: Send, status: int, body: bytes) -> None:
     head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
