@@ -287,7 +287,7 @@ NOW = "2026-01-02T00:00:00.000Z"
             {"host": "0.0.0.0", "open": True},
             "hint   keys: whoever reaches 0.0.0.0 reads and writes; leave QUIPU_OPEN out",
         ),
-        ("unreadable", {}, "wrong  keys: keys.json cannot be read; without it nobody can be told from anybody else.; "),
+        ("unreadable", {}, "wrong  keys: keys.json cannot be read, so no caller can be authenticated.; "),
     ],
 )
 def test_who_comes_in_is_told(visit: Doctor, config: Config, made: str, changes: dict[str, Any], told: str) -> None:
