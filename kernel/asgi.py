@@ -73,14 +73,14 @@ class Application:
 
         gets = routes(self.kernel.dispatch, partial(readiness, self.kernel))
         if self.kernel.metrics is not None:
-            gets.append(metrics_route(self.access, partial(self._measure, self.kernel.metrics), metrics.MEDIA))
+            gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), metrics.MEDIA))
         return Starlette(routes=gets)
 
-    def _measure(self, meters: metrics.MetricsRegistry) -> bytes:
+    def _render_metrics(self, registry: metrics.MetricsRegistry) -> bytes:
         open_tenants = self.tenants.open_dispatches()
         loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
-        return metrics.render(meters, loads, info, self.connections(), len(loads))
+        return metrics.render(registry, loads, info, self.connections(), len(loads))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
@@ -115,9 +115,9 @@ def access_control(config: Config, tenants: Tenants, paths: frozenset[str]) -> A
     """Keys are required once there is one, or where the server listens beyond the loopback interface."""
     trusted = config.oauth
     tokens = None if trusted is None else _tokens(config, trusted, paths)
-    needed = tokens is not None or not on_loopback(config.host)
+    required = tokens is not None or not on_loopback(config.host)
     issuers = () if trusted is None else (trusted.issuer,)
-    auth = Auth(config.data, required=needed, is_open=config.open, tokens=tokens)
+    auth = Auth(config.data, required=required, is_open=config.open, tokens=tokens)
     return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
 
 
@@ -126,10 +126,11 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
     from kernel.security import oauth
 
     known = [name for name in (trusted.audience, config.public) if name]
-    wholes = frozenset(name + end for name in known for end in ("", "/mcp"))
+    audiences = frozenset(name + end for name in known for end in ("", "/mcp"))
     dialects = {path: path.removeprefix("/mcp/") for path in paths if path.startswith("/mcp/")}
-    parts = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
-    return oauth.JwtVerifier(oauth.Issuer(trusted.issuer, trusted.keys, wholes, parts, trusted.tenant, trusted.claim))
+    of_dialect = {name + path: one for name in known for path, one in dialects.items() if one not in app.READING_ALL}
+    issuer = oauth.Issuer(trusted.issuer, trusted.keys, audiences, of_dialect, trusted.tenant, trusted.claim)
+    return oauth.JwtVerifier(issuer)
 
 
 def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
@@ -164,7 +165,7 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
 def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
     """Reads the model and the sketches and completes the index during the first calls, then compacts it regularly.
 
-    `loaded` is called once the model is read, or where there is none.
+    `loaded` is called once the model is loaded, or at once without a model.
     """
     store, embedder = kernel.store, kernel.store.context.embedder
     if embedder is not None:

@@ -91,7 +91,7 @@ class Server(uvicorn.Server):
             self._opening.start()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to end: after a signal, or after the time without requests."""
+        """Whether to end: after a signal, or after `idle_exit` seconds without requests."""
         return await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
 
     async def shutdown(self, sockets: Any = None) -> None:
@@ -161,7 +161,7 @@ def http(config: Config) -> int:
 
 
 def stdio(config: Config, names: tuple[str, ...]) -> int:
-    """Serves one client over standard input and output until it closes them."""
+    """Serves one client over standard input and output until it closes its end."""
     from kernel import app, asgi
     from kernel.mcp.stdio import serve
 

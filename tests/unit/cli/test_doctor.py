@@ -289,7 +289,7 @@ NOW = "2026-01-02T00:00:00.000Z"
             {"host": "0.0.0.0", "open": True},
             "hint   keys: anyone who can reach 0.0.0.0 can read and write; unset QUIPU_OPEN",
         ),
-        ("unreadable", {}, "wrong  keys: keys.json cannot be read"),
+        ("unreadable", {}, "wrong  keys: keys.json cannot be read, so no caller can be authenticated.; "),
     ],
 )
 def test_key_configuration_is_graded(
