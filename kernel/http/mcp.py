@@ -1,7 +1,7 @@
 """MCP over HTTP: a POST is answered with JSON, or with a stream where notifications precede the answer."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from starlette.types import Message, Receive, Scope, Send
@@ -72,13 +72,6 @@ class _Request(NamedTuple):
     caller: Caller
 
 
-class _Opened(NamedTuple):
-    """A decoded request and the service that answers it."""
-
-    service: Service
-    inbound: Inbound
-
-
 class Endpoint:
     """MCP at one path: an ASGI application, and a fast route for requests that need no stream.
 
@@ -127,14 +120,14 @@ class Endpoint:
         dispatch = self._open_dispatch(caller.tenant)
         if dispatch is None or len(body) > self._limits.body:
             return None
-        opened = self._open(_Request(raw, headers, b"", body, caller), dispatch)
+        opened = self._open(raw, headers, b"", body, caller, dispatch)
         if isinstance(opened, HttpResponse):
             return opened
         service, inbound = opened
         if service.is_interactive(inbound):
             return None
         try:
-            response = service.submit(inbound, lambda response: done(self._respond(response, inbound, headers)))
+            response = service.submit(inbound, partial(self._on_response, inbound, headers, done))
         except (ProtocolError, Forbidden) as error:
             return self._refusal(error, inbound.id, headers)
         if isinstance(response, bytes):
@@ -145,13 +138,23 @@ class Endpoint:
     async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
         try:
             async with self._access.dispatch_of(request.caller) as dispatch:
-                opened = self._open(request, dispatch)
-                return opened if isinstance(opened, HttpResponse) else await self._wait(opened, request, receive, send)
+                opened = self._open(*request, dispatch)
+                if isinstance(opened, HttpResponse):
+                    return opened
+                return await self._wait(*opened, request.headers, receive, send)
         except Fault as fault:
             return self._refusal(_TenantUnavailable(fault), b"null", request.headers)
 
-    def _open(self, request: _Request, dispatch: Dispatch) -> HttpResponse | _Opened:
-        raw, headers, query, body, caller = request
+    def _open(
+        self,
+        raw: Sequence[Header],
+        headers: Headers,
+        query: bytes,
+        body: bytes,
+        caller: Caller,
+        dispatch: Dispatch,
+    ) -> HttpResponse | tuple[Service, Inbound]:
+        """The decoded request and the service that answers it, or the response where there is nothing to call."""
         version, era = protocol_of(headers)
         id_ = b"null"
         try:
@@ -164,27 +167,28 @@ class Endpoint:
         except ProtocolError as error:
             return self._refusal(error, id_, headers)
         inbound.caller, inbound.dispatch = with_client_name(caller, inbound.actor), dispatch
-        return _Opened(service, inbound)
+        return service, inbound
 
-    async def _wait(self, opened: _Opened, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
-        service, inbound = opened
+    async def _wait(
+        self, service: Service, inbound: Inbound, headers: Headers, receive: Receive, send: Send
+    ) -> HttpResponse | None:
         watched = receive if inbound.era is MODERN else None
         try:
             if service.is_interactive(inbound):
                 stream = Stream(send, inbound.id)
-                inbound.emit = stream.emit if bounds.accepts(request.headers, b"text/event-stream") else None
+                inbound.emit = stream.emit if bounds.accepts(headers, b"text/event-stream") else None
                 answer = await stream.run(service.answer(inbound), watched)
             else:
-                answering = service.answer(inbound)
-                answer = await (answering if watched is None else cancel_on_disconnect(answering, watched))
+                answer = service.begin(inbound)
+                if not isinstance(answer, bytes):
+                    answer = await (answer if watched is None else cancel_on_disconnect(answer, watched))
         except (ProtocolError, Forbidden) as error:
-            return self._refusal(error, inbound.id, request.headers)
+            return self._refusal(error, inbound.id, headers)
         return None if answer is None else HttpResponse(200, answer)
 
-    def _respond(self, response: Response, inbound: Inbound, headers: Headers) -> HttpResponse:
-        if isinstance(response, ProtocolError):
-            return self._refusal(response, inbound.id, headers)
-        return HttpResponse(200, response)
+    def _on_response(self, inbound: Inbound, headers: Headers, done: Done, response: Response) -> None:
+        failed = isinstance(response, ProtocolError)
+        done(self._refusal(response, inbound.id, headers) if failed else HttpResponse(200, response))
 
     def _wrong_method(self, raw: Sequence[Header], headers: Headers) -> ProtocolError:
         refusal = bounds.refuse(raw, headers, self._limits)

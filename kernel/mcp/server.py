@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -95,25 +95,16 @@ class Service:
             return _finish_task(self._call_method(inbound), done)
         return self._static_response(inbound)
 
-    async def answer(self, inbound: Inbound) -> bytes:
-        """`submit`, awaited; a task that is cancelled cancels the call. Raises ProtocolError and Forbidden."""
+    def begin(self, inbound: Inbound) -> bytes | Coroutine[object, None, bytes]:
+        """`submit` for a task: the response, or a coroutine for it whose cancellation cancels the call."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        submitted = self.submit(inbound, partial(_resolve, future))
+        return submitted if isinstance(submitted, bytes) else _wait(submitted, future)
 
-        def done(response: Response) -> None:
-            if not future.done():
-                future.set_result(response)
-
-        submitted = self.submit(inbound, done)
-        if isinstance(submitted, bytes):
-            return submitted
-        try:
-            response = await future
-        except asyncio.CancelledError:
-            submitted.cancel()
-            raise
-        if isinstance(response, ProtocolError):
-            raise response
-        return response
+    async def answer(self, inbound: Inbound) -> bytes:
+        """`begin`, awaited. Raises ProtocolError and Forbidden."""
+        response = self.begin(inbound)
+        return response if isinstance(response, bytes) else await response
 
     def _static_response(self, inbound: Inbound) -> bytes:
         """The response to a method with a fixed result; raises ProtocolError."""
@@ -137,22 +128,28 @@ class Service:
             request = purpose(inbound.caller.audit_identity, inbound.method, entry.tool.name, arguments)
             interaction = self._elicitation.interaction(inbound, entry.dialect.name, request)
 
-        def respond(answer: Answer) -> Response:
-            if isinstance(answer, Reply):
-                return self.format_result(inbound, answer)
-            if inbound.era is LEGACY:
-                return self.format_result(inbound, fail(entry, Fault("disabled", _TOO_OLD)))
-            response = self._input_required(inbound, answer, request)
-            return self.format_result(inbound, fail(entry, response)) if isinstance(response, Fault) else response
-
         call = Call(entry, arguments, inbound.caller, interaction)
-        answer = inbound.dispatch.submit(call, lambda answer: done(respond(answer)))
+        answer = inbound.dispatch.submit(call, partial(self._on_answer, inbound, request, done))
         if isinstance(answer, Pending):
             return answer
-        response = respond(answer)
+        response = self._respond(inbound, request, answer)
         if isinstance(response, ProtocolError):
             raise response
         return response
+
+    def _on_answer(self, inbound: Inbound, request: str, done: Done, answer: Answer) -> None:
+        done(self._respond(inbound, request, answer))
+
+    def _respond(self, inbound: Inbound, request: str, answer: Answer) -> Response:
+        """The response to a tools/call; `request` is the fingerprint that the state of a next round is bound to."""
+        if isinstance(answer, Reply):
+            return self.format_result(inbound, answer)
+        assert inbound.route is not None
+        entry = inbound.route.entry
+        if inbound.era is LEGACY:
+            return self.format_result(inbound, fail(entry, Fault("disabled", _TOO_OLD)))
+        response = self._input_required(inbound, answer, request)
+        return self.format_result(inbound, fail(entry, response)) if isinstance(response, Fault) else response
 
     def format_result(self, inbound: Inbound, reply: Reply) -> bytes:
         """The response to a tools/call; in the legacy era only an object may be structured content."""
@@ -210,6 +207,22 @@ def _route(entry: ToolEntry) -> ToolRoute:
     tool = entry.tool
     header = tool.name.encode() if tool.name.isascii() else b""
     return ToolRoute(entry, tool.interactive or tool.long, header_params(input_schema(tool)), header)
+
+
+def _resolve(future: asyncio.Future[Response], response: Response) -> None:
+    if not future.done():
+        future.set_result(response)
+
+
+async def _wait(pending: Pending, future: asyncio.Future[Response]) -> bytes:
+    try:
+        response = await future
+    except asyncio.CancelledError:
+        pending.cancel()
+        raise
+    if isinstance(response, ProtocolError):
+        raise response
+    return response
 
 
 def _finish_task(work: Coroutine[object, None, bytes], done: Done) -> Pending:

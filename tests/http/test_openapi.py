@@ -149,7 +149,7 @@ def test_an_operation_says_what_the_tool_says() -> None:
         },
         "responses": {
             "200": {
-                "description": "The tool's answer.",
+                "description": "The reply of the tool.",
                 "content": {
                     "text/plain; charset=utf-8": {"schema": {"type": "string"}},
                     "application/json": {"schema": {"$ref": f"{SHARED}tend.output"}},
@@ -175,7 +175,7 @@ def test_an_error_response_shows_how_the_dialect_words_each_of_its_codes() -> No
         "application/json": {
             "schema": {},
             "examples": {
-                "conflict": {"value": {"error": "It exists already, somebody else holds it, or it changed meanwhile."}},
+                "conflict": {"value": {"error": "It exists already, another caller holds it, or it changed meanwhile."}},
                 "disabled": {"value": {"error": "This is switched off."}},
             },
         }

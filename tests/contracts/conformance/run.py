@@ -20,7 +20,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parents[2]
 SUITE = HERE / "node_modules" / "@modelcontextprotocol" / "conformance"
 EXPECTED = HERE / "expected-failures.yml"
 PENDING = {"json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation"}
