@@ -1,51 +1,96 @@
-"""A chart of times by size as SVG, both scales logarithmic."""
+"""Line charts as SVG, for light and dark pages: logarithmic or plain axes, one line and one name for each series."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from xml.sax.saxutils import escape
 
-_WIDTH, _HEIGHT = 640, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 24, 48
-_SIDES = (("Quipu", "#1b6ca8"), ("naive", "#b5482a"))
+_WIDTH, _HEIGHT = 720, 400
+_LEFT, _TOP, _RIGHT, _BOTTOM = 70, 40, 150, 50
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#999999")  # told apart by everybody
+_INK = "#777777"
 
 
-def drawn(points: Sequence[tuple[int, float, float]]) -> str:
-    """The p50 in milliseconds of two sides by the number of memories."""
-    sizes = [size for size, *_ in points]
-    times = [time for _, *both in points for time in both]
-    low, high = math.floor(math.log10(min(times))), math.ceil(math.log10(max(times)))
-    first, last = math.log10(min(sizes)), math.log10(max(sizes))
+class Axis(NamedTuple):
+    """What an axis shows; on a logarithmic one values must be above zero."""
 
-    def x(size: float) -> float:
-        return _LEFT + (math.log10(size) - first) / max(last - first, 1e-9) * (_WIDTH - _LEFT - _RIGHT)
+    label: str
+    log: bool = True
 
-    def y(time: float) -> float:
-        return _HEIGHT - _BOTTOM - (math.log10(time) - low) / max(high - low, 1) * (_HEIGHT - _TOP - _BOTTOM)
 
-    parts = [_line(_LEFT, y(10**step), _WIDTH - _RIGHT, y(10**step), "#ddd") for step in range(low, high + 1)]
-    parts += [_text(_LEFT - 8, y(10**step) + 4, f"{10**step:g} ms", "end") for step in range(low, high + 1)]
-    parts += [_text(x(size), _HEIGHT - _BOTTOM + 20, f"{size:,}", "middle") for size in sizes]
-    parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, "memories", "middle"))
-    for at, (name, colour) in enumerate(_SIDES, start=1):
-        dots = [(x(point[0]), y(point[at])) for point in points]
-        path = " ".join(f"{'L' if number else 'M'}{one:.1f} {other:.1f}" for number, (one, other) in enumerate(dots))
-        parts.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{one:.1f}" cy="{other:.1f}" r="3.5" fill="{colour}"/>' for one, other in dots]
-        parts.append(_text(dots[-1][0] + 10, dots[-1][1] + 4, f"{name}, {_told(points[-1][at])} ms", "start", colour))
-    body = "\n".join(parts)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif" '
-        f'font-size="12">\n<title>p50 of recall by size</title>\n'
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>\n{body}\n</svg>\n'
+def chart(title: str, x: Axis, y: Axis, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """The document: each series is drawn as a line through its points and named at its end."""
+    points = [point for line in series.values() for point in line]
+    across = _scale(x, [at for at, _ in points], _LEFT, _WIDTH - _RIGHT)
+    up = _scale(y, [at for _, at in points], _HEIGHT - _BOTTOM, _TOP)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="sans-serif"'
+        f' font-size="12" fill="{_INK}" role="img" aria-label="{escape(title)}">',
+        _text(_LEFT, 22, title, size=15),
+        _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, x.label, anchor="middle"),
+        f'<g transform="rotate(-90 16 {_HEIGHT / 2})">{_text(16, _HEIGHT / 2, y.label, anchor="middle")}</g>',
+    ]
+    for at in across.ticks:
+        place = across.place(at)
+        parts.append(_line([(place, _TOP), (place, _HEIGHT - _BOTTOM)], _INK, 0.3))
+        parts.append(_text(place, _HEIGHT - _BOTTOM + 18, _short(at), anchor="middle"))
+    for at in up.ticks:
+        place = up.place(at)
+        parts.append(_line([(_LEFT, place), (_WIDTH - _RIGHT, place)], _INK, 0.3))
+        parts.append(_text(_LEFT - 8, place + 4, _short(at), anchor="end"))
+    ends = _apart([up.place(line[-1][1]) for line in series.values()])
+    for number, ((name, line), end) in enumerate(zip(series.items(), ends, strict=True)):
+        colour = _COLOURS[number % len(_COLOURS)]
+        drawn = [(across.place(at), up.place(value)) for at, value in line]
+        parts.append(_line(drawn, colour, 2))
+        parts += [f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3" fill="{colour}"/>' for left, top in drawn]
+        parts.append(_text(_WIDTH - _RIGHT + 10, end + 4, name, colour=colour))
+    return "\n".join([*parts, "</svg>", ""])
+
+
+class _Scale(NamedTuple):
+    place: Callable[[float], float]
+    ticks: list[float]
+
+
+def _scale(axis: Axis, values: Sequence[float], start: float, end: float) -> _Scale:
+    """Where a value stands between two edges, and the values to mark."""
+    if axis.log:
+        low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+        high = max(high, low + 1)
+        return _Scale(
+            lambda value: start + (math.log10(value) - low) / (high - low) * (end - start),
+            [10.0**power for power in range(low, high + 1)],
+        )
+    step = 10 ** math.floor(math.log10(max(values) or 1))
+    step = next(step * part for part in (0.2, 0.5, 1, 2) if max(values) <= 6 * step * part)
+    top = math.ceil(max(values) / step) * step or 1
+    return _Scale(
+        lambda value: start + value / top * (end - start), [step * number for number in range(round(top / step) + 1)]
     )
 
 
-def _told(time: float) -> str:
-    return f"{time:,.0f}" if time >= 10 else f"{time:.1f}"
+def _apart(places: Sequence[float], least: float = 15) -> list[float]:
+    """The same places, moved down where they would cover each other."""
+    moved: dict[int, float] = {}
+    last = -math.inf
+    for number in sorted(range(len(places)), key=lambda at: places[at]):
+        last = moved[number] = max(places[number], last + least)
+    return [moved[number] for number in range(len(places))]
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
+def _short(value: float) -> str:
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str = "#333") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{text}</text>'
+def _text(left: float, top: float, text: str, *, anchor: str = "start", size: int = 12, colour: str = _INK) -> str:
+    where = f'x="{left:.1f}" y="{top:.1f}" text-anchor="{anchor}" font-size="{size}" fill="{colour}"'
+    return f"<text {where}>{escape(text)}</text>"
+
+
+def _line(points: Sequence[tuple[float, float]], colour: str, width: float) -> str:
+    drawn = " ".join(f"{left:.1f},{top:.1f}" for left, top in points)
+    return f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"/>'

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.lib import store_fixtures
+from loadtests.lib.charts import Axis, chart
 from loadtests.lib.open_loop import Pressed, press
 from loadtests.lib.servers import ROOT, Server, budget, budgets, clean_environ, finish, machine, options, quipu, table
-from loadtests.lib.svg import Axis, chart
 from loadtests.scenarios.workload import SHARES, mixture
 
 CALLERS = (1, 8, 32, 128, 512)
