@@ -83,8 +83,8 @@ class RelatedEntity(Entity, kw_only=True):
 
 
 class EntityFull(Struct):
-    """Answer of get_entity_full, active rows only: memories linked to the entity, those whose project it is and that
-    are not linked to it, and linked entities.
+    """Answer of get_entity_full, active rows only: memories linked to the entity, memories of the project that are not
+    linked to it, and linked entities.
     """
 
     entity: Entity

@@ -205,7 +205,7 @@ def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind])
     if "memory" in types:
         found.update((row.id, _ResultRow("memory", row.content, row)) for row in repository.get_many(tx, db, ids))
     if "entity" in types:
-        entities = tx.all("brain.search.entities", Entity, db=db, ids=ids)
+        entities = tx.all("brain.search.entities_by_ids", Entity, db=db, ids=ids)
         found.update((row.id, _ResultRow("entity", entity_text(row.name, row.description), row)) for row in entities)
     if "note" in types:
         notes = tx.all("brain.hybrid_search.notes", Note, db=db, ids=ids)

@@ -117,7 +117,7 @@ def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
     """
     others = [name for name in databases(tx) if name != db]
     alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=others)
-    tx.run("brain.links.unlink", databases=[db, *(others if alone else [])], type=kind, id=key)
+    tx.run("brain.links.delete_of_row", databases=[db, *(others if alone else [])], type=kind, id=key)
 
 
 def _link_text(row: Link) -> str:

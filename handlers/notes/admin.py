@@ -100,7 +100,7 @@ def _pages(tx: Tx, project: Project) -> list[_MemoryPage]:
         links = frozenset(found.strip() for found in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
         return _MemoryPage(path, front.parse(content), memory, links)
 
-    return tx.all("notes.admin.pages", page, project=project.name)
+    return tx.all("notes.admin.list", page, project=project.name)
 
 
 def _issues(found: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator[Issue]:

@@ -62,7 +62,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     scored = [(scoring.score(way, words.get(hit.doc, 0.0), scoring.meaning_score(hit.similarity)), hit) for hit in hits]
     best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].space, pair[1].id))
     keys = [(hit.space.partition(":")[2], hit.id) for _, hit in best[:limit]]
-    rows = {(row.project, row.path): row for row in tx.all("notes.recall.found", _FileRow, keys=keys)}
+    rows = {(row.project, row.path): row for row in tx.all("notes.recall.by_keys", _FileRow, keys=keys)}
     return [(score, rows[key]) for (score, _), key in zip(best, keys, strict=False) if key in rows]
 
 

@@ -109,7 +109,7 @@ def test_filters_choose_and_the_newest_comes_first(
     assert call_ok("get_resources", db="core", **filters) == [made[at] for at in wanted]
 
 
-def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
+def test_access_is_counted_after_the_answer_without_reindexing(
     call_ok: CallOk, kernel: Kernel, settled: Callable[[], None], clock: Clock
 ) -> None:
     saved = call_ok("save_resource", db="core", title="x")
@@ -124,7 +124,7 @@ def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
     assert call_ok("get_resources", db="core") == [{**saved, "access_count": 1, "accessed_at": LATER}]
 
 
-def test_what_is_archived_is_shown_only_when_asked_for(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+def test_archived_resources_are_returned_only_on_request(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     archived = row("res_9", "old", status="archived")
     kernel.store.write_sync(lambda tx: tx.run("brain.resources.insert", rows=[[*archived.values()]]))
 
