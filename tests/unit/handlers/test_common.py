@@ -152,7 +152,7 @@ kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
 dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
 print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANONYMOUS_CALLER)).body.decode())
-kernel.store.sqlite.connection.close()
+kernel.store.close()
 """
 
 
