@@ -87,6 +87,7 @@ DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
     "by words, by meaning and by both, with the signals behind each score.",
+    # Answers are text alone, as in the original, so output schemas in the tool list would only cost tokens.
     tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
     reply=reply,
     fail=fail,

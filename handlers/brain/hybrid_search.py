@@ -143,6 +143,7 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
         zip(scored, (hit for hit, _ in candidates), strict=True), key=lambda pair: (-total_score(pair[0]), pair[1].doc)
     )
     best = ranked[: request.limit]
+    # Scored with four columns of each candidate; the full rows are read for the returned ones only.
     rows = _load_rows(tx, request.db, [hit.id for _, hit in best], types)
     results = [_result(hit.id, found, rows[hit.id]) for found, hit in best if hit.id in rows]
     meta = HybridMeta(len(candidates), len(results), round(elapsed_ms(start)), weights)

@@ -111,6 +111,7 @@ def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: in
 def _like_pattern(query: str) -> str | None:
     """The LIKE pattern of a query without its phrase or prefix marks; None if nothing is left."""
     text = query.strip().strip('"*').strip()
+    # Backslash is the ESCAPE character of the statements.
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%" if escaped else None
 

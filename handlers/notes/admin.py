@@ -20,6 +20,7 @@ from kernel.store.transaction import Tx
 _STALE_AFTER_MS = 90 * 86_400_000  # 90 days
 _REQUIRED_KEYS = ("memory_type", "created", "modified")
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
+# Links in code are examples.
 _CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _WIKI_LINK = regex(r"\[\[([^\[\]|#\n]+)")
 

@@ -11,7 +11,7 @@ from kernel.search import index
 from kernel.store.transaction import Tx
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
-_MIN_CANDIDATES = 50
+_MIN_CANDIDATES = 50  # the final score orders them anew, so more than a page is needed
 _NO_QUERY = "query is required when isAll is false. Either provide a query or set isAll=true."
 
 

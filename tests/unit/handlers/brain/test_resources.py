@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from handlers.brain import DIALECT
+from handlers.brain import sources
 from handlers.brain.resources import domain
 from kernel.app import Kernel
 from tests.conftest import Clock, everything
@@ -130,4 +130,4 @@ def test_archived_resources_are_returned_only_on_request(call_ok: CallOk, kernel
 
     assert call_ok("get_resources", db="core") == []
     assert call_ok("get_resources", db="core", status="archived") == [archived]
-    assert kernel.store.read_sync(DIALECT.sources or list) == []
+    assert kernel.store.read_sync(sources) == []
