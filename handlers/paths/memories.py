@@ -148,6 +148,7 @@ def _index_text(path: str, content: str) -> str:
 
 
 def index_texts(request: AddMemory | ReplaceMemory) -> list[str]:
+    """The text that a write embeds."""
     return [_index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 
