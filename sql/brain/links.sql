@@ -5,7 +5,8 @@ INSERT INTO brain_link (
     metadata, created_at
 )
 VALUES (
-    :db, :id, :source_type, :source_id, :target_type, :target_id, :relationship, :strength, NULL, 0, :metadata, :now
+    :db, :id, :source_type, :source_id, :target_type, :target_id, :relationship, :strength, :context, :bidirectional,
+    :metadata, :created_at
 )
 ON CONFLICT (db, source_id, source_type, target_type, target_id, relationship) DO NOTHING
 RETURNING id;
