@@ -1,5 +1,5 @@
--- name: memories
--- What the index holds of every database.
+-- name: memories_for_index
+-- The indexed rows of every database.
 SELECT
     db, id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
     last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
@@ -7,20 +7,20 @@ SELECT
 FROM brain_memory
 WHERE status = 'active';
 
--- name: entities
+-- name: entities_for_index
 SELECT
     db, id, name, type, subtype, description, tags, aliases, status, mention_count, first_mentioned, last_mentioned,
     has_embedding, embedding_model, metadata, created_at, updated_at
 FROM brain_entity
 WHERE status = 'active';
 
--- name: notes
+-- name: notes_for_index
 SELECT
     id, db, title, content, note_type, summary, key_points, tags, category, parent_note_id, version,
     previous_version_id, project_id, entity_id, word_count, has_embedding, embedding_model, created_at, updated_at
 FROM brain_note;
 
--- name: resources
+-- name: resources_for_index
 SELECT
     id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status, quality_rating,
     project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model

@@ -1,12 +1,12 @@
 -- name: add
--- Gives the path back only if it was free.
+-- Returns the path only if it was free.
 INSERT INTO paths_memory (path, content, content_size, created_at, updated_at)
 VALUES (:path, :content, :content_size, :now, :now)
 ON CONFLICT (path) DO NOTHING
 RETURNING path;
 
 -- name: add_many
--- Rows are (path, content, size). Returns nothing: every row returned would hand over the interpreter's lock.
+-- Rows are (path, content, size). Without RETURNING: each returned row would release and take the GIL.
 INSERT INTO paths_memory (path, content, content_size, created_at, updated_at)
 SELECT value ->> 0, value ->> 1, value ->> 2, :now, :now FROM json_each(:rows) WHERE true
 ON CONFLICT (path) DO NOTHING;
@@ -20,7 +20,7 @@ WHERE path = :path;
 SELECT content FROM paths_memory WHERE path = :path;
 
 -- name: drop
--- Gives the content back, for the history.
+-- Returns the content, for the history.
 DELETE FROM paths_memory WHERE path = :path
 RETURNING content;
 

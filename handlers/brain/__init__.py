@@ -52,13 +52,13 @@ def fail(fault: Fault) -> Reply:
 
 def sources(tx: Tx) -> list[IndexSource]:
     """The index content of every row, in all databases."""
-    memories = tx.all("brain.memories", _with_database(Memory))
-    entities = tx.all("brain.entities", _with_database(Entity))
+    memories = tx.all("brain.memories_for_index", _with_database(Memory))
+    entities = tx.all("brain.entities_for_index", _with_database(Entity))
     return [
         *(memory_source(f"brain:{owned.db}", owned.row) for owned in memories),
         *(entity_source(f"brain:{owned.db}", owned.row) for owned in entities),
-        *(note_source(f"brain:{row.db}", row) for row in tx.all("brain.notes", Note)),
-        *(resource_source(f"brain:{row.db}", row) for row in tx.all("brain.resources", Resource)),
+        *(note_source(f"brain:{row.db}", row) for row in tx.all("brain.notes_for_index", Note)),
+        *(resource_source(f"brain:{row.db}", row) for row in tx.all("brain.resources_for_index", Resource)),
     ]
 
 
@@ -87,6 +87,7 @@ DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
     "by words, by meaning and by both, with the signals behind each score.",
+    # Answers are text alone, as in the original, so output schemas in the tool list would only cost tokens.
     tools=tuple(tool._replace(hints=tool.hints._replace(typed=False)) for tool in TOOLS),
     reply=reply,
     fail=fail,

@@ -83,8 +83,8 @@ class RelatedEntity(Entity, kw_only=True):
 
 
 class EntityFull(Struct):
-    """Answer of get_entity_full, active rows only: memories linked to the entity, those whose project it is and that
-    are not linked to it, and linked entities.
+    """Answer of get_entity_full, active rows only: memories linked to the entity, memories of the project that are not
+    linked to it, and linked entities.
     """
 
     entity: Entity
@@ -152,6 +152,7 @@ def update_entity(tx: Tx, request: UpdateEntity) -> Entity:
         raise nothing_to_update()
     after = replace(before, **{name: changes[name] for name in named})
     old, new = entity_source(here, before), entity_source(here, after)
+    # The index is touched only if its content changes, because embedding is the expensive part of a write.
     changed = (after.status, new) != (before.status, old)
     embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}

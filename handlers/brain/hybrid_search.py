@@ -143,6 +143,7 @@ def hybrid_search(tx: Tx, request: HybridSearch) -> HybridResults:
         zip(scored, (hit for hit, _ in candidates), strict=True), key=lambda pair: (-total_score(pair[0]), pair[1].doc)
     )
     best = ranked[: request.limit]
+    # Scored with four columns of each candidate; the full rows are read for the returned ones only.
     rows = _load_rows(tx, request.db, [hit.id for _, hit in best], types)
     results = [_result(hit.id, found, rows[hit.id]) for found, hit in best if hit.id in rows]
     meta = HybridMeta(len(candidates), len(results), round(elapsed_ms(start)), weights)
@@ -205,7 +206,7 @@ def _load_rows(tx: Tx, db: str, ids: Sequence[str], types: Sequence[ResultKind])
     if "memory" in types:
         found.update((row.id, _ResultRow("memory", row.content, row)) for row in repository.get_many(tx, db, ids))
     if "entity" in types:
-        entities = tx.all("brain.search.entities", Entity, db=db, ids=ids)
+        entities = tx.all("brain.search.entities_by_ids", Entity, db=db, ids=ids)
         found.update((row.id, _ResultRow("entity", entity_text(row.name, row.description), row)) for row in entities)
     if "note" in types:
         notes = tx.all("brain.hybrid_search.notes", Note, db=db, ids=ids)

@@ -28,7 +28,7 @@ from kernel.store.progress import expect, steps
 from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported, IndexSource
 
-ROWS_PER_INSERT = 1000
+ROWS_PER_INSERT = 1000  # bounds the JSON text of one statement
 TABLES: tuple[str, ...] = (
     "memories",
     "entities",

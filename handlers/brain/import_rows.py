@@ -16,7 +16,7 @@ from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
 from kernel.text import utc_time
 
 Row = Mapping[str, Any]
-MAX_QUERY_CHARACTERS = 10_000
+MAX_QUERY_CHARACTERS = 10_000  # as for a new query; bounds the time of the redaction
 IMPORTED = "Imported"
 _SOURCES = {"hybrid_search": "hybrid", "semantic_search": "semantic", "search": "fts", "search_all": "fts"}
 

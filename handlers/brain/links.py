@@ -3,6 +3,7 @@
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from handlers.brain.base import NO_PREFIX, databases, json_text, new_id, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
@@ -67,21 +68,7 @@ def create_link(tx: Tx, request: CreateLink) -> Link:
         json_text(request.metadata),
         tx.now,
     )
-    made = tx.one(
-        "brain.links.insert",
-        str,
-        db=request.db,
-        id=row.id,
-        source_type=row.source_type,
-        source_id=row.source_id,
-        target_type=row.target_type,
-        target_id=row.target_id,
-        relationship=row.relationship,
-        strength=row.strength,
-        metadata=row.metadata,
-        now=tx.now,
-    )
-    if made is None:
+    if tx.one("brain.links.insert", str, db=request.db, **asdict(row)) is None:
         raise Fault("conflict", "This exact link already exists", NO_PREFIX)
     history.append(tx, here, row.id, "created", after=_link_text(row))
     return row
@@ -115,9 +102,10 @@ def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
 
     The others are left alone if one of them has a row of the same id, which their links may refer to.
     """
+    # Ids of the original are unique within a database only.
     others = [name for name in databases(tx) if name != db]
     alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=others)
-    tx.run("brain.links.unlink", databases=[db, *(others if alone else [])], type=kind, id=key)
+    tx.run("brain.links.delete_of_row", databases=[db, *(others if alone else [])], type=kind, id=key)
 
 
 def _link_text(row: Link) -> str:

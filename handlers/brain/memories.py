@@ -32,7 +32,7 @@ from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
 
-MAX_BULK_MEMORIES = 100
+MAX_BULK_MEMORIES = 100  # from the contract
 
 
 class NewMemory(Struct, forbid_unknown_fields=True):
@@ -186,6 +186,7 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     if not named:
         raise nothing_to_update()
     after = replace(before, **{name: changes[name] for name in named})
+    # The index is touched only if its content changes, because embedding is the expensive part of a write.
     changed = (after.status, memory_source(here, after)) != (before.status, memory_source(here, before))
     embedded, model = embedding_columns(tx) if changed and after.status == ACTIVE else (None, None)
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}

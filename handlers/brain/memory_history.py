@@ -55,6 +55,7 @@ def get_memory_history(tx: Tx, request: GetMemoryHistory) -> MemoryHistory | str
     at = parse_time("as_of", request.as_of)
     if request.memory_id.startswith(_OTHER_ID_PREFIXES):
         return f"No history found for memory '{request.memory_id}'"
+    # The contract takes no database here, and a deleted memory has no row that would name it.
     for db in databases(tx):
         events = history.read(tx, space(tx, db), request.memory_id)
         if events:

@@ -46,7 +46,7 @@ def new_memory(
     metadata: str | None = None,
 ) -> Memory:
     """A new active memory with the contract's defaults, not written yet; `tags` and `metadata` are JSON text."""
-    embedded, model = embedding_columns(tx)
+    usage = (None, 0, None, None, 1.0)  # last access, access count, validity, decay score
     return Memory(
         new_id(tx, "mem"),
         content,
@@ -59,14 +59,9 @@ def new_memory(
         project_id,
         importance,
         MEMORY_TYPE,
-        None,
-        0,
-        None,
-        None,
-        1.0,
+        *usage,
         confidence,
-        embedded,
-        model,
+        *embedding_columns(tx),
         metadata,
         tx.now,
         tx.now,

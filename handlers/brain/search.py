@@ -97,20 +97,21 @@ def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind],
 def _memories(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedMemory]:
     if ranked := repository.get_many(tx, db, list(ranks)):
         return [RankedMemory(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.memories_with", Memory, db=db, pattern=_like_pattern(query), limit=limit)
+    rows = tx.all("brain.search.memories_like", Memory, db=db, pattern=_like_pattern(query), limit=limit)
     return [RankedMemory(*astuple(row)) for row in rows]
 
 
 def _entities(tx: Tx, db: str, query: str, ranks: Mapping[str, float], limit: int) -> list[RankedEntity]:
-    if ranked := tx.all("brain.search.entities", Entity, db=db, ids=list(ranks)):
+    if ranked := tx.all("brain.search.entities_by_ids", Entity, db=db, ids=list(ranks)):
         return [RankedEntity(*astuple(row), rank=ranks[row.id]) for row in ranked]
-    rows = tx.all("brain.search.entities_with", Entity, db=db, pattern=_like_pattern(query), limit=limit)
+    rows = tx.all("brain.search.entities_like", Entity, db=db, pattern=_like_pattern(query), limit=limit)
     return [RankedEntity(*astuple(row)) for row in rows]
 
 
 def _like_pattern(query: str) -> str | None:
     """The LIKE pattern of a query without its phrase or prefix marks; None if nothing is left."""
     text = query.strip().strip('"*').strip()
+    # Backslash is the ESCAPE character of the statements.
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%" if escaped else None
 

@@ -142,6 +142,7 @@ def similar_memories(tx: Tx, db: str, content: str) -> list[Similar]:
     others by the share of words in common. A text without words, such as `!!!`, has neither: it matches only identical
     texts.
     """
+    # The partition holds active memories only, so archived ones cannot take the place of a duplicate.
     hits = index.search(tx, content, within=[(space(tx, db), "memory")], limit=MAX_SIMILAR)
     if not hits:
         same = tx.all("brain.smart.same_content", Memory, db=db, content=content, limit=MAX_SIMILAR)

@@ -12,8 +12,8 @@ from kernel.search.pagination import SeenPage, cursor_length, encode_cursor
 from kernel.text import one_line
 
 BYTES_PER_TOKEN = 4  # a common estimate for English text
-_LINE_WIDTH = 160
-_DIGITS = 4
+_LINE_WIDTH = 160  # characters; about 40 tokens, enough to decide which text to read
+_DIGITS = 4  # more would cost tokens and carry no information
 _COUNT_GROWTH_BYTES = 8  # growth of `omitted` and `tokens`, which are set after the memories
 
 
@@ -110,6 +110,7 @@ def _round(value: float | None) -> float | None:
 def _cut_to(item: ScoredDocument, request: Recall, room: int) -> RecalledMemory | None:
     """The memory with as much text as fits into `room` bytes, or None if not even an empty one fits."""
     text = item.document.text
+    # Binary search: the JSON size depends on escapes, so it cannot be computed from the length.
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2

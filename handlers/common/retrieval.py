@@ -14,11 +14,11 @@ from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
 from kernel.text import one_line, utc_time
 
-_MIN_CANDIDATES = 101
-_FILTERED_CANDIDATES = 400
-_WIDENING_FACTOR = 8
-_MAX_CANDIDATES = 3200
-_MIN_DISTINCT = 10
+_MIN_CANDIDATES = 101  # the largest page, and one more that shows whether another page follows
+_FILTERED_CANDIDATES = 400  # filters that the index cannot apply drop most hits
+_WIDENING_FACTOR = 8  # at most two rounds
+_MAX_CANDIDATES = 3200  # bounds the cost of one recall
+_MIN_DISTINCT = 10  # a flood of near-duplicates must not fill all candidates
 
 
 class TimeBounds(NamedTuple):
@@ -120,6 +120,7 @@ def _rank(tx: Tx, asked: RecallQuery, hits: list[Hit], wanted: int) -> tuple[lis
         first = _best_by_evidence(tx, asked, ranking, wanted)
         if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
             return first, _count_distinct(ranking)
+    # The rerank adds neighbours of hits as new candidates, which have to pass the filters too.
     documents = _matching_documents(tx, asked, hits)
     ranking = index.rerank(tx, asked.request.query, [hit for hit in hits if hit.doc in documents], asked.weights)
     documents |= _matching_documents(tx, asked, [one.hit for one in ranking.scored if one.hit.doc not in documents])

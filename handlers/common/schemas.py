@@ -63,7 +63,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     per_source: Annotated[
         int, Meta(description="Most memories of one actor in one scope; 0: any number", ge=0, le=100)
     ] = 0
-    explain: Annotated[bool, Meta(description="Tell what each signal adds to a score")] = False
+    explain: Annotated[bool, Meta(description="Show what each signal adds to a score")] = False
     quarantined: Annotated[bool, Meta(description="Also memories kept apart as poison")] = False
     limit: Annotated[int, Meta(description="Most memories to return", ge=1, le=100)] = 10
     max_tokens: Annotated[int, Meta(description="Token budget of the answer", ge=100, le=100_000)] = 2000

@@ -87,6 +87,7 @@ def _diversify(items: Sequence[ScoredDocument], leaders: Mapping[int, int], rule
                 continue
         leader = leaders.get(document.doc, document.doc)
         before = groups[leader] = groups.get(leader, -1) + 1
+        # Squared, so that a flood of near-duplicates falls below other evidence soon after the first few.
         factor = min(1.0, rules.alike / (before + 1)) ** 2 if rules.alike else 1.0
         kept.append(item._replace(score=item.score * factor, alike=before, factor=factor) if before else item)
     kept.sort(key=_sort_key)

@@ -20,6 +20,7 @@ from kernel.store.transaction import Tx
 _STALE_AFTER_MS = 90 * 86_400_000  # 90 days
 _REQUIRED_KEYS = ("memory_type", "created", "modified")
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
+# Links in code are examples.
 _CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _WIKI_LINK = regex(r"\[\[([^\[\]|#\n]+)")
 
@@ -100,7 +101,7 @@ def _pages(tx: Tx, project: Project) -> list[_MemoryPage]:
         links = frozenset(found.strip() for found in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
         return _MemoryPage(path, front.parse(content), memory, links)
 
-    return tx.all("notes.admin.pages", page, project=project.name)
+    return tx.all("notes.admin.list", page, project=project.name)
 
 
 def _issues(found: Sequence[_MemoryPage], types: Set[str], now: int) -> Iterator[Issue]:

@@ -92,6 +92,7 @@ def replace(root: Path, path: str, data: bytes, before: File, temporary: str) ->
     with ExitStack() as stack:
         below = open_folder(stack, root, folders)
         fd = _create_temporary(stack, below, temporary, data, before.mode)
+        # Checked as late as possible: an edit between this line and the rename would be lost.
         if _read(below, name).stamp != before.stamp:
             return None
         os.replace(entry_path(below, temporary), entry_path(below, name), src_dir_fd=below.fd, dst_dir_fd=below.fd)

@@ -18,13 +18,13 @@ from kernel.errors import Fault
 from kernel.settings import setting
 from kernel.store.transaction import Tx
 
-MAX_CONTENT_BYTES = 1_048_576
+MAX_CONTENT_BYTES = 1_048_576  # 1 MB, so that one memory cannot make every recall too large
 _OUTSIDE = "Write operations only allowed within .mnemonics/"
 _ABSOLUTE_PATH_HINT = "give the absolute path that memory_recall answers with"
 _MAX_REPLACE_ATTEMPTS = 3  # against editors that write the file at the same time
 _MAX_COMPARED_FILES = 16  # files of the same title that are read to detect a retry
 _MAX_TAGS, _TAG_WIDTH = 64, 100
-_LINK_ERRNOS = {errno.ELOOP, errno.ENOTDIR}
+_LINK_ERRNOS = {errno.ELOOP, errno.ENOTDIR}  # what O_NOFOLLOW reports for a link
 
 
 class _ExistingFile(NamedTuple):
@@ -83,6 +83,7 @@ def memory_forget(tx: Tx, request: Forget) -> Forgotten:
 
 
 def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
+    # Only our own folder is created: a missing project folder may be an unmounted disk.
     if project.managed:
         project.root.mkdir(mode=0o700, exist_ok=True)
     if not project.root.is_dir():

@@ -15,7 +15,7 @@ from kernel.lazy_regex import regex
 FALLBACK = "context"
 FALLBACK_ABOUT = "General context information - use when no other type fits"
 PROJECT_FILES = (".opencode/opencode-historian.jsonc", ".opencode/opencode-historian.json")
-_MAX_CONFIG_BYTES = 1 << 20
+_MAX_CONFIG_BYTES = 1 << 20  # 1 MB; a larger file is cut and then fails to parse
 _TOKEN = regex(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|,(?=\s*[\]}])', re.DOTALL)
 _NAME = regex(r"\w[\w.-]{0,63}")
 

@@ -12,6 +12,7 @@ from handlers.notes.slug import kebab, title_of
 from kernel.text import utc_time, yaml_block, yaml_flow
 
 _EMPTY_PAGE = Page("", (), "", "\n")
+# The years 1 to 9999 of `datetime`; file systems allow others.
 _MIN_SECONDS, _MAX_SECONDS = -62_135_596_800, 253_402_300_799
 
 

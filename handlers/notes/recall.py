@@ -11,7 +11,7 @@ from kernel.search import index
 from kernel.store.transaction import Tx
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
-_MIN_CANDIDATES = 50
+_MIN_CANDIDATES = 50  # the final score orders them anew, so more than a page is needed
 _NO_QUERY = "query is required when isAll is false. Either provide a query or set isAll=true."
 
 
@@ -62,7 +62,7 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     scored = [(scoring.score(way, words.get(hit.doc, 0.0), scoring.meaning_score(hit.similarity)), hit) for hit in hits]
     best = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].space, pair[1].id))
     keys = [(hit.space.partition(":")[2], hit.id) for _, hit in best[:limit]]
-    rows = {(row.project, row.path): row for row in tx.all("notes.recall.found", _FileRow, keys=keys)}
+    rows = {(row.project, row.path): row for row in tx.all("notes.recall.by_keys", _FileRow, keys=keys)}
     return [(score, rows[key]) for (score, _), key in zip(best, keys, strict=False) if key in rows]
 
 

@@ -20,11 +20,11 @@ from handlers.notes.safe_fs import (
 from kernel.lazy_regex import regex
 
 SUFFIX = ".md"
-MAX_FILE_BYTES = 4 << 20
+MAX_FILE_BYTES = 4 << 20  # 4 MB; a stray dump must not stop every recall
 TEMPORARY_PREFIX = ".quipu"
 # Matches our own temporary files only, because they are deleted.
 _TEMPORARY_NAME = regex(re.escape(TEMPORARY_PREFIX) + "_[0-9a-z]{22}")
-_MAX_DEPTH = 32
+_MAX_DEPTH = 32  # folders; bind mounts can form loops that are not links
 _LINK_REASON = "a link, which is not followed"
 # Files that a wiki of the original keeps beside the memories.
 _WIKI_FILE = regex(r"index\.md|SCHEMA\.md|log(?:\.[^/]*)?\.md")

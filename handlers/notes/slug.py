@@ -9,6 +9,7 @@ SUFFIX = ".md"
 _CAMEL_CASE = regex(r"([a-z0-9])([A-Z])")
 _SEPARATORS = regex(r"[\s_/]+")
 _HYPHENS = regex(r"-{2,}")
+# Default-ignorable code points: file names that differ only in them look the same.
 _INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _MAX_STEM_BYTES = 120  # file names have at most 255 bytes; this leaves room for a number and the suffix
 _DEFAULT_STEM = "memory"

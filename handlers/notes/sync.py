@@ -17,7 +17,7 @@ from kernel.store.progress import steps
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
-_WRITE_FILES = 1000
+_WRITE_FILES = 1000  # bounds one transaction, because other writes wait for it
 _WRITE_BYTES = 16 << 20
 _ROWS_PER_QUERY = 200  # bounds the file contents in memory at once
 _MAX_UNWRITTEN_SETTLED = 64  # rows that only lose their doubt wait for the next write, up to this many
@@ -81,6 +81,7 @@ def check_all(tx: Tx, request: object) -> FileChanges | None:
 
 def write(tx: Tx, request: object, found: FileChanges) -> bool:
     """Takes in the changes, except those that another call has taken in meanwhile; whether there may be more."""
+    # The check ran in an earlier snapshot: rows that have changed since are left to the next check.
     held = rows(tx, [_key(change) for change in found.changes] + [key for key, _ in found.missing])
     changes = [change for change in found.changes if _stored_stamp(held, _key(change)) == change.before]
     gone = [held[key] for key, before in found.missing if _stored_stamp(held, key) == before]

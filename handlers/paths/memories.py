@@ -32,6 +32,7 @@ from kernel.tools import (
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
 AFTER_EVERY_PATH = "\U0010ffff"  # the highest code point, which is not allowed in a path
+# The common form passes with one match; everything else takes the checks below.
 _ASCII_PATH = regex(r"[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*")
 # Invisible letters and marks (default-ignorable code points): with them, two paths would look the same.
 _INVISIBLE = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
@@ -147,6 +148,7 @@ def _index_text(path: str, content: str) -> str:
 
 
 def index_texts(request: AddMemory | ReplaceMemory) -> list[str]:
+    """The text that a write embeds."""
     return [_index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-MAX_PATH = 255
+MAX_PATH = 255  # characters
 PAGE_SIZE = 100
 
 Path = Annotated[

@@ -1,5 +1,5 @@
 -- name: set
--- A description stays until another is given.
+-- A null description keeps the previous one.
 INSERT INTO brain_config (key, value, description, updated_at)
 VALUES (:key, :value, :description, :now)
 ON CONFLICT (key) DO UPDATE SET
@@ -12,7 +12,7 @@ RETURNING key, value, description, updated_at;
 SELECT key, value, description, updated_at FROM brain_config WHERE key = :key;
 
 -- name: page
--- Every key that begins so, by name.
+-- The keys with a prefix, ordered by key.
 SELECT key, value, description, updated_at
 FROM brain_config
 WHERE substr(key, 1, length(:prefix)) = :prefix

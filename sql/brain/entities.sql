@@ -70,7 +70,7 @@ WHERE +m.status = 'active'
 ORDER BY m.importance DESC, m.updated_at DESC, m.id;
 
 -- name: scoped
--- The active memories whose project is an entity; the plus keeps the engine from the index of the status.
+-- The active memories whose project is an entity; unary + keeps SQLite from the index on status.
 SELECT
     id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance,
     memory_type, last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence,

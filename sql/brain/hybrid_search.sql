@@ -1,11 +1,11 @@
 -- name: memory_signals
--- What the score of a memory needs beside the search.
+-- The columns that the score of a memory needs besides the hit.
 SELECT m.id, m.decay_score, coalesce(m.last_accessed_at, m.created_at), m.importance
 FROM json_each(:ids) AS i
 CROSS JOIN brain_memory AS m ON m.db = :db AND m.id = i.value;
 
 -- name: entity_signals
--- An entity that is never mentioned has no importance.
+-- An entity without mentions has no importance.
 SELECT e.id, 1.0, e.updated_at, nullif(e.mention_count, 0)
 FROM json_each(:ids) AS i
 CROSS JOIN brain_entity AS e ON e.db = :db AND e.id = i.value;

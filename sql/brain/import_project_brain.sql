@@ -1,5 +1,5 @@
 -- name: memories
--- What has this id in this database already stays as it is; the ids that are new. So below.
+-- Rows whose id exists are skipped; returns the new ids. The same for the statements below.
 INSERT INTO brain_memory (
     db, id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance,
     memory_type, last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding,

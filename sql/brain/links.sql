@@ -1,17 +1,18 @@
 -- name: insert
--- Gives the id back only if there is no such link yet.
+-- Returns the id only if the link is new.
 INSERT INTO brain_link (
     db, id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at
 )
 VALUES (
-    :db, :id, :source_type, :source_id, :target_type, :target_id, :relationship, :strength, NULL, 0, :metadata, :now
+    :db, :id, :source_type, :source_id, :target_type, :target_id, :relationship, :strength, :context, :bidirectional,
+    :metadata, :created_at
 )
 ON CONFLICT (db, source_id, source_type, target_type, target_id, relationship) DO NOTHING
 RETURNING id;
 
 -- name: missing_ends
--- Those of the given (type, id) pairs that name nothing in any of the databases.
+-- The given (type, id) pairs that exist in none of the databases.
 SELECT p.value ->> 0, p.value ->> 1
 FROM json_each(:ends) AS p
 WHERE
@@ -28,7 +29,8 @@ WHERE
 ORDER BY p.key;
 
 -- name: from_source
--- The pluses keep the engine from walking the links of the whole database by age.
+-- Unary + keeps SQLite from using the index on created_at, which would scan all links of the database
+-- (https://sqlite.org/optoverview.html#disqualifying_where_clause_terms_using_unary_).
 SELECT
     id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at
@@ -57,14 +59,14 @@ WHERE db = :db AND (:relationship IS NULL OR relationship = :relationship)
 ORDER BY created_at DESC, id DESC;
 
 -- name: delete
--- Gives the link back, for the history.
+-- Returns the link, for the history.
 DELETE FROM brain_link WHERE db = :db AND id = :id
 RETURNING
     id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at;
 
--- name: unlink
--- The links of the given databases that begin or end at a memory or entity.
+-- name: delete_of_row
+-- Deletes the links from and to a memory or entity in the given databases.
 DELETE FROM brain_link
 WHERE rowid IN (
     SELECT l.rowid FROM json_each(:databases) AS d

@@ -12,7 +12,7 @@ SELECT
 FROM json_each(:rows);
 
 -- name: page
--- Without a status, everything that is not archived.
+-- A null status means all but archived.
 SELECT
     id, db, title, url, resource_type, description, notes, key_takeaways, tags, category, status,
     quality_rating, project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding,

@@ -1,5 +1,5 @@
--- name: memories_with
--- The active memories that contain a text, in whatever case.
+-- name: memories_like
+-- The active memories whose content or tags match a pattern.
 SELECT
     id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
     last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,
@@ -9,7 +9,7 @@ WHERE db = :db AND status = 'active' AND (content LIKE :pattern ESCAPE '\' OR ta
 ORDER BY importance DESC, updated_at DESC, id
 LIMIT :limit;
 
--- name: entities_with
+-- name: entities_like
 SELECT
     id, name, type, subtype, description, tags, aliases, status, mention_count, first_mentioned, last_mentioned,
     has_embedding, embedding_model, metadata, created_at, updated_at
@@ -21,7 +21,7 @@ WHERE
 ORDER BY updated_at DESC, id
 LIMIT :limit;
 
--- name: entities
+-- name: entities_by_ids
 -- The entities of the given ids, in that order.
 SELECT
     e.id, e.name, e.type, e.subtype, e.description, e.tags, e.aliases, e.status, e.mention_count, e.first_mentioned,

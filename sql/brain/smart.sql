@@ -1,5 +1,5 @@
 -- name: same_content
--- The active memories that say exactly this.
+-- The active memories with exactly this content.
 SELECT
     id, content, category, subcategory, tags, source, status, superseded_by, project_id, importance, memory_type,
     last_accessed_at, access_count, valid_from, valid_until, decay_score, confidence, has_embedding, embedding_model,

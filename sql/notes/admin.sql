@@ -1,3 +1,3 @@
--- name: pages
--- The files of a project in the order of their paths.
+-- name: list
+-- The files of a project, ordered by path.
 SELECT path, modified, content FROM notes_file WHERE project = :project ORDER BY path;

@@ -1,5 +1,5 @@
 -- name: page
--- In the order of their paths; a null type means every type.
+-- Ordered by path; a null type means all types.
 SELECT project, path, modified, content
 FROM notes_file
 WHERE
@@ -8,7 +8,7 @@ WHERE
 ORDER BY project, path
 LIMIT :limit;
 
--- name: found
+-- name: by_keys
 -- The files of the given (project, path) pairs.
 SELECT f.project, f.path, f.modified, f.content
 FROM json_each(:keys) AS k

@@ -1,12 +1,12 @@
 -- name: stamps
--- What a look at the files of a project is compared with, from an index without their content.
+-- The stamps that a scan is compared with, from an index without the content.
 SELECT path, size, modified, changed FROM notes_file INDEXED BY notes_file_stamps WHERE project = :project;
 
 -- name: unsettled
 SELECT path FROM notes_file INDEXED BY notes_file_doubtful WHERE project = :project AND doubtful = 1;
 
 -- name: unknown_projects
--- The files of every project but these.
+-- The files of all other projects.
 SELECT project, path, size, modified, changed
 FROM notes_file INDEXED BY notes_file_stamps
 WHERE project NOT IN (SELECT value FROM json_each(:projects));

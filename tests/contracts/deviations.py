@@ -81,7 +81,7 @@ def compare(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:
     ours = shapes(input_schema(tool), set(theirs))
     for name in theirs.keys() ^ ours.keys():
         yield f"parameter {name}", answer(name in theirs), answer(name in ours)
-    bundled = len(contract.actions) > 1  # whose defaults are told action by action
+    bundled = len(contract.actions) > 1  # its defaults are compared action by action
     for name in theirs.keys() & ours.keys():
         yield from compare_kind(theirs[name], ours[name])
         yield from compare_required(theirs[name], ours[name], name)
@@ -91,10 +91,10 @@ def compare(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:
 
 
 def compare_actions(contract: Contract, tool: Tool) -> Iterator[tuple[str, str, str]]:
-    """What each action of a bundled tool needs and assumes, which its merged schema can no longer tell."""
+    """The required parameters and defaults of each action of a bundled tool, which its merged schema does not show."""
     arms = {arm.__struct_config__.tag: msgspec.json.schema(arm) for arm in get_args(tool.request)}
     for action in contract.actions:
-        stated = {param.name: param for param in action.params if param.about}  # examples do not tell what is required
+        stated = {param.name: param for param in action.params if param.about}  # examples do not show what is required
         ours = shapes(arms[action.name], set(stated)) if action.name in arms else {}
         for name in stated.keys() & ours.keys():
             yield from compare_required(stated[name], ours[name], f"{action.name}.{name}")
@@ -127,7 +127,7 @@ def compare_default(theirs: Param, ours: Shape, name: str) -> Iterator[tuple[str
 
 
 def literal(param: Param) -> tuple[bool, Any]:
-    """The default a contract states, unless it states it in prose, which binds nobody to a value."""
+    """The default a contract states, unless it states it in prose, which fixes no value."""
     text = param.default
     if text in param.values or (param.type == "string" and re.fullmatch(r"\w+", text)):
         return True, text
@@ -137,7 +137,7 @@ def literal(param: Param) -> tuple[bool, Any]:
 
 
 def shapes(schema: dict[str, Any], names: set[str]) -> dict[str, Shape]:
-    """The parameters of a schema; an object whose fields the contract names one by one is taken apart."""
+    """The parameters of a schema; an object whose fields the contract lists is split into them."""
     parts = schema.get("$defs", {})
     root = resolve(schema, parts)[0]
     found: dict[str, Shape] = {}
@@ -169,7 +169,7 @@ def shape(arms: list[dict[str, Any]], node: Mapping[str, Any], required: bool) -
 
 
 def whole(value: Any) -> Any:
-    """1.0 as 1, which JSON does not tell apart, while true stays what it is."""
+    """1.0 as 1, which are the same in JSON; true stays true."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

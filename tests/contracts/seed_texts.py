@@ -97,7 +97,7 @@ def read_brain(text: str) -> Iterator[Contract]:
             param = Param(
                 bare(row["Param"]), kind, row["Required"] == "yes", dash(row["Default"]), values, kind == "enum", about
             )
-            if param.closed and not values:  # said once, at the first tool that takes it
+            if param.closed and not values:  # listed once, at the first tool that takes it
                 param = param._replace(values=known[param.name].values)
             known.setdefault(param.name, param)
             params.append(param)

@@ -1,18 +1,16 @@
-"""Every tool of a built dialect is the tool its contract describes, or the table of deviations says why not."""
+"""Every tool of a dialect is the tool of its contract, apart from the deviations that it declares."""
 
 import hashlib
 import json
-from pathlib import Path
 
 from kernel.app import DIALECTS
 from kernel.tools import Tool
-from tests.contracts.deviations import KINDS, Difference, declared_differences, differences, without_reason
-from tests.contracts.seed_texts import HERE, Action, Contract, Param, contracts, fences, rows, sections, tabled
+from tests.contracts.deviations import declared_differences, differences, without_reason
+from tests.contracts.seed_texts import HERE, Action, Contract, Param, contracts, fences, sections, tabled
 
 # Dialects that lack some of their tools yet.
 PENDING: set[str] = set()
 
-ROOT = Path(__file__).resolve().parents[2]
 CONTRACTS = contracts()
 DIGESTS = {
     "paths": "d39489596e8043e5f8360f357c533b332ecf289c33163a04242270548f2abf60",
@@ -259,15 +257,7 @@ def test_every_tool_has_a_name_of_its_own() -> None:
 def test_the_declared_deviations_are_exactly_the_differences() -> None:
     tools = built()
     found = {row for name in CONTRACTS if there(name) for row in differences(there(name), tools[name])}
-    listed = {row for dialect in DIALECTS for row in declared_differences(dialect)} | readme_differences()
+    listed = {row for dialect in DIALECTS for row in declared_differences(dialect)}
 
     unreasoned = [row for dialect in DIALECTS for row in without_reason(dialect)]
     assert (sorted(found - listed), sorted(listed - found), unreasoned) == ([], [], [])
-
-
-def readme_differences() -> set[Difference]:
-    """The rows of dialects whose tools do not declare their deviations yet."""
-    readme = (ROOT / "handlers" / "README.md").read_text(encoding="utf-8")
-    table = [{name: cell.replace("`", "") for name, cell in row.items()} for row in rows(readme, "dialect")]
-    checked = [row for row in table if row["what"].partition(" ")[0] in KINDS]
-    return {Difference(*(row[name] for name in Difference._fields)) for row in checked}

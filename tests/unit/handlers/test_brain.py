@@ -69,11 +69,11 @@ def test_the_answers_have_the_keys_the_contract_shows(call: Call) -> None:
         assert not documented or set(answer) == set(documented), name
 
 
-def test_answers_are_text_alone_and_the_list_does_not_promise_more() -> None:
+def test_answers_are_text_only_and_list_has_no_output_schema() -> None:
     assert [name for name, tool in TOOLS.items() if "outputSchema" in tool_entry(tool)] == []
 
 
-def test_search_holds_what_the_dialect_says_and_a_check_agrees(call: Call, kernel: Kernel) -> None:
+def test_index_matches_sources(call: Call, kernel: Kernel) -> None:
     scene(call)
     call("save_note", db="dnd", title="Tea", content="Steep.", summary="About tea", tags=["t"])
     call("save_resource", db="hlg", title="Quipu", description="Knots", tags=["日本"])
@@ -91,7 +91,7 @@ def test_search_holds_what_the_dialect_says_and_a_check_agrees(call: Call, kerne
     assert consistency.check(kernel.config.file, kernel.store.context, (brain.DIALECT,)) == []
 
 
-def test_a_check_mends_tags_that_search_has_lost(call: Call, kernel: Kernel) -> None:
+def test_check_repairs_missing_full_text_words(call: Call, kernel: Kernel) -> None:
     key = read(call("save_memory", db="core", content="x", category="fact", tags=["red"]))["id"]
     kernel.store.write_sync(lambda tx: index.put(tx, "brain:core", key, "x", scope="memory"))
 
@@ -227,7 +227,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_hostile_words_are_words(call: Call, text: str) -> None:
+def test_hostile_words_are_plain_words(call: Call, text: str) -> None:
     saved = read(call("save_memory", db="core", content=text, category="fact", tags=[text], subcategory=text))
     assert (saved["content"], saved["subcategory"]) == (text, text)
     for name, arguments in (

@@ -71,9 +71,9 @@ def put(kernel: Kernel) -> Callable[..., None]:
 def refused(reply: Reply) -> str:
     """The message of an argument error."""
     assert reply.fault == "invalid"
-    said = msgspec.json.decode(reply.body)
-    assert said == {"error": {"code": "invalid", "message": said["error"]["message"]}}
-    return said["error"]["message"]
+    answer = msgspec.json.decode(reply.body)
+    assert answer == {"error": {"code": "invalid", "message": answer["error"]["message"]}}
+    return answer["error"]["message"]
 
 
 def ids(answer: Recalled) -> list[str]:
@@ -85,7 +85,7 @@ def spent(answer: Recalled) -> int:
     return -(-len(msgspec.json.encode(answer)) // 4)
 
 
-def test_a_memory_is_told_whole_with_its_provenance_and_evidence(recall: Recall, call: Call, clock: Clock) -> None:
+def test_memory_is_returned_with_provenance_and_evidence(recall: Recall, call: Call, clock: Clock) -> None:
     call("add_memory", path="garden/roses", content="Water the roses\nevery morning", by="ann")
     born = clock.now
     clock.move(hours=1)
@@ -152,7 +152,7 @@ kernel = app.open_kernel(Config(data=Path(sys.argv[1])))
 dispatch = kernel.dispatch
 raw = b'{"query":"which medicine does the doctor want me to take","limit":1}'
 print(asyncio.run(dispatch.call(dispatch.tools["recall"], raw, ANONYMOUS_CALLER)).body.decode())
-kernel.store.sqlite.connection.close()
+kernel.store.close()
 """
 
 
@@ -204,7 +204,7 @@ def test_weights_choose_the_signals(recall: Recall, put: Callable[..., None]) ->
     assert recall(query="roses", weights={"words": 0, "meaning": 0}).memories == []
 
 
-def test_the_best_comes_first_with_scores_between_nought_and_one(recall: Recall, put: Callable[..., None]) -> None:
+def test_results_are_ordered_by_score_in_0_to_1(recall: Recall, put: Callable[..., None]) -> None:
     for key, text in SUBJECTS.items():
         put("notes", key, text)
 
@@ -237,13 +237,13 @@ def roses(put: Callable[..., None], clock: Clock) -> None:
         ({}, "abcd"),
         ({"dialects": ["brain"]}, "bc"),
         ({"dialects": ["paths", "scopes"]}, "ad"),
-        ({"dialects": ["nobody"]}, ""),
+        ({"dialects": ["missing"]}, ""),
         ({"spaces": ["brain:core"]}, "b"),
         ({"spaces": ["brain:core", "paths"]}, "ab"),
         ({"spaces": ["brain"]}, ""),
         ({"scope": "party"}, "cd"),
         ({"scope": ""}, "ab"),
-        ({"scope": "nobody"}, ""),
+        ({"scope": "missing"}, ""),
         ({"scope": None, "actor": None}, "abcd"),
         ({"spaces": ["brain:dnd"], "scope": "party"}, "c"),
         ({"spaces": ["paths"], "scope": "party"}, ""),
@@ -266,7 +266,7 @@ def roses(put: Callable[..., None], clock: Clock) -> None:
     ],
     ids=str,
 )
-def test_filters_keep_only_what_they_name(recall: Recall, filters: dict[str, Any], expected: str) -> None:
+def test_filters_exclude_other_memories(recall: Recall, filters: dict[str, Any], expected: str) -> None:
     answer = recall(query="roses", **filters)
 
     assert sorted(memory.key for memory in answer.memories) == list(expected)
@@ -332,7 +332,7 @@ def test_ids_lead_from_a_line_to_the_whole_text(recall: Recall, put: Callable[..
     assert [(memory.score, memory.signals) for memory in answer.memories] == [(1.0, Signals(None, None, None))] * 2
 
 
-def test_ids_of_what_is_gone_are_left_out(recall: Recall, put: Callable[..., None]) -> None:
+def test_ids_of_deleted_memories_are_left_out(recall: Recall, put: Callable[..., None]) -> None:
     put("paths", "a", "here")
 
     assert ids(recall(ids=["paths/b", "paths/a", "nowhere/a", "paths/a/", "/"])) == ["paths/a"]
@@ -355,7 +355,7 @@ def test_a_line_is_short_and_a_text_is_whole(recall: Recall, put: Callable[..., 
     }
 
 
-def test_what_the_budget_does_not_hold_is_counted(recall: Recall, put: Callable[..., None]) -> None:
+def test_results_over_the_budget_are_counted(recall: Recall, put: Callable[..., None]) -> None:
     for number in range(8):
         put("notes", str(number), f"Water the roses {number} " + "x" * 376)
 
@@ -475,7 +475,7 @@ def test_stored_text_stays_inside_its_field(recall: Recall, put: Callable[..., N
     assert (memory.text, memory.id, memory.scope, memory.provenance.actor) == (text, 'notes/k"}', 's"}', 'a"}')
 
 
-def test_a_failure_is_told_in_json() -> None:
+def test_failure_is_json() -> None:
     assert common.fail(Fault("busy", "The store is busy, try again.")) == Reply(
         b'{"error":{"code":"busy","message":"The store is busy, try again."}}', "application/json", "busy"
     )

@@ -37,18 +37,18 @@ def text(reply: Reply) -> str:
     return reply.body.decode()
 
 
-def told(reply: Reply) -> dict[str, Any]:
+def decode(reply: Reply) -> dict[str, Any]:
     """The body as a YAML loader reads it."""
     return yaml.safe_load(text(reply))
 
 
 def refused(reply: Reply, code: str) -> str:
     """The message of an error of this code."""
-    said = told(reply)
-    assert list(said) == ["status", "error_code", "message"]
-    assert (said["status"], said["error_code"], reply.structured) == ("error", code, None)
+    answer = decode(reply)
+    assert list(answer) == ["status", "error_code", "message"]
+    assert (answer["status"], answer["error_code"], reply.structured) == ("error", code, None)
     assert reply.fault is not None
-    return said["message"]
+    return answer["message"]
 
 
 def test_add_answers_with_the_size_in_bytes_and_the_time(call: Call, clock: Clock) -> None:
@@ -79,7 +79,7 @@ def test_clear_counts_what_it_deleted_and_succeeds_on_nothing(call: Call, clock:
 
     assert text(call("clear_memory")) == 'status: ok\ncleared_count: 3\ncleared_at: "2026-01-02T03:04:05.678Z"\n'
     assert text(call("clear_memory")) == 'status: ok\ncleared_count: 0\ncleared_at: "2026-01-02T03:04:05.678Z"\n'
-    assert told(call("list_memories"))["total"] == 0
+    assert decode(call("list_memories"))["total"] == 0
 
 
 def test_read_answers_with_the_whole_memory(call: Call, clock: Clock) -> None:
@@ -123,7 +123,7 @@ def test_an_empty_list_is_an_empty_list(call: Call) -> None:
     assert text(call("list_memories")) == 'status: ok\ntotal: 0\nmemories: []\nnext: ""\n'
 
 
-def test_the_structured_answer_says_what_the_text_says_and_keeps_to_the_schema(call: Call) -> None:
+def test_structured_answer_equals_text_and_fits_schema(call: Call) -> None:
     calls = [
         ("add_memory", {"path": "a", "content": "one"}),
         ("replace_memory", {"path": "a", "content": "two\n"}),
@@ -134,9 +134,9 @@ def test_the_structured_answer_says_what_the_text_says_and_keeps_to_the_schema(c
     ]
     for name, arguments in calls:
         reply = call(name, **arguments)
-        said = msgspec.json.decode(reply.structured or b"")
-        assert (reply.fault, list(said.items())) == (None, list(told(reply).items()))
-        jsonschema.validate(said, output_schema(TOOLS[name]) or {})
+        answer = msgspec.json.decode(reply.structured or b"")
+        assert (reply.fault, list(answer.items())) == (None, list(decode(reply).items()))
+        jsonschema.validate(answer, output_schema(TOOLS[name]) or {})
     assert sorted(name for name, _ in calls) == sorted(TOOLS)
 
 
@@ -242,11 +242,11 @@ def test_content_is_from_one_byte_to_one_megabyte_of_utf_8(call: Call, content: 
 
     assert (added.fault is None) == accepted
     if accepted:
-        assert told(added)["content_size"] == len(content.encode())
+        assert decode(added)["content_size"] == len(content.encode())
         assert msgspec.json.decode(call("read_memory", path="a").structured or b"")["content"] == content
 
 
-def test_content_just_over_the_limit_is_told_in_bytes(call: Call) -> None:
+def test_content_just_over_the_limit_is_reported_in_bytes(call: Call) -> None:
     reply = call("add_memory", path="a", content="x" * (MEGABYTE + 1))
 
     assert refused(reply, "MEMORY_CONTENT_TOO_LARGE") == "Content size 1048577 bytes exceeds 1MB limit"
@@ -395,14 +395,12 @@ REJECTED = [
 def test_a_path_of_letters_digits_marks_and_plain_punctuation_is_accepted(call: Call, path: str) -> None:
     kept = unicodedata.normalize("NFC", path)
 
-    assert told(call("add_memory", path=path, content="x"))["path"] == kept
-    assert told(call("list_memories"))["memories"][0]["path"] == kept
-    assert told(call("drop_memory", path=path))["path"] == kept
+    assert decode(call("add_memory", path=path, content="x"))["path"] == kept
+    assert decode(call("list_memories"))["memories"][0]["path"] == kept
+    assert decode(call("drop_memory", path=path))["path"] == kept
 
 
-def test_a_path_is_refused_for_what_a_reader_could_not_tell_or_a_file_system_could_not_hold(
-    kernel: Kernel, call: Call
-) -> None:
+def test_invisible_or_unportable_paths_are_refused(kernel: Kernel, call: Call) -> None:
     before = everything(kernel)
 
     for name, more in (("add_memory", {"content": "x"}), ("replace_memory", {"content": "x"}), ("drop_memory", {})):
@@ -415,11 +413,11 @@ def test_a_path_is_refused_for_what_a_reader_could_not_tell_or_a_file_system_cou
     assert everything(kernel) == before
 
 
-def test_a_path_is_the_same_however_it_is_composed_or_padded(call: Call) -> None:
+def test_path_is_normalized(call: Call) -> None:
     call("add_memory", path="cafe\u0301", content="x")
 
     refused(call("add_memory", path="caf\u00e9", content="y"), "MEMORY_ALREADY_EXISTS")
-    assert told(call("read_memory", path=" caf\u00e9\n"))["path"] == "caf\u00e9"
+    assert decode(call("read_memory", path=" caf\u00e9\n"))["path"] == "caf\u00e9"
 
 
 def test_a_path_and_the_paths_below_it_are_memories_of_their_own(call: Call) -> None:
@@ -427,11 +425,11 @@ def test_a_path_and_the_paths_below_it_are_memories_of_their_own(call: Call) -> 
         call("add_memory", path=path, content=path)
     call("drop_memory", path="project")
 
-    assert [memory["path"] for memory in told(call("list_memories"))["memories"]] == ["Project", "project/todo"]
+    assert [memory["path"] for memory in decode(call("list_memories"))["memories"]] == ["Project", "project/todo"]
 
 
 @pytest.mark.parametrize("paths_of", [lambda number: "same", lambda number: f"p{number % 10}"], ids=["one", "ten"])
-def test_of_many_adds_at_once_one_per_path_wins(
+def test_one_of_concurrent_adds_per_path_wins(
     kernel: Kernel, runner: asyncio.Runner, call: Call, paths_of: Callable[[int], str]
 ) -> None:
     bound = kernel.dispatch.tools["add_memory"]
@@ -448,15 +446,13 @@ def test_of_many_adds_at_once_one_per_path_wins(
     winners = [number for number, reply in enumerate(replies) if reply.fault is None]
     different = {paths_of(number) for number in range(100)}
     assert sorted(paths_of(number) for number in winners) == sorted(different)
-    assert {told(reply)["error_code"] for reply in replies if reply.fault} == {"MEMORY_ALREADY_EXISTS"}
+    assert {decode(reply)["error_code"] for reply in replies if reply.fault} == {"MEMORY_ALREADY_EXISTS"}
     for number in winners:
-        assert told(call("read_memory", path=paths_of(number)))["content"] == f"by {number}"
+        assert decode(call("read_memory", path=paths_of(number)))["content"] == f"by {number}"
     assert len(everything(kernel)["history"]) == len(everything(kernel)["doc"]) == len(different)
 
 
-def test_adds_that_share_a_transaction_fail_and_succeed_each_for_itself(
-    kernel: Kernel, runner: asyncio.Runner, call: Call
-) -> None:
+def test_batched_adds_fail_individually(kernel: Kernel, runner: asyncio.Runner, call: Call) -> None:
     call("add_memory", path="taken", content="x")
     bound = kernel.dispatch.tools["add_memory"]
     asked = [("a", "1"), ("taken", "2"), ("*", "3"), ("b", ""), ("a", "4"), ("c", "x" * (MEGABYTE + 1)), ("d", "5")]
@@ -465,9 +461,9 @@ def test_adds_that_share_a_transaction_fail_and_succeed_each_for_itself(
         raws = [msgspec.json.encode({"path": path, "content": content}) for path, content in asked]
         return await asyncio.gather(*(kernel.dispatch.call(bound, raw, TESTER) for raw in raws))
 
-    said = [told(reply) for reply in runner.run(storm())]
+    answer = [decode(reply) for reply in runner.run(storm())]
 
-    assert [one.get("error_code", one["status"]) for one in said] == [
+    assert [one.get("error_code", one["status"]) for one in answer] == [
         "ok",
         "MEMORY_ALREADY_EXISTS",
         "MEMORY_PATH_INVALID",
@@ -483,9 +479,7 @@ def events(kernel: Kernel, path: str) -> list[Event]:
     return kernel.store.read_sync(lambda tx: history.read(tx, "paths", path))
 
 
-def test_the_history_of_a_path_tells_every_change_with_what_was_before_and_after(
-    kernel: Kernel, call: Call, clock: Clock
-) -> None:
+def test_history_has_content_before_and_after(kernel: Kernel, call: Call, clock: Clock) -> None:
     call("add_memory", path="a", content="one", by="ann")
     call("replace_memory", path="a", content="two", by="bob")
     call("add_memory", path="a", content="refused")
@@ -512,7 +506,7 @@ def test_pages_of_a_list_are_complete_and_in_order(call: Call) -> None:
 
     seen, after = [], ""
     for _ in range(99):
-        page = told(call("list_memories", limit=7, after=after))
+        page = decode(call("list_memories", limit=7, after=after))
         seen += [memory["path"] for memory in page["memories"]]
         assert page["total"] == len(names)
         after = page["next"]
@@ -526,20 +520,20 @@ def test_a_page_that_ends_with_the_last_memory_has_no_next(call: Call) -> None:
     for name in ("a", "b"):
         call("add_memory", path=name, content="x")
 
-    assert told(call("list_memories", limit=2))["next"] == ""
-    assert told(call("list_memories", limit=1))["next"] == "a"
-    assert told(call("list_memories", after="b"))["memories"] == []
+    assert decode(call("list_memories", limit=2))["next"] == ""
+    assert decode(call("list_memories", limit=1))["next"] == "a"
+    assert decode(call("list_memories", after="b"))["memories"] == []
 
 
-def test_pages_go_on_where_they_stopped_while_memories_come_and_go(call: Call) -> None:
+def test_pages_continue_across_concurrent_changes(call: Call) -> None:
     for name in "bdf":
         call("add_memory", path=name, content="x")
-    first = told(call("list_memories", limit=2))
+    first = decode(call("list_memories", limit=2))
     call("drop_memory", path=first["next"])
     for name in "ae":
         call("add_memory", path=name, content="x")
 
-    rest = told(call("list_memories", limit=9, after=first["next"]))
+    rest = decode(call("list_memories", limit=9, after=first["next"]))
 
     assert [memory["path"] for memory in rest["memories"]] == ["e", "f"]
 
@@ -549,7 +543,7 @@ def test_a_prefix_bounds_the_list_and_its_total(call: Call) -> None:
         call("add_memory", path=name, content="x")
 
     def listed(prefix: str) -> tuple[int, list[str]]:
-        page = told(call("list_memories", prefix=prefix))
+        page = decode(call("list_memories", prefix=prefix))
         return page["total"], [memory["path"] for memory in page["memories"]]
 
     assert listed("m/") == (2, ["m/a", "m/b"])
@@ -592,7 +586,8 @@ def test_a_resource_is_read_however_its_uri_is_written(kernel: Kernel, call: Cal
 
 
 @pytest.mark.parametrize(
-    "rest", ["", "nobody", "a%2", "%FF", "%00", "../todo", "%2e%2e/todo", "todo/", "Todo", "todo?x", "todo#x", "{path}"]
+    "rest",
+    ["", "missing", "a%2", "%FF", "%00", "../todo", "%2e%2e/todo", "todo/", "Todo", "todo?x", "todo#x", "{path}"],
 )
 def test_a_uri_without_a_memory_is_no_resource(kernel: Kernel, call: Call, rest: str) -> None:
     call("add_memory", path="todo", content="here")
@@ -728,15 +723,15 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("content", HOSTILE, ids=lambda content: ascii(content)[:24])
-def test_hostile_content_comes_back_as_it_went_in_and_says_nothing_of_its_own(call: Call, content: str) -> None:
+def test_hostile_content_round_trips_inside_its_field(call: Call, content: str) -> None:
     call("add_memory", path="a", content=content)
 
     reply = call("read_memory", path="a")
 
-    said = told(reply)
-    assert list(said) == ["status", "path", "content", "content_size", "created_at", "updated_at"]
-    assert (said["status"], said["content"], said["content_size"]) == ("ok", content, len(content.encode()))
-    assert msgspec.json.decode(reply.structured or b"") == said
+    answer = decode(reply)
+    assert list(answer) == ["status", "path", "content", "content_size", "created_at", "updated_at"]
+    assert (answer["status"], answer["content"], answer["content_size"]) == ("ok", content, len(content.encode()))
+    assert msgspec.json.decode(reply.structured or b"") == answer
     printed = text(reply)
     assert not {"\x1b", "\0", "\x07", "\u202e", "\u2066", "\u200b", "\r", "\U000e0041", "\x85"} & set(printed)
     assert [line for line in printed.split("\n") if line.startswith("status:")] == ["status: ok"]
@@ -745,17 +740,17 @@ def test_hostile_content_comes_back_as_it_went_in_and_says_nothing_of_its_own(ca
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=200))
-def test_any_content_comes_back_as_it_went_in(call: Call, content: str) -> None:
+def test_any_content_round_trips(call: Call, content: str) -> None:
     call("clear_memory")
     call("add_memory", path="a", content=content)
 
     reply = call("read_memory", path="a")
 
-    assert told(reply)["content"] == content
-    assert msgspec.json.decode(reply.structured or b"") == told(reply)
+    assert decode(reply)["content"] == content
+    assert msgspec.json.decode(reply.structured or b"") == decode(reply)
 
 
-def test_a_memory_is_found_by_what_it_says_now_and_where_it_stands(kernel: Kernel, call: Call) -> None:
+def test_memory_is_found_by_current_content_and_path(kernel: Kernel, call: Call) -> None:
     def found(words: str) -> set[str]:
         hits = kernel.store.read_sync(lambda tx: index.search(tx, words, semantic=False))
         return {hit.id for hit in hits}
@@ -790,7 +785,7 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, cal
     assert sorted(IndexSource(doc.space, doc.key, doc.scope, doc.text) for doc in documents.values()) == sorted(sources)
 
 
-def test_what_a_tool_says_it_will_embed_is_what_the_index_holds() -> None:
+def test_texts_hook_returns_the_indexed_text() -> None:
     for tool, request in (
         ("add_memory", AddMemory(" cafe\u0301 ", "one")),
         ("replace_memory", ReplaceMemory(" cafe\u0301 ", "one")),

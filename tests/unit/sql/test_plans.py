@@ -111,7 +111,7 @@ def tables(plan: list[str]) -> list[str]:
             ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)", "SCAN t", "SCAN w"],
         ),
         (
-            "brain.links.unlink",
+            "brain.links.delete_of_row",
             [
                 "SEARCH brain_link USING INTEGER PRIMARY KEY (rowid=?)",
                 "SCAN d VIRTUAL TABLE",
@@ -145,11 +145,11 @@ def tables(plan: list[str]) -> list[str]:
                 ("hybrid_search.entity_signals", "e", "entity"),
                 ("hybrid_search.note_signals", "n", "note"),
                 ("hybrid_search.notes", "n", "note"),
-                ("search.entities", "e", "entity"),
+                ("search.entities_by_ids", "e", "entity"),
             )
         ),
         (
-            "brain.search.memories_with",
+            "brain.search.memories_like",
             ["SEARCH brain_memory USING INDEX brain_memory_by_rank (db=? AND status=?)"],
         ),
         ("brain.querylog.totals", ["SEARCH brain_query USING INDEX brain_query_by_age (created_at>?)"]),
@@ -187,7 +187,7 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         (
-            "notes.recall.found",
+            "notes.recall.by_keys",
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         ("paths.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),

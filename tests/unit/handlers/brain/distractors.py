@@ -1,7 +1,7 @@
-"""2,000 memories that compete: forty projects with fifty facts each, and a question for every fact in other words.
+"""2,000 competing memories: forty projects with fifty facts each, and a paraphrased query for every fact.
 
-A fact has 39 rivals that say the same of another project and 49 that speak of the same project; whoever saves them
-decides how important and how old each one is.
+A fact has 39 distractors with the same fact about another project and 49 other facts about its project. The test that
+saves them chooses importance and age.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A folder as project-brain leaves it: one file for each database, as section 6 of the notes on seed 003 tells it.
+"""A folder of project-brain: one file for each database (notes on seed 003, section 6).
 
 Run with an interpreter that has apsw-sqlite3mc in place of apsw, this module writes the encrypted files of `sealed/`:
 `PYTHONPATH=. python -m tests.unit.handlers.brain.original tests/unit/handlers/brain/sealed`.

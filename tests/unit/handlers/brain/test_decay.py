@@ -30,14 +30,14 @@ def memory(decay: float = 1.0, created: str = NOW, accessed: str | None = None) 
         (-1.0, None, NOW, 30.0, 0.0),
     ],
 )
-def test_the_strength_of_a_memory(
+def test_decay_score_halves_with_every_half_life(
     decay: float, accessed: str | None, now: str, half_life: float, present: float
 ) -> None:
     assert current_decay(memory(decay, accessed=accessed), now, half_life) == pytest.approx(present)
 
 
 @given(st.floats(-2, 2), st.datetimes(), st.floats(0.001, 100_000))
-def test_a_strength_is_a_share(decay: float, now: object, half_life: float) -> None:
+def test_decay_score_stays_in_0_to_1(decay: float, now: object, half_life: float) -> None:
     at = f"{str(now)[:10]}T00:00:00.000Z"
 
     assert 0 <= current_decay(memory(decay), at, half_life) <= 1

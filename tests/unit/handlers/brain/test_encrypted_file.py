@@ -37,7 +37,7 @@ def ids(path: Path) -> set[str]:
     return found
 
 
-def test_it_is_told_apart_from_a_plain_file(file: Path, tmp_path: Path) -> None:
+def test_encrypted_file_is_distinguished_from_plain_one(file: Path, tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "plain.db"))
     db.execute("CREATE TABLE t (a)")
     db.close()
@@ -48,14 +48,14 @@ def test_it_is_told_apart_from_a_plain_file(file: Path, tmp_path: Path) -> None:
         is_encrypted(tmp_path / "none.db")
 
 
-def test_the_password_opens_it_and_the_original_stays_as_it_is(file: Path, tmp_path: Path) -> None:
+def test_password_decrypts_and_original_is_unchanged(file: Path, tmp_path: Path) -> None:
     before = file.read_bytes()
 
     assert ids(decrypt(file, PASSWORD, tmp_path / "out.db")) == {"mem_a", "mem_b", "mem_c", "val_000"}
     assert file.read_bytes() == before
 
 
-def test_whole_transactions_of_the_log_are_applied_and_no_part_of_one(file: Path, tmp_path: Path) -> None:
+def test_only_committed_wal_transactions_are_applied(file: Path, tmp_path: Path) -> None:
     log = LOG.read_bytes()
     found: list[set[str]] = []
     for end in range(32, len(log) + 1, FRAME):
@@ -76,7 +76,7 @@ def test_frames_of_an_earlier_log_are_not_applied(file: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("password", ["", "Correct horse battery staple", PASSWORD + " ", "ß" * 500])
-def test_another_password_does_not_open_it(file: Path, tmp_path: Path, password: str) -> None:
+def test_wrong_password_is_refused(file: Path, tmp_path: Path, password: str) -> None:
     with pytest.raises(Fault, match=r"^The password does not open core\.db\.$"):
         decrypt(file, password, tmp_path / "out.db")
     assert not (tmp_path / "out.db").exists()
@@ -84,7 +84,7 @@ def test_another_password_does_not_open_it(file: Path, tmp_path: Path, password:
 
 @settings(max_examples=25, deadline=None)
 @given(at=st.integers(0, FILE.stat().st_size - 1), bit=st.integers(0, 7))
-def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:
+def test_any_flipped_bit_is_detected(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:
     raw = bytearray(FILE.read_bytes())
     raw[at] ^= 1 << bit
     folder = tmp_path_factory.mktemp("flipped")
@@ -96,14 +96,14 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.parametrize("content", [b"x", b"not a database at all" * 100, bytes(4096)])
-def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_file_of_another_format_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "core.db").write_bytes(content)
 
     with pytest.raises(Fault, match=r"^core\.db is neither a SQLite database nor one that project-brain encrypted\.$"):
         decrypt(tmp_path / "core.db", PASSWORD, tmp_path / "out.db")
 
 
-def test_without_the_library_it_says_what_to_install(
+def test_missing_library_names_the_extra_to_install(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.poly1305", None)

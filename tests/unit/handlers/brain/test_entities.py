@@ -73,7 +73,7 @@ def test_create_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, cloc
     assert events(kernel, "ent_1") == [("created", None, "Quipu. Knots on cords", None)]
 
 
-def test_a_name_alone_will_do(call_ok: CallOk, clock: Clock) -> None:
+def test_entity_needs_only_a_name_and_type(call_ok: CallOk, clock: Clock) -> None:
     assert call_ok("create_entity", db="core", name="Ada", type="person") == row("ent_1", "Ada", "person")
 
 
@@ -105,7 +105,7 @@ def test_filters_choose_and_the_last_updated_comes_first(
     assert [entity["name"] for entity in call_ok("get_entities", db="core", **filters)] == wanted
 
 
-def test_update_changes_what_is_given_and_what_it_is_found_by(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+def test_update_changes_given_fields_and_indexed_text(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     saved = call_ok("create_entity", db="core", name="Quipu", type="system", description="Knots", tags=["a"])
     clock.move(hours=1)
 
@@ -129,7 +129,7 @@ def test_update_changes_what_is_given_and_what_it_is_found_by(call_ok: CallOk, k
     assert by_words(kernel, "khipu cords") == {"ent_1"}
 
 
-def test_the_whole_of_an_entity_is_what_is_linked_to_it_and_what_belongs_to_it(call_ok: CallOk, clock: Clock) -> None:
+def test_entity_full_has_linked_and_scoped_rows(call_ok: CallOk, clock: Clock) -> None:
     for name in ("Quipu", "Ada", "Gone", "Far"):
         call_ok("create_entity", db="core", name=name, type="project")
         clock.move(minutes=1)
@@ -167,7 +167,7 @@ def test_the_whole_of_an_entity_is_what_is_linked_to_it_and_what_belongs_to_it(c
     assert call_ok("get_memories", db="core")[0]["access_count"] == 0
 
 
-def test_an_entity_alone_has_empty_lists(call_ok: CallOk, clock: Clock) -> None:
+def test_entity_without_relations_has_empty_lists(call_ok: CallOk, clock: Clock) -> None:
     call_ok("create_entity", db="core", name="Quipu", type="system")
 
     assert call_ok("get_entity_full", db="core", id="ent_1") == {
@@ -178,7 +178,7 @@ def test_an_entity_alone_has_empty_lists(call_ok: CallOk, clock: Clock) -> None:
     }
 
 
-def test_delete_takes_the_links_at_either_end_and_no_memory(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+def test_delete_removes_links_of_both_directions_but_no_memory(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     for name in ("Quipu", "Ada"):
         call_ok("create_entity", db="core", name=name, type="system")
     call_ok("save_memory", db="core", content="x", category="fact", project_id="ent_1")

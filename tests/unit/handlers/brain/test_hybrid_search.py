@@ -51,7 +51,7 @@ def test_the_answer_has_the_shape_the_contract_shows(call_ok: CallOk, stored: No
     assert shape(call_ok(name, db="core", query="database")) == shape(example(name))
 
 
-def test_every_type_is_found_with_the_text_it_is_found_by(call_ok: CallOk, stored: None) -> None:
+def test_every_type_is_returned_with_its_indexed_text(call_ok: CallOk, stored: None) -> None:
     found = call_ok("hybrid_search", db="core", query="database")["results"]
 
     assert {result["id"]: (result["type"], result["content"]) for result in found} == {
@@ -71,13 +71,13 @@ def test_every_type_is_found_with_the_text_it_is_found_by(call_ok: CallOk, store
 
 @pytest.mark.parametrize("types", [["memory"], ["entity"], ["note"], ["note", "entity"], []])
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search"])
-def test_only_the_types_asked_for_are_found(call_ok: CallOk, stored: None, name: str, types: list[str]) -> None:
+def test_only_requested_types_are_returned(call_ok: CallOk, stored: None, name: str, types: list[str]) -> None:
     found = call_ok(name, db="core", query="database", types=types)["results"]
 
     assert {result["type"] for result in found} == set(types or ["memory", "entity", "note"])
 
 
-def test_one_database_never_sees_another(call_ok: CallOk, stored: None) -> None:
+def test_search_is_limited_to_one_database(call_ok: CallOk, stored: None) -> None:
     for name in ("hybrid_search", "semantic_search"):
         assert call_ok(name, db="dnd", query="database")["results"] == []
 
@@ -102,7 +102,7 @@ def test_weights_are_those_given_then_those_configured_then_the_defaults(call_ok
     assert used(weights={}) == used(weights=None) == PLAIN | {"vector": 0.7}
 
 
-def test_a_weight_of_0_takes_the_signal_out(call_ok: CallOk, stored: None) -> None:
+def test_weight_0_removes_the_signal(call_ok: CallOk, stored: None) -> None:
     call_ok("set_config", key="retrieval.importance_weight", value="0.9")
 
     found = call_ok("hybrid_search", db="core", query="database", weights={"importance": 0, "fts": 0})["results"]
@@ -110,7 +110,7 @@ def test_a_weight_of_0_takes_the_signal_out(call_ok: CallOk, stored: None) -> No
     assert {(result["signals"]["importance"], result["signals"]["fts"]) for result in found} == {(0, 0)}
 
 
-def test_recency_fades_with_the_days_and_an_access_strengthens_it(
+def test_recency_decays_with_days_and_rises_with_access(
     call_ok: CallOk, settled: Callable[[], None], stored: None, clock: Clock
 ) -> None:
     def recency(query: str = "database of Falcon PostgreSQL") -> list[float]:
@@ -131,9 +131,7 @@ def test_recency_fades_with_the_days_and_an_access_strengthens_it(
     ] == [0.125]
 
 
-def test_what_is_returned_counts_as_accessed_and_what_is_not_does_not(
-    call_ok: CallOk, settled: Callable[[], None], stored: None
-) -> None:
+def test_only_returned_memories_count_as_accessed(call_ok: CallOk, settled: Callable[[], None], stored: None) -> None:
     for name in ("hybrid_search", "semantic_search"):
         call_ok(name, db="core", query="which database is it", limit=1, types=["memory"])
     settled()
@@ -144,7 +142,7 @@ def test_what_is_returned_counts_as_accessed_and_what_is_not_does_not(
     ]
 
 
-def test_semantic_search_tells_distances_nearest_first(call_ok: CallOk, stored: None) -> None:
+def test_semantic_search_returns_distances_nearest_first(call_ok: CallOk, stored: None) -> None:
     answer = call_ok("semantic_search", db="core", query="The database of Falcon is PostgreSQL")
     distances = [result["distance"] for result in answer["results"]]
 
@@ -159,7 +157,7 @@ def test_semantic_search_tells_distances_nearest_first(call_ok: CallOk, stored: 
     assert answer["meta"]["returned"] == 4
 
 
-def test_a_limit_of_k_gives_k_however_many_near_ones_are_no_longer_held(call_ok: CallOk) -> None:
+def test_limit_is_filled_despite_nearer_inactive_memories(call_ok: CallOk) -> None:
     texts = [{"content": f"The garden has {number} apple trees", "category": "fact"} for number in range(60)]
     keys = call_ok("bulk_save_memories", db="core", memories=texts)["ids"]
     for key in keys[:40]:
@@ -173,7 +171,7 @@ def test_a_limit_of_k_gives_k_however_many_near_ones_are_no_longer_held(call_ok:
     assert {result["id"] for result in nearest} == set(keys[40:])
 
 
-def test_without_a_model_words_still_find_and_meaning_says_why_it_does_not(tmp_path: Path, caller: Any) -> None:
+def test_without_model_words_work_and_semantic_search_is_refused(tmp_path: Path, caller: Any) -> None:
     kernel = open_kernel(Config(data=tmp_path / "data", model=None))
     call = caller(kernel.dispatch)
     call("save_memory", db="core", content="The database is PostgreSQL", category="fact")
@@ -190,7 +188,7 @@ def test_without_a_model_words_still_find_and_meaning_says_why_it_does_not(tmp_p
 
 
 @pytest.mark.parametrize(("days", "what"), [(0, "less important"), (30, "less important and a half-life older")])
-def test_the_relevant_memory_comes_first_although_its_rivals_are_more_important(
+def test_relevant_memory_beats_more_important_distractors(
     call_ok: CallOk, clock: Clock, capsys: pytest.CaptureFixture[str], days: int, what: str
 ) -> None:
     """Of the 2,000 memories of `rivals`, the 200 that are asked about have importance 1, all others importance 5. In
@@ -260,5 +258,5 @@ def test_bad_weights_are_refused_by_name(refused: Refused, stored: None, weights
     "query", ["\ud7ff\U0010ffff", "'; DROP TABLE doc; --", '"*" OR NEAR(', "%_\\", "日本語", " \t\n."]
 )
 @pytest.mark.parametrize("name", ["hybrid_search", "semantic_search", "search"])
-def test_hostile_text_is_only_text(call_ok: CallOk, stored: None, name: str, query: str) -> None:
+def test_hostile_text_is_treated_as_plain_text(call_ok: CallOk, stored: None, name: str, query: str) -> None:
     call_ok(name, db="core", query=query)

@@ -93,7 +93,7 @@ def test_no_tool_changes_an_immutable_memory(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_saving_beside_an_immutable_memory_does_not_touch_it(
+def test_saving_a_duplicate_leaves_immutable_memory_unchanged(
     call: Call, call_ok: CallOk, plant: Callable[..., Memory], kind: str
 ) -> None:
     plant(**KINDS[kind])
@@ -113,7 +113,7 @@ def test_saving_beside_an_immutable_memory_does_not_touch_it(
     assert {**still, **seen} == {**there, **seen}
 
 
-def test_an_immutable_memory_can_be_made_and_then_not_unmade(call_ok: CallOk, refused: CallOk) -> None:
+def test_memory_can_become_immutable_but_not_mutable_again(call_ok: CallOk, refused: CallOk) -> None:
     key = call_ok("save_memory", db="core", content=CONTENT, category="fact", metadata={"immutable": True})["id"]
     assert refused("update_memory", db="core", id=key, metadata={})[0] == "blocked"
 
@@ -131,7 +131,7 @@ def test_every_other_memory_can_be_changed(call_ok: CallOk, plant: Callable[...,
     assert call_ok("delete_memory", db="core", id="val_001") == "Deleted memory 'val_001'"
 
 
-def test_every_tool_that_takes_the_id_of_a_memory_to_change_stands_in_the_matrix() -> None:
+def test_matrix_covers_every_tool_that_changes_a_memory_by_id() -> None:
     changing = {
         tool.name
         for tool in DIALECT.tools
@@ -149,16 +149,16 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["immutable", "a", "Immutable"]), json_values))
-def test_a_mark_is_the_value_true_and_nothing_else(metadata: dict[str, Any]) -> None:
+def test_only_the_value_true_marks_as_immutable(metadata: dict[str, Any]) -> None:
     assert is_marked_immutable(json.dumps(metadata)) is (metadata.get("immutable") is True)
 
 
 @given(st.text())
-def test_what_is_no_json_marks_nothing(text: str) -> None:
+def test_invalid_json_does_not_mark_as_immutable(text: str) -> None:
     assert is_marked_immutable(text) is False
 
 
-def test_what_was_replaced_cannot_be_superseded_until_it_is_active(
+def test_superseded_memory_cannot_be_superseded_until_active_again(
     call_ok: CallOk, refused: CallOk, clock: Clock
 ) -> None:
     for number in (1, 2):

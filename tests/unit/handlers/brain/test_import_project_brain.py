@@ -65,7 +65,7 @@ def copied(folder: Path, name: str = "core") -> Path:
     return folder
 
 
-def test_an_import_tells_what_it_brought_and_what_it_left(bring: Bring, tmp_path: Path) -> None:
+def test_import_reports_imported_and_skipped_rows(bring: Bring, tmp_path: Path) -> None:
     assert bring(original.plain(tmp_path / "theirs")) == [
         "memories: 5",
         "entities: 1",
@@ -81,7 +81,7 @@ def test_an_import_tells_what_it_brought_and_what_it_left(bring: Bring, tmp_path
     ]
 
 
-def test_rows_keep_their_ids_and_times_and_are_embedded_anew(
+def test_rows_keep_ids_and_times_and_are_embedded_again(
     bring: Bring, opened: Callable[..., Any], tmp_path: Path, clock: Clock
 ) -> None:
     bring(original.plain(tmp_path / "theirs"))
@@ -111,7 +111,7 @@ def test_rows_keep_their_ids_and_times_and_are_embedded_anew(
     assert opened("get_resources", db="core")[0]["quality_rating"] == 5
 
 
-def test_everything_is_found_by_words_and_by_meaning(bring: Bring, opened: Callable[..., Any], tmp_path: Path) -> None:
+def test_imported_rows_are_found_by_words_and_meaning(bring: Bring, opened: Callable[..., Any], tmp_path: Path) -> None:
     bring(original.plain(tmp_path / "theirs"))
 
     found = {
@@ -128,7 +128,7 @@ def test_everything_is_found_by_words_and_by_meaning(bring: Bring, opened: Calla
     assert opened("search", db="core", query="Dublin")["memories"] == []
 
 
-def test_history_keeps_its_times_and_what_has_none_begins_with_the_memory(
+def test_history_keeps_times_and_missing_history_starts_at_creation(
     bring: Bring, opened: Callable[..., Any], tmp_path: Path
 ) -> None:
     bring(original.plain(tmp_path / "theirs"))
@@ -147,9 +147,7 @@ def test_history_keeps_its_times_and_what_has_none_begins_with_the_memory(
     assert as_of["content"] == "It is in Dublin"
 
 
-def test_a_history_with_gaps_tells_what_a_memory_said_at_any_time_all_the_same(
-    bring: Bring, opened: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_history_with_gaps_is_completed_for_as_of(bring: Bring, opened: Callable[..., Any], tmp_path: Path) -> None:
     folder = original.plain(tmp_path / "theirs")
     db = apsw.Connection(str(folder / "core.db"))
     db.execute("DELETE FROM memory_history WHERE id = 'mhist_1'")
@@ -186,7 +184,7 @@ def test_a_history_with_gaps_tells_what_a_memory_said_at_any_time_all_the_same(
     }
 
 
-def test_the_query_log_comes_without_its_secrets(
+def test_query_log_is_imported_without_secrets(
     config: Config, bring: Bring, opened: Callable[..., Any], tmp_path: Path, clock: Clock
 ) -> None:
     bring(original.plain(tmp_path / "theirs"))
@@ -198,7 +196,9 @@ def test_the_query_log_comes_without_its_secrets(
     assert b"hunter2" not in config.file.read_bytes()
 
 
-def test_what_is_immutable_stays_so(bring: Bring, opened: Callable[..., Any], config: Config, tmp_path: Path) -> None:
+def test_imported_immutable_memories_stay_immutable(
+    bring: Bring, opened: Callable[..., Any], config: Config, tmp_path: Path
+) -> None:
     bring(original.plain(tmp_path / "theirs"))
     opened("get_config")
     for key in ("mem_b", "val_000"):
@@ -232,9 +232,7 @@ def test_rows_and_index_agree_afterwards(bring: Bring, config: Config, tmp_path:
     assert consistency.check(config.file, context_of(config), [brain.DIALECT]) == []
 
 
-def test_encrypted_files_come_in_with_what_stands_in_their_log_alone(
-    bring: Bring, opened: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_encrypted_files_are_imported_with_their_wal(bring: Bring, opened: Callable[..., Any], tmp_path: Path) -> None:
     answer = bring(copied(tmp_path / "theirs"), original.PASSWORD)
 
     assert answer[0] == "memories: 5"
@@ -250,7 +248,7 @@ def test_encrypted_files_come_in_with_what_stands_in_their_log_alone(
         ("wrong", "The password does not open core.db."),
     ],
 )
-def test_what_cannot_be_opened_is_refused_and_nothing_comes_in(
+def test_unreadable_file_fails_the_import_without_changes(
     bring: Bring, config: Config, tmp_path: Path, password: str | None, message: str
 ) -> None:
     folder = copied(tmp_path / "theirs")
@@ -264,7 +262,7 @@ def test_what_cannot_be_opened_is_refused_and_nothing_comes_in(
     assert _memories(config) == 0
 
 
-def test_a_damaged_file_among_others_lets_nothing_in(bring: Bring, config: Config, tmp_path: Path) -> None:
+def test_damaged_file_fails_the_whole_import(bring: Bring, config: Config, tmp_path: Path) -> None:
     folder = original.plain(tmp_path / "theirs")
     (folder / "hlg.db").write_bytes(b"SQLite format 3\0" + bytes(2000))
 
@@ -282,7 +280,7 @@ def test_a_folder_without_any_database_is_refused(bring: Bring, tmp_path: Path, 
         bring(tmp_path / name)
 
 
-def test_columns_of_odd_types_are_mended_and_columns_that_are_missing_have_their_default(
+def test_columns_are_converted_and_missing_ones_get_defaults(
     bring: Bring, opened: Callable[..., Any], tmp_path: Path, clock: Clock
 ) -> None:
     folder = tmp_path / "theirs"
@@ -298,7 +296,7 @@ def test_columns_of_odd_types_are_mended_and_columns_that_are_missing_have_their
     assert opened("get_memories", db="core") == [row("m", "7", importance=5, tags="[]")]
 
 
-def test_tags_that_are_no_json_are_words_and_can_be_looked_for(
+def test_tags_that_are_not_json_are_split_and_searchable(
     bring: Bring, opened: Callable[..., Any], tmp_path: Path
 ) -> None:
     folder = original.plain(tmp_path / "theirs")
@@ -318,7 +316,7 @@ def test_tags_that_are_no_json_are_words_and_can_be_looked_for(
         ]
 
 
-def test_tags_that_an_earlier_import_left_as_they_were_hinder_no_search(
+def test_invalid_tags_of_an_earlier_import_break_no_search(
     bring: Bring, opened: Callable[..., Any], config: Config, tmp_path: Path
 ) -> None:
     bring(original.plain(tmp_path / "theirs"))

@@ -26,7 +26,7 @@ rows = st.dictionaries(st.sampled_from(NAMES), values)
 
 
 @given(rows)
-def test_every_row_becomes_one_of_ours_whatever_its_columns_hold(row: dict[str, Any]) -> None:
+def test_any_column_values_convert_to_a_row(row: dict[str, Any]) -> None:
     found = [
         import_rows.memory(row, NOW, (1, "m")),
         import_rows.entity(row, NOW, (1, "m")),
@@ -58,7 +58,7 @@ def test_every_row_becomes_one_of_ours_whatever_its_columns_hold(row: dict[str, 
         (b"4", 3),
     ],
 )
-def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> None:
+def test_importance_is_an_integer_from_1_to_5(value: Any, expected: int) -> None:
     assert import_rows.integer({"importance": value}, "importance", 3, 1, 5) == expected
 
 
@@ -73,11 +73,11 @@ def test_importance_is_a_whole_number_from_1_to_5(value: Any, expected: int) -> 
         (7, None),
     ],
 )
-def test_a_time_is_told_in_our_form(value: Any, expected: str | None) -> None:
+def test_times_are_converted_to_our_format(value: Any, expected: str | None) -> None:
     assert import_rows.time({"created_at": value}, "created_at") == expected
 
 
-def test_the_text_of_an_old_search_is_cut_before_its_secrets_are_looked_for() -> None:
+def test_query_text_is_cut_before_redaction() -> None:
     kept = import_rows.query({"query_text": "password: " + "x" * 20_000}, "core", NOW)
 
     assert kept[2] == "password: [redacted]"

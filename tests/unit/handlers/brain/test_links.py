@@ -52,15 +52,13 @@ def test_create_answers_with_the_whole_row(call_ok: CallOk, kernel: Kernel, ends
     assert events(kernel, "lnk_5") == [("created", None, "mem_1 part_of ent_3", None)]
 
 
-def test_the_strength_is_full_unless_said(call_ok: CallOk, ends: None) -> None:
+def test_strength_defaults_to_1(call_ok: CallOk, ends: None) -> None:
     answer = call_ok("create_link", **given())
 
     assert (answer["strength"], answer["metadata"]) == (1.0, None)
 
 
-def test_the_same_link_is_refused_in_the_contracts_words_and_any_other_is_not(
-    call_ok: CallOk, refused: CallOk, ends: None
-) -> None:
+def test_only_an_identical_link_is_refused(call_ok: CallOk, refused: CallOk, ends: None) -> None:
     call_ok("create_link", **given())
 
     assert refused("create_link", **given(strength=0.1)) == ("conflict", "This exact link already exists")
@@ -79,11 +77,11 @@ def test_the_same_link_is_refused_in_the_contracts_words_and_any_other_is_not(
         ("mem_3", "ent_9", "Memory 'mem_3'"),
     ],
 )
-def test_a_link_to_nothing_is_refused(refused: CallOk, ends: None, source: str, target: str, missing: str) -> None:
+def test_link_to_missing_row_is_refused(refused: CallOk, ends: None, source: str, target: str, missing: str) -> None:
     assert refused("create_link", **given(source, target)) == ("not_found", f"Error: {missing} not found")
 
 
-def test_the_other_end_may_be_in_another_database(call_ok: CallOk, ends: None) -> None:
+def test_link_may_end_in_another_database(call_ok: CallOk, ends: None) -> None:
     assert call_ok("create_link", **given("mem_1", "mem_4"))["target_id"] == "mem_4"
 
 
@@ -120,7 +118,7 @@ def test_filters_choose_and_the_newest_comes_first(
     assert call_ok("get_links", db="dnd", **filters) == []
 
 
-def test_delete_takes_the_link_and_nothing_else(call_ok: CallOk, kernel: Kernel, ends: None, refused: CallOk) -> None:
+def test_delete_removes_only_the_link(call_ok: CallOk, kernel: Kernel, ends: None, refused: CallOk) -> None:
     call_ok("create_link", **given())
 
     assert call_ok("delete_link", db="core", id="lnk_5") == "Deleted link 'lnk_5'"
@@ -131,7 +129,7 @@ def test_delete_takes_the_link_and_nothing_else(call_ok: CallOk, kernel: Kernel,
     assert refused("delete_link", db="core", id="lnk_5") == ("not_found", "Error: Link 'lnk_5' not found")
 
 
-def test_a_link_of_another_database_goes_with_what_it_leads_to(call_ok: CallOk, ends: None) -> None:
+def test_link_of_another_database_is_deleted_with_its_target(call_ok: CallOk, ends: None) -> None:
     call_ok("create_link", **{**given(target="mem_4"), "db": "therapy"})
     call_ok("create_link", **{**given(target="ent_3"), "db": "therapy"})
     call_ok("create_link", **{**given("mem_2", "mem_4"), "db": "therapy"})
@@ -143,7 +141,7 @@ def test_a_link_of_another_database_goes_with_what_it_leads_to(call_ok: CallOk, 
 
 
 @pytest.mark.parametrize(("kind", "table"), [("memory", "brain_memory"), ("entity", "brain_entity")])
-def test_a_link_of_another_database_stays_while_another_row_has_that_id(
+def test_link_of_another_database_stays_if_the_id_exists_there(
     call_ok: CallOk, kernel: Kernel, ends: None, kind: str, table: str
 ) -> None:
     key = {"memory": "mem_1", "entity": "ent_3"}[kind]

@@ -72,7 +72,7 @@ def test_save_answers_with_the_whole_row(call_ok: CallOk, clock: Clock) -> None:
     )
 
 
-def test_save_keeps_everything_it_is_given_and_json_as_a_string(call_ok: CallOk, clock: Clock) -> None:
+def test_save_keeps_all_fields_and_returns_json_as_string(call_ok: CallOk, clock: Clock) -> None:
     given = {
         "db": "therapy",
         "content": "x",
@@ -116,9 +116,7 @@ def test_a_saved_memory_is_found_at_once_by_content_category_and_tag_in_its_own_
     assert by_words(kernel, "kettle", "therapy") == set()
 
 
-def test_saves_that_share_a_transaction_answer_each_for_itself(
-    kernel: Kernel, runner: asyncio.Runner, call_ok: CallOk
-) -> None:
+def test_batched_saves_return_individual_results(kernel: Kernel, runner: asyncio.Runner, call_ok: CallOk) -> None:
     bound = kernel.dispatch.tools["save_memory"]
     asked = [("core", "a", {}), ("nowhere", "b", {}), ("dnd", "c", {"tags": ["t"]})]
 
@@ -138,7 +136,7 @@ def test_saves_that_share_a_transaction_answer_each_for_itself(
     assert by_words(kernel, "t", "dnd") == {saved[1].id}
 
 
-def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, call_ok: CallOk) -> None:
+def test_texts_hook_returns_the_indexed_text(kernel: Kernel, call_ok: CallOk) -> None:
     call_ok("save_memory", db="core", content="one", category="fact", tags=["tag"])
     found = kernel.dispatch.tools["save_memory"].tool
     request = msgspec.convert({"db": "core", "content": "one", "category": "fact"}, found.request)
@@ -219,7 +217,7 @@ def test_dates_are_compared_as_times_however_they_are_written(
     assert found == {several[at] for at in wanted}
 
 
-def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
+def test_access_is_counted_after_the_answer_without_reindexing(
     call_ok: CallOk, kernel: Kernel, settled: Callable[[], None], clock: Clock
 ) -> None:
     saved = call_ok("save_memory", db="core", content="kettle", category="fact")
@@ -240,7 +238,7 @@ def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
     assert call_ok("get_memories", db="core", category="blocker")[0]["access_count"] == 0
 
 
-def test_an_access_strengthens_what_has_faded(call_ok: CallOk, settled: Callable[[], None], clock: Clock) -> None:
+def test_access_raises_a_decayed_score(call_ok: CallOk, settled: Callable[[], None], clock: Clock) -> None:
     call_ok("save_memory", db="core", content="kettle", category="fact")
 
     clock.move(days=60)
@@ -394,14 +392,14 @@ def test_a_bulk_save_takes_from_1_to_100_memories(refused: CallOk, count: int) -
     assert (code, "`memories`" in message) == ("invalid", True)
 
 
-def test_numbers_of_any_size_stay_what_they_are_in_metadata(call_ok: CallOk) -> None:
+def test_metadata_keeps_numbers_of_any_size(call_ok: CallOk) -> None:
     saved = call_ok("save_memory", db="core", content="x", category="fact", metadata={"n": 2**70, "f": 1e-300})
 
     assert saved["metadata"] == '{"n":1180591620717411303424,"f":1e-300}'
     assert call_ok("get_memories", db="core") == [saved]
 
 
-def test_delete_takes_the_memory_its_links_and_its_place_in_search_and_keeps_its_history(
+def test_delete_removes_row_links_and_index_entry_but_keeps_history(
     call_ok: CallOk, kernel: Kernel, clock: Clock
 ) -> None:
     for content in ("kettle", "pot", "pan"):
@@ -456,13 +454,13 @@ def test_an_update_of_nothing_is_refused_in_the_contracts_words(call_ok: CallOk,
 @pytest.mark.parametrize(
     "given", ["yesterday", "2026-13-01", "1", "2026-01-02T25:00", "0000-00-00", "\0", "٢٠٢٦-01-01"]
 )
-def test_a_time_that_is_none_is_refused_by_name(refused: CallOk, name: str, given: str) -> None:
+def test_invalid_time_is_refused_by_name(refused: CallOk, name: str, given: str) -> None:
     code, message = refused("get_memories", db="core", **{name: given})
 
     assert (code, message) == ("invalid", f"Error: Invalid arguments: {name} is a time or date in ISO 8601")
 
 
-def test_any_text_comes_back_as_it_went_in(call_ok: CallOk) -> None:
+def test_any_text_round_trips(call_ok: CallOk) -> None:
     for content in (
         '{"a": 1}',
         "[]",
@@ -482,7 +480,7 @@ def test_any_text_comes_back_as_it_went_in(call_ok: CallOk) -> None:
         call_ok("delete_memory", db="core", id=saved["id"])
 
 
-def test_memories_say_that_they_have_no_embedding_until_they_are_embedded(config: Config, caller: Any) -> None:
+def test_has_embedding_is_0_without_a_model(config: Config, caller: Any) -> None:
     running = open_kernel(config._replace(model=None))
     try:
         call = caller(running.dispatch)

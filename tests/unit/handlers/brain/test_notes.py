@@ -85,14 +85,14 @@ def test_filters_choose_and_the_last_updated_comes_first(
     assert call_ok("get_notes", db="core", **filters) == [made[at] for at in wanted]
 
 
-def test_twenty_notes_are_shown_unless_more_are_wanted(call_ok: CallOk) -> None:
+def test_default_limit_of_notes_is_20(call_ok: CallOk) -> None:
     for number in range(22):
         call_ok("save_note", db="core", title=f"{number}", content="y")
 
     assert (len(call_ok("get_notes", db="core")), len(call_ok("get_notes", db="core", limit=30))) == (20, 22)
 
 
-def test_new_content_is_a_new_version_and_found_as_such(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+def test_new_content_increments_version_and_is_indexed(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     saved = call_ok("save_note", db="core", title="Tea", content="steep", tags=["a"])
     clock.move(hours=1)
 

@@ -45,7 +45,7 @@ def filled(call_ok: CallOk, settled: Callable[[], None], clock: Clock) -> None:
     settled()
 
 
-def test_a_search_is_noted_with_what_it_found(call_ok: CallOk, kernel: Kernel, settled: Any, clock: Clock) -> None:
+def test_search_is_logged_with_its_results(call_ok: CallOk, kernel: Kernel, settled: Any, clock: Clock) -> None:
     call_ok("save_memory", db="core", content="The database is PostgreSQL", category="fact")
     for name in ("hybrid_search", "semantic_search", "search"):
         call_ok(name, db="core", query="which database")
@@ -103,7 +103,7 @@ def test_a_search_is_noted_with_what_it_found(call_ok: CallOk, kernel: Kernel, s
         ("x" * (MAX_LOGGED_CHARACTERS + 1), "x" * (MAX_LOGGED_CHARACTERS - 1) + "…"),
     ],
 )
-def test_keys_tokens_and_passwords_are_not_kept(query: str, kept: str) -> None:
+def test_keys_tokens_and_passwords_are_redacted(query: str, kept: str) -> None:
     assert redact(query) == kept
 
 
@@ -149,7 +149,7 @@ def test_keys_tokens_and_passwords_are_not_kept(query: str, kept: str) -> None:
         "ya29.",
     ],
 )
-def test_what_repeats_itself_at_length_is_read_in_one_go(unit: str) -> None:
+def test_redaction_time_is_linear(unit: str) -> None:
     text = unit * (20_000 // len(unit))
 
     for tail in ("", " ", "!", ":", '"'):
@@ -158,11 +158,11 @@ def test_what_repeats_itself_at_length_is_read_in_one_go(unit: str) -> None:
 
 
 @given(st.text(max_size=40), st.sampled_from(sorted(KEYS.values())), st.text(max_size=40))
-def test_a_known_key_among_other_words_never_stays(before: str, key: str, after: str) -> None:
+def test_known_key_format_is_always_redacted(before: str, key: str, after: str) -> None:
     assert key not in redact(f"{before} {key} {after}")
 
 
-def test_the_log_holds_no_secret_a_search_was_given(call_ok: CallOk, kernel: Kernel, settled: Any) -> None:
+def test_log_contains_no_secret_of_a_query(call_ok: CallOk, kernel: Kernel, settled: Any) -> None:
     for name in ("hybrid_search", "semantic_search", "search"):
         call_ok(name, db="core", query=f"where is {KEYS['github']} used")
     call_ok("search_all", query=f"where is {KEYS['github']} used")
@@ -172,7 +172,7 @@ def test_the_log_holds_no_secret_a_search_was_given(call_ok: CallOk, kernel: Ker
     assert KEYS["github"] not in str(everything(kernel))
 
 
-def test_a_search_that_is_refused_is_not_noted(call: Any, kernel: Kernel, settled: Any) -> None:
+def test_refused_search_is_not_logged(call: Any, kernel: Kernel, settled: Any) -> None:
     call("search", db="nowhere", query="x")
     settled()
 
@@ -244,7 +244,7 @@ def test_groups_can_be_texts_or_days(call_ok: CallOk, filled: None) -> None:
     ]
 
 
-def test_only_the_days_asked_for_are_counted(call_ok: CallOk, filled: None) -> None:
+def test_only_requested_days_are_counted(call_ok: CallOk, filled: None) -> None:
     counted = [call_ok("get_query_stats", days=days)["totals"]["total_queries"] for days in (0, 1, 2)]
 
     assert counted == [1, 3, 4]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from handlers.brain import DIALECT
+from handlers.brain import sources
 from handlers.brain.resources import domain
 from kernel.app import Kernel
 from tests.conftest import Clock, everything
@@ -109,7 +109,7 @@ def test_filters_choose_and_the_newest_comes_first(
     assert call_ok("get_resources", db="core", **filters) == [made[at] for at in wanted]
 
 
-def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
+def test_access_is_counted_after_the_answer_without_reindexing(
     call_ok: CallOk, kernel: Kernel, settled: Callable[[], None], clock: Clock
 ) -> None:
     saved = call_ok("save_resource", db="core", title="x")
@@ -124,10 +124,10 @@ def test_getting_counts_the_access_after_the_answer_and_leaves_search_alone(
     assert call_ok("get_resources", db="core") == [{**saved, "access_count": 1, "accessed_at": LATER}]
 
 
-def test_what_is_archived_is_shown_only_when_asked_for(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+def test_archived_resources_are_returned_only_on_request(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     archived = row("res_9", "old", status="archived")
     kernel.store.write_sync(lambda tx: tx.run("brain.resources.insert", rows=[[*archived.values()]]))
 
     assert call_ok("get_resources", db="core") == []
     assert call_ok("get_resources", db="core", status="archived") == [archived]
-    assert kernel.store.read_sync(DIALECT.sources or list) == []
+    assert kernel.store.read_sync(sources) == []

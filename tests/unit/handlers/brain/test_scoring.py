@@ -47,7 +47,7 @@ weightings = st.builds(Weights, shares, shares, shares, shares)
         ([Evidence(0.8, 12.0, 7.0, 50)], PLAIN, [(0.4, 0.3, 0.2, 0.1)]),
     ],
 )
-def test_each_signal_is_its_share_of_the_best_times_its_weight(
+def test_signal_is_weight_times_squared_share_of_the_best(
     candidates: list[Evidence], weights: Weights, expected: list[tuple[float, ...]]
 ) -> None:
     assert [rounded(found) for found in signals(candidates, weights)] == [Signals(*row) for row in expected]
@@ -56,9 +56,7 @@ def test_each_signal_is_its_share_of_the_best_times_its_weight(
 @pytest.mark.parametrize(
     ("value", "expected"), [(None, 0.6), (0, 0.0), (1, 0.2), (2.5, 0.5), (3, 0.6), (5, 1.0), (9, 1.0), (-3, 0.0)]
 )
-def test_importance_is_its_share_of_the_greatest_and_middling_where_there_is_none(
-    value: float | None, expected: float
-) -> None:
+def test_missing_importance_counts_as_neutral(value: float | None, expected: float) -> None:
     assert importance(value) == expected
 
 
@@ -80,16 +78,14 @@ def test_importance_is_its_share_of_the_greatest_and_middling_where_there_is_non
         ({}, {"retrieval.vector_weight": "", "retrieval.fts_weight": "1.01", "retrieval.other": "0"}, PLAIN),
     ],
 )
-def test_a_weight_is_the_one_given_else_the_one_configured_else_its_default(
+def test_weight_is_given_else_configured_else_default(
     given_weights: dict[str, Any], configured: dict[str, str], expected: Weights
 ) -> None:
     assert resolve_weights(given_weights, configured) == expected
 
 
 @given(st.lists(evidence, max_size=8), weightings)
-def test_no_signal_leaves_its_bounds_and_a_score_is_at_most_the_sum_of_the_weights(
-    candidates: list[Evidence], weights: Weights
-) -> None:
+def test_signals_and_scores_stay_in_bounds(candidates: list[Evidence], weights: Weights) -> None:
     for found in signals(candidates, weights):
         assert 0 <= found.vector <= weights.vector <= 1
         assert 0 <= found.fts <= weights.fts <= 1
@@ -99,7 +95,7 @@ def test_no_signal_leaves_its_bounds_and_a_score_is_at_most_the_sum_of_the_weigh
 
 
 @given(st.lists(evidence, min_size=1, max_size=8))
-def test_what_is_better_in_every_way_never_scores_less(candidates: list[Evidence]) -> None:
+def test_score_is_monotonic_in_every_signal(candidates: list[Evidence]) -> None:
     better = Evidence(1.0, max((one.text_rank or 0.0 for one in candidates), default=0.0), 1.0, 5)
 
     scores = [total_score(found) for found in signals([better, *candidates], PLAIN)]
@@ -108,7 +104,7 @@ def test_what_is_better_in_every_way_never_scores_less(candidates: list[Evidence
 
 
 @given(st.lists(evidence, min_size=2, max_size=8), st.permutations(range(8)))
-def test_the_order_of_the_candidates_changes_nothing(candidates: list[Evidence], order: list[int]) -> None:
+def test_scores_do_not_depend_on_candidate_order(candidates: list[Evidence], order: list[int]) -> None:
     order = [at for at in order if at < len(candidates)]
     found = signals(candidates, PLAIN)
 
@@ -116,14 +112,14 @@ def test_the_order_of_the_candidates_changes_nothing(candidates: list[Evidence],
 
 
 @given(st.lists(evidence, min_size=2, max_size=8))
-def test_each_signal_keeps_the_order_of_what_it_stands_for(candidates: list[Evidence]) -> None:
+def test_signal_keeps_the_order_of_its_raw_value(candidates: list[Evidence]) -> None:
     found = sorted(zip(candidates, signals(candidates, PLAIN), strict=True), key=lambda pair: pair[0].similarity or 0.0)
 
     assert [one.vector for _, one in found] == sorted(one.vector for _, one in found)
 
 
 @given(st.lists(evidence, min_size=1, max_size=8), st.sampled_from(["vector", "fts", "recency", "importance"]))
-def test_a_signal_of_weight_0_has_no_say(candidates: list[Evidence], name: str) -> None:
+def test_signal_of_weight_0_does_not_count(candidates: list[Evidence], name: str) -> None:
     weights = resolve_weights({name: 0}, {f"retrieval.{name}_weight": "1"})
 
     assert {getattr(found, name) for found in signals(candidates, weights)} == {0.0}

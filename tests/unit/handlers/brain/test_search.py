@@ -73,13 +73,13 @@ def test_words_tags_categories_and_parts_of_words_are_found(
     assert ids(call_ok("search", db="core", query=query)) == found
 
 
-def test_only_the_types_asked_for_are_answered(call_ok: CallOk, stored: None) -> None:
+def test_only_requested_types_are_returned(call_ok: CallOk, stored: None) -> None:
     assert list(call_ok("search", db="core", query="falcon", types=["entity"])) == ["entities"]
     assert list(call_ok("search", db="core", query="falcon", types=["memory", "memory"])) == ["memories"]
     assert list(call_ok("search", db="core", query="falcon", types=[])) == ["memories", "entities"]
 
 
-def test_a_limit_of_k_gives_k_of_each_type_whatever_is_no_longer_held(call_ok: CallOk) -> None:
+def test_limit_is_filled_per_type_despite_inactive_rows(call_ok: CallOk) -> None:
     for number in range(30):
         key = call_ok("save_memory", db="core", content=f"alpha beta {number}", category="fact")["id"]
         call_ok("create_entity", db="core", name=f"alpha {number}", type="concept")
@@ -91,7 +91,7 @@ def test_a_limit_of_k_gives_k_of_each_type_whatever_is_no_longer_held(call_ok: C
         assert len(call_ok("search", db="core", query="alph", types=["memory"], limit=limit)["memories"]) == limit
 
 
-def test_what_was_found_counts_as_accessed_and_nothing_else(
+def test_only_returned_memories_count_as_accessed(
     call_ok: CallOk, settled: Callable[[], None], stored: None, clock: Clock
 ) -> None:
     clock.move(days=60)

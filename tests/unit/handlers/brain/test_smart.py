@@ -1,4 +1,4 @@
-"""A smart save asks before it stores twice, a correction retires what was wrong, and the history tells all of it."""
+"""A smart save asks before it stores a duplicate; a correction archives the wrong memory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ def home(call_ok: CallOk, clock: Clock) -> dict[str, Any]:
     return saved
 
 
-def test_what_is_new_is_added(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
+def test_new_memory_is_added(call_ok: CallOk, kernel: Kernel, clock: Clock) -> None:
     answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact")
 
     assert answer == {"action": "added", "memory": row("mem_1", HOME)}
@@ -55,9 +55,7 @@ def test_every_field_of_a_smart_save_is_kept(call_ok: CallOk, clock: Clock) -> N
     )
 
 
-def test_what_is_much_the_same_is_shown_and_nothing_is_saved(
-    call_ok: CallOk, kernel: Kernel, home: dict[str, Any]
-) -> None:
+def test_similar_memory_is_returned_and_nothing_saved(call_ok: CallOk, kernel: Kernel, home: dict[str, Any]) -> None:
     before = everything(kernel)
 
     answer = call_ok("smart_save_memory", db="core", content="User lives in Lyon", category="fact")
@@ -80,7 +78,7 @@ def test_the_same_again_has_the_distance_zero(call_ok: CallOk, home: dict[str, A
 
 
 @pytest.mark.parametrize("content", ["!!!", "\U0001f389", "\u2192 \u2192"])
-def test_a_text_without_words_is_known_when_it_is_exactly_the_same(call_ok: CallOk, content: str) -> None:
+def test_text_without_words_matches_only_identical_text(call_ok: CallOk, content: str) -> None:
     for other in ("...", "The user lives in Lyon.", f"{content} a party in Lyon"):
         call_ok("save_memory", db="core", content=other, category="fact")
     saved = call_ok("save_memory", db="core", content=content, category="fact")
@@ -100,13 +98,13 @@ def test_a_text_without_words_is_known_when_it_is_exactly_the_same(call_ok: Call
         ("save_note", {"title": "Falcon", "content": "A bird"}),
     ],
 )
-def test_the_history_is_of_memories_alone(call_ok: CallOk, name: str, arguments: dict[str, Any]) -> None:
+def test_only_memories_have_history(call_ok: CallOk, name: str, arguments: dict[str, Any]) -> None:
     key = call_ok(name, db="core", **arguments)["id"]
 
     assert call_ok("get_memory_history", memory_id=key) == f"No history found for memory '{key}'"
 
 
-def test_a_forced_save_does_not_look(call_ok: CallOk, home: dict[str, Any]) -> None:
+def test_force_add_skips_the_duplicate_check(call_ok: CallOk, home: dict[str, Any]) -> None:
     answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact", force_add=True)
 
     assert answer["action"] == "added"
@@ -124,7 +122,7 @@ def test_a_correction_is_of_the_highest_importance(call_ok: CallOk, kernel: Kern
     assert events(kernel, memory["id"]) == [("created", None, HOME, reason)]
 
 
-def test_for_a_correction_it_suggests_to_supersede(call_ok: CallOk, home: dict[str, Any]) -> None:
+def test_correction_suggests_supersede(call_ok: CallOk, home: dict[str, Any]) -> None:
     answer = call_ok("smart_save_memory", db="core", content=HOME, category="fact", is_correction=True)
 
     assert answer["suggested_action"] == "supersede"
@@ -139,7 +137,7 @@ def test_only_active_memories_of_this_database_are_similar_and_no_entity(call_ok
     assert call_ok("smart_save_memory", db="core", content=HOME, category="fact")["action"] == "added"
 
 
-def test_memories_that_are_gone_do_not_crowd_out_one_that_is_there(call_ok: CallOk, home: dict[str, Any]) -> None:
+def test_inactive_memories_do_not_hide_an_active_duplicate(call_ok: CallOk, home: dict[str, Any]) -> None:
     for number in range(12):
         near = call_ok("smart_save_memory", db="core", content=f"{HOME} {number}", category="fact", force_add=True)
         call_ok("update_memory", db="core", id=near["memory"]["id"], status="archived")
@@ -160,7 +158,7 @@ def test_the_five_nearest_are_shown_nearest_first(call_ok: CallOk, clock: Clock)
     assert distances == sorted(distances)
 
 
-def test_words_decide_only_where_there_is_no_embedding_to_compare(
+def test_words_are_compared_only_without_embedding(
     call_ok: CallOk, tmp_path: Path, caller: Any, home: dict[str, Any]
 ) -> None:
     other = "The user lives in a houseboat"
@@ -176,11 +174,9 @@ def test_words_decide_only_where_there_is_no_embedding_to_compare(
     assert call_ok("smart_save_memory", db="core", content=other, category="fact")["action"] == "added"
 
 
-def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
-    call_ok: CallOk, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_default_threshold_has_95_percent_precision(call_ok: CallOk, capsys: pytest.CaptureFixture[str]) -> None:
     """The held-out families of facts: half the people are stored; what arrives is known in other words or with a newer
-    value, or is the same kind of fact about somebody else.
+    value, or is the same kind of fact about another person.
     """
     one = duplicate_threshold.built("held out", paraphrases.HELD_OUT)
     for start in range(0, len(one.stored), 100):
@@ -210,12 +206,12 @@ def test_what_is_flagged_at_the_shipped_threshold_is_known_in_95_of_100_cases(
         ("", "", 0.0),
     ],
 )
-def test_the_share_of_words_is_of_the_text_with_more(one: str, other: str, share: float) -> None:
+def test_word_overlap_is_relative_to_the_longer_text(one: str, other: str, share: float) -> None:
     assert word_overlap(one, other) == word_overlap(other, one) == share
 
 
 @given(st.text(), st.text())
-def test_a_share_of_words_is_a_share(one: str, other: str) -> None:
+def test_word_overlap_stays_in_0_to_1(one: str, other: str) -> None:
     assert 0 <= word_overlap(one, other) <= 1
 
 
@@ -269,7 +265,7 @@ def test_category_and_tags_of_a_correction_can_be_given(call_ok: CallOk, home: d
 
 
 @pytest.mark.parametrize("words", ["lives in Lyon", "LYON", "The user lives in Lyon", "User is living in Lyon."])
-def test_the_wrong_memory_is_found_by_what_it_says(call_ok: CallOk, home: dict[str, Any], words: str) -> None:
+def test_wrong_memory_is_found_by_content(call_ok: CallOk, home: dict[str, Any], words: str) -> None:
     call_ok("save_memory", db="core", content="The user likes the metro of Lille.", category="fact")
 
     answer = call_ok("handle_correction", db="core", wrong_content=words, correct_content="The user lives in Nantes.")
@@ -278,7 +274,7 @@ def test_the_wrong_memory_is_found_by_what_it_says(call_ok: CallOk, home: dict[s
 
 
 @pytest.mark.parametrize("arguments", [{}, {"wrong_content": "The cat is called Ada"}, {"wrong_content": "\u200b"}])
-def test_where_nothing_says_what_is_wrong_only_the_correction_is_saved(
+def test_correction_without_match_is_only_saved(
     call_ok: CallOk, home: dict[str, Any], arguments: dict[str, str]
 ) -> None:
     answer = call_ok("handle_correction", db="core", correct_content="The dog is called Ada", **arguments)
@@ -305,7 +301,7 @@ def change(number: int, key: str, operation: str, **more: Any) -> dict[str, Any]
     return {"id": f"mhist_{number:021}", "db": "core", "memory_id": key, "operation": operation, **known}
 
 
-def test_the_history_tells_everything_in_order(call_ok: CallOk, home: dict[str, Any]) -> None:
+def test_history_returns_all_events_in_order(call_ok: CallOk, home: dict[str, Any]) -> None:
     call_ok("update_memory", db="core", id="mem_1", content="Lyon it is")
     call_ok("supersede_memory", db="core", old_id="mem_1", new_content="Nantes")
     call_ok("update_memory", db="core", id="mem_1", status="active")
@@ -343,7 +339,7 @@ def test_an_event_has_an_id_of_the_contracts_form(call_ok: CallOk, home: dict[st
     ]
 
 
-def test_the_history_is_found_in_whichever_database(call_ok: CallOk, clock: Clock) -> None:
+def test_history_is_found_in_any_database(call_ok: CallOk, clock: Clock) -> None:
     key = call_ok("bulk_save_memories", db="hlg", memories=[{"content": "x", "category": "fact"}])["ids"][0]
 
     answer = call_ok("get_memory_history", memory_id=key)
@@ -366,7 +362,7 @@ def test_no_history_is_a_sentence_and_no_error(call_ok: CallOk) -> None:
         ("2027-01-01", None, ["created", "updated", "superseded", "deleted"]),
     ],
 )
-def test_as_of_tells_what_it_said_at_a_moment(
+def test_as_of_returns_content_at_that_time(
     call_ok: CallOk, home: dict[str, Any], clock: Clock, moment: str, content: str | None, operations: list[str]
 ) -> None:
     call_ok("update_memory", db="core", id="mem_1", content="changed")
@@ -381,7 +377,7 @@ def test_as_of_tells_what_it_said_at_a_moment(
     assert (answer["content"], [one["operation"] for one in answer["history"]]) == (content, operations)
 
 
-def test_a_moment_that_is_none_is_refused(refused: Callable[..., Any]) -> None:
+def test_invalid_as_of_is_refused(refused: Callable[..., Any]) -> None:
     assert refused("get_memory_history", memory_id="mem_1", as_of="then") == (
         "invalid",
         "Error: Invalid arguments: as_of is a time or date in ISO 8601",

@@ -22,7 +22,7 @@ NOTHING = {"embedded": 0, "errors": 0}
 
 @pytest.fixture
 def wordless(tmp_path: Path, caller: Any) -> Config:
-    """A store whose three memories and one row of each other type came in while there was no model."""
+    """A store with three memories and one row of each other type, saved without a model."""
     config = Config(data=tmp_path / "data")
     kernel = open_kernel(config._replace(model=None))
     call = caller(kernel.dispatch)
@@ -60,7 +60,7 @@ def _values(kernel: Kernel, query: str) -> list[Any]:
     return found
 
 
-def test_what_has_no_embedding_gets_one_and_is_found_by_meaning(opened: Kernel, caller: Any) -> None:
+def test_rows_without_embedding_are_embedded_and_found(opened: Kernel, caller: Any) -> None:
     call = caller(opened.dispatch)
     assert read(call("semantic_search", db="core", query="where is data stored"))["results"] == []
 
@@ -80,7 +80,7 @@ def test_what_has_no_embedding_gets_one_and_is_found_by_meaning(opened: Kernel, 
     assert read(call("batch_embed", db="core")) == dict.fromkeys(("memory", "entity", "note", "resource"), NOTHING)
 
 
-def test_types_and_limit_say_what_is_embedded(opened: Kernel, caller: Any) -> None:
+def test_types_and_limit_select_rows_to_embed(opened: Kernel, caller: Any) -> None:
     call = caller(opened.dispatch)
 
     assert read(call("batch_embed", db="core", types=["memory", "note"], limit=2)) == {
@@ -91,7 +91,7 @@ def test_types_and_limit_say_what_is_embedded(opened: Kernel, caller: Any) -> No
     assert read(call("batch_embed", db="dnd", types=["memory"])) == {"memory": NOTHING}
 
 
-def test_what_another_model_embedded_is_embedded_again(opened: Kernel, caller: Any) -> None:
+def test_rows_of_another_model_are_embedded_again(opened: Kernel, caller: Any) -> None:
     call = caller(opened.dispatch)
     call("batch_embed", db="core")
     opened.store.write_sync(
@@ -119,7 +119,7 @@ def test_without_a_model_every_row_that_lacks_one_is_an_error_and_nothing_change
     kernel.store.close()
 
 
-def test_what_was_changed_while_there_was_no_model_is_embedded_on_request(tmp_path: Path, caller: Any) -> None:
+def test_rows_changed_without_model_are_embedded_on_request(tmp_path: Path, caller: Any) -> None:
     config = Config(data=tmp_path / "data")
     kernel = open_kernel(config)
     call = caller(kernel.dispatch)
@@ -146,7 +146,7 @@ def test_what_was_changed_while_there_was_no_model_is_embedded_on_request(tmp_pa
 
 
 @pytest.mark.parametrize("status", ["archived", "active"])
-def test_a_memory_that_was_away_is_marked_as_embedded_once_it_is_back(opened: Kernel, caller: Any, status: str) -> None:
+def test_reactivated_memory_is_flagged_as_embedded(opened: Kernel, caller: Any, status: str) -> None:
     call = caller(opened.dispatch)
     away = read(call("get_memories", db="core", status="archived"))[0]
 

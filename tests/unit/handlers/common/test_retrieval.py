@@ -32,19 +32,19 @@ WORDLESS = ("", " ", "???", "*", '"', "🙂", "\u0000", "(", "AND", "--")
 
 
 def remember(call: Call, text: str) -> str:
-    return str(said(call("remember", content=text, session_id="s"))["id"])
+    return str(decode(call("remember", content=text, session_id="s"))["id"])
 
 
 def save(call: Call, text: str) -> str:
-    return str(said(call("save_memory", db="core", content=text, category="fact"))["id"])
+    return str(decode(call("save_memory", db="core", content=text, category="fact"))["id"])
 
 
 def add(call: Call, text: str) -> str:
     entry = call("memory_knowledge", action="add", scopeType="global", title=text[:20], content=text)
-    return str(said(entry)["knowledge"]["id"])
+    return str(decode(entry)["knowledge"]["id"])
 
 
-def said(reply: Any) -> Any:
+def decode(reply: Any) -> Any:
     assert reply.fault is None, reply.body
     return msgspec.json.decode(reply.structured or reply.body)
 
@@ -71,14 +71,14 @@ def test_any_string_is_searched_for_like_plain_words(call: Call, tool: str) -> N
     store, arguments, question, found = WAYS[tool]
     ids = {probe: store(call, text) for probe, text in PROBES.items()}
 
-    found_by = {probe: found(said(call(tool, **arguments, **{question: probe}))) for probe in PROBES}
+    found_by = {probe: found(decode(call(tool, **arguments, **{question: probe}))) for probe in PROBES}
 
     assert [probe for probe, key in ids.items() if key not in found_by[probe]] == []
 
 
 @pytest.mark.parametrize("tool", WAYS)
 @pytest.mark.parametrize("question", WORDLESS)
-def test_a_question_without_words_is_refused_or_finds_what_it_can(call: Call, tool: str, question: str) -> None:
+def test_query_without_words_is_refused_or_answered(call: Call, tool: str, question: str) -> None:
     store, arguments, name, _ = WAYS[tool]
     store(call, "Water the roses")
 

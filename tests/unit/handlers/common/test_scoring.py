@@ -64,16 +64,14 @@ def test_an_answer_is_found_beside_its_question(recall: Recall, put: Callable[..
     assert together.index(TALK[4]) < alone.index(TALK[4])
 
 
-def test_a_text_that_begins_with_what_is_asked_comes_before_one_that_ends_with_it(
-    recall: Recall, put: Callable[..., None]
-) -> None:
+def test_match_at_the_start_ranks_before_one_at_the_end(recall: Recall, put: Callable[..., None]) -> None:
     about, rest = "How sailors splice a broken rope.", "The harbour has a crane, two boats, an inn, a well and a wall."
     put([f"{rest} {about}", f"{about} {rest}"])
 
     assert keys(recall(query="splicing ropes")) == [f"{about} {rest}", f"{rest} {about}"]
 
 
-def test_a_word_that_much_of_a_scope_holds_says_little_in_it(recall: Recall, put: Callable[..., None]) -> None:
+def test_word_common_in_a_scope_weighs_little_there(recall: Recall, put: Callable[..., None]) -> None:
     put([f"Number {number} of an unrelated kind altogether" for number in range(500)], scope="others")
     put([f"Swimming number {number} in pools of another kind" for number in range(500)], scope="others")
     put([f"Caroline said {number} things" for number in range(80)], scope="talk")
@@ -94,10 +92,10 @@ def test_an_explained_score_is_the_sum_of_its_signals(recall: Recall, put: Calla
         answer = recall(query="the dog of Bob's sister", explain=True, weights=weights)
         assert len(answer.memories) > 2
         for memory in answer.memories:
-            told = memory.explained
-            assert told
-            parts = told.words + told.meaning + told.late + told.neighbours + told.recency
-            assert parts * told.factor == pytest.approx(memory.score, abs=5e-4)
+            explained = memory.explained
+            assert explained
+            parts = explained.words + explained.meaning + explained.late + explained.neighbours + explained.recency
+            assert parts * explained.factor == pytest.approx(memory.score, abs=5e-4)
     assert recall(query="dog").memories[0].explained is msgspec.UNSET
 
 
@@ -121,9 +119,7 @@ def test_a_flood_of_a_thousand_near_identical_memories_leaves_an_honest_one_in_t
     assert honest in by_source
 
 
-def test_what_was_written_lately_comes_first_where_recency_counts(
-    recall: Recall, put: Callable[..., None], clock: Clock
-) -> None:
+def test_recency_weight_ranks_recent_memories_first(recall: Recall, put: Callable[..., None], clock: Clock) -> None:
     put(["The gate code is 1234 in the old house"])
     clock.move(days=90)
     put(["In the new house the gate code is another one, 9876"])

@@ -1,4 +1,4 @@
-"""A project whose memories are files in the temporary data directory, and calls that must leave no trace at all."""
+"""A project in the temporary data directory, and calls that must change nothing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.conftest import Call
 from tests.unit.handlers.test_paths import everything
 
 Tree = dict[str, tuple[int, bytes | str]]
-Tell = Callable[..., dict[str, Any]]
+CallOk = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -24,16 +24,16 @@ def folder(config: Config) -> Path:
 
 
 @pytest.fixture
-def tell(call: Call) -> Tell:
-    """`tell("memory_recall", ...)` is what a call that must succeed answers."""
+def call_ok(call: Call) -> CallOk:
+    """`call_ok("memory_recall", ...)` is what a call that must succeed answers."""
 
-    def told(name: str, **arguments: Any) -> dict[str, Any]:
+    def run(name: str, **arguments: Any) -> dict[str, Any]:
         reply = call(name, **arguments)
         assert reply.fault is None, reply.body
         assert reply.body == reply.structured
         return msgspec.json.decode(reply.body)
 
-    return told
+    return run
 
 
 @pytest.fixture

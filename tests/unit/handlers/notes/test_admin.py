@@ -13,7 +13,7 @@ from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from tests.conftest import Call, Clock
-from tests.unit.handlers.notes.conftest import Tell, put
+from tests.unit.handlers.notes.conftest import CallOk, put
 from tests.unit.handlers.test_paths import everything
 
 HEAD = "---\nmemory_type: {}\ncreated: 2026-01-01\nmodified: 2026-01-01\n---\n\n"
@@ -24,18 +24,18 @@ def found(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(issue["severity"], issue["type"], issue["file"]) for issue in answer["issues"]]
 
 
-def test_no_memories_are_sound(tell: Tell) -> None:
-    assert tell("memory_lint") == SOUND
+def test_empty_project_has_no_issues(call_ok: CallOk) -> None:
+    assert call_ok("memory_lint") == SOUND
 
 
-def test_what_the_tools_write_is_sound(tell: Tell, clock: Clock) -> None:
+def test_files_written_by_tools_have_no_issues(call_ok: CallOk, clock: Clock) -> None:
     for title in ("One", "日本語", 'Third: "quoted"'):
-        tell("memory_remember", title=title, content="x", memoryType="learning", tags=["a"])
+        call_ok("memory_remember", title=title, content="x", memoryType="learning", tags=["a"])
 
-    assert tell("memory_lint") == SOUND | {"summary": {"totalMemories": 3, "issuesFound": 0, "healthScore": 100}}
+    assert call_ok("memory_lint") == SOUND | {"summary": {"totalMemories": 3, "issuesFound": 0, "healthScore": 100}}
 
 
-def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock, folder: Path) -> None:
+def test_every_issue_is_reported_with_a_suggestion(call_ok: CallOk, clock: Clock, folder: Path) -> None:
     clock.now = "2026-01-02T03:04:05.678Z"
     texts = {
         "learning/good.md": HEAD.format("learning") + "see [[Other Note]] and [[issue/linked|this]]\n",
@@ -53,7 +53,7 @@ def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock,
     for path, text in texts.items():
         put(folder, path, text)
     (folder / "issue" / "link.md").symlink_to("linked.md")
-    answer = tell("memory_lint")
+    answer = call_ok("memory_lint")
 
     assert found(answer) == [
         ("error", "missing-frontmatter", "issue/bare.md"),
@@ -81,13 +81,13 @@ def test_every_kind_of_trouble_is_told_with_what_to_do(tell: Tell, clock: Clock,
 
 
 @pytest.mark.parametrize("time", ["2026-02-30T10:00:00Z", "soonZ", "yesterday", "0001-01-01T00:00:00+14:00", "[a]"])
-def test_a_time_that_is_none_is_told_and_the_time_of_the_file_stands_for_it(
-    tell: Tell, clock: Clock, folder: Path, time: str
+def test_invalid_time_is_reported_and_replaced_by_file_time(
+    call_ok: CallOk, clock: Clock, folder: Path, time: str
 ) -> None:
     file = put(folder, "learning/a.md", f"---\nmemory_type: learning\ncreated: {time}\nmodified: {time}\n---\n\nx\n")
     moment = 1_767_323_045_678 * 10**6
     os.utime(file, ns=(moment, moment))
-    answer = tell("memory_lint")
+    answer = call_ok("memory_lint")
 
     assert answer["issues"] == [
         {
@@ -98,13 +98,13 @@ def test_a_time_that_is_none_is_told_and_the_time_of_the_file_stands_for_it(
             "suggestion": "Write it as 2026-01-31T10:00:00Z",
         }
     ]
-    (memory,) = tell("memory_recall", isAll=True)["memories"]
+    (memory,) = call_ok("memory_recall", isAll=True)["memories"]
     assert [memory["created"], memory["modified"]] == ["2026-01-02T03:04:05.678Z"] * 2
 
 
-def test_lint_sees_what_was_changed_by_hand_and_changes_nothing(tell: Tell, unchanged: Call, folder: Path) -> None:
+def test_lint_sees_manual_edits_and_changes_nothing(call_ok: CallOk, unchanged: Call, folder: Path) -> None:
     put(folder, "learning/a.md", "x")
-    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert call_ok("memory_lint")["summary"]["totalMemories"] == 1
     assert unchanged("memory_lint").fault is None
 
 
@@ -121,7 +121,7 @@ def several(config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path) 
     kernel.store.close()
 
 
-def test_a_project_that_cannot_be_looked_at_stops_no_other(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+def test_unreadable_project_does_not_affect_others(several: tuple[Kernel, Call], tmp_path: Path) -> None:
     kernel, call = several
     rows = everything(kernel)
     (tmp_path / "web" / ".mnemonics").rename(tmp_path / "away")
@@ -144,7 +144,7 @@ def test_a_project_that_cannot_be_looked_at_stops_no_other(several: tuple[Kernel
     assert lint["summary"]["totalMemories"] == 3
 
 
-def test_a_project_whose_types_cannot_be_read_stops_no_other(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+def test_project_with_invalid_types_does_not_affect_others(several: tuple[Kernel, Call], tmp_path: Path) -> None:
     _, call = several
     put(tmp_path, "web/.opencode/opencode-historian.json", "{")
     put(tmp_path, "blog/.opencode/opencode-historian.json", '{"memoryTypes": [{"name": "x", "description": "X"}]}')
@@ -158,6 +158,6 @@ def test_a_project_whose_types_cannot_be_read_stops_no_other(several: tuple[Kern
 
 
 @pytest.mark.parametrize("piece", ["[[", "```\n", "`", "[[a", "~~~\n", "]]"])
-def test_awkward_text_is_read_in_no_time(tell: Tell, folder: Path, piece: str) -> None:
+def test_lint_time_is_linear_for_awkward_text(call_ok: CallOk, folder: Path, piece: str) -> None:
     put(folder, "learning/a.md", piece * 100_000)
-    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert call_ok("memory_lint")["summary"]["totalMemories"] == 1

@@ -65,7 +65,7 @@ def test_a_new_file_is_private_and_holds_what_was_given(root: Path) -> None:
     assert read(root, "learning/a.md") == File(b"one", stamp, 0o600)
 
 
-def test_a_name_that_is_taken_is_left_alone(root: Path) -> None:
+def test_create_does_not_overwrite(root: Path) -> None:
     made(root)
     (root / ".mnemonics" / "learning" / "link.md").symlink_to("/nowhere")
     (root / ".mnemonics" / "learning" / "dir.md").mkdir()
@@ -121,7 +121,7 @@ def test_a_file_is_removed(root: Path) -> None:
         remove(root, "learning/a.md")
 
 
-def test_files_are_read_folder_by_folder_and_what_cannot_be_read_is_none(root: Path) -> None:
+def test_read_all_groups_by_folder_and_returns_none_for_missing(root: Path) -> None:
     made(root, "b/2.md", b"two")
     made(root, "b/c/3.md", b"three")
     made(root, "a/1.md", b"one")
@@ -135,7 +135,7 @@ def test_files_are_read_folder_by_folder_and_what_cannot_be_read_is_none(root: P
     assert found == dict.fromkeys(paths) | {"0.md": b"zero", "a/1.md": b"one", "b/2.md": b"two", "b/c/3.md": b"three"}
 
 
-def test_links_and_what_is_no_file_are_neither_read_replaced_nor_removed(root: Path) -> None:
+def test_links_and_special_files_are_never_touched(root: Path) -> None:
     made(root)
     outside = root.parent / "outside.md"
     outside.write_text("outside")
@@ -171,9 +171,7 @@ def test_a_file_that_is_too_large_is_not_read(root: Path, monkeypatch: pytest.Mo
         read(root, "learning/a.md")
 
 
-def test_file_and_folder_are_on_disk_before_a_write_returns(
-    root: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_write_syncs_file_and_folder(root: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     synced: list[str] = []
     fsync = os.fsync
 

@@ -1,4 +1,4 @@
-"""Front matter is read as people write it, changed line by line, and kept where nobody understands it."""
+"""Front matter is read in every form people write, replaced line by line, and kept if it cannot be parsed."""
 
 import time
 
@@ -70,7 +70,7 @@ def test_the_example_of_the_contract_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "expected"),
     [
         ("title", 'It\'s "quoted" é 😀'),
         ("single", "it's"),
@@ -85,11 +85,11 @@ def test_the_example_of_the_contract_is_read() -> None:
         ("list", None),
     ],
 )
-def test_values_are_read_in_every_form_people_use(key: str, said: object) -> None:
-    assert value(parse(ODD), key) == said
+def test_values_are_read_in_every_form_people_use(key: str, expected: object) -> None:
+    assert value(parse(ODD), key) == expected
 
 
-def test_only_the_line_that_changes_is_another() -> None:
+def test_only_the_changed_line_differs() -> None:
     page = parse(ODD)
 
     assert render(page, {}, "body").replace("---\n\nbody", "---\nbody") == ODD
@@ -97,7 +97,7 @@ def test_only_the_line_that_changes_is_another() -> None:
     assert changed == ODD.replace("memory_type: learning\n---\nbody", "memory_type: issue\nmodified: now\n---\n\nnew")
 
 
-def test_of_a_key_said_twice_the_last_counts_and_changes() -> None:
+def test_last_of_repeated_keys_is_read_and_replaced() -> None:
     text = "---\nmemory_type: one\nmemory_type: two\n---\n\nx\n"
 
     assert value(parse(text), "memory_type") == "two"
@@ -120,7 +120,7 @@ def test_of_a_key_said_twice_the_last_counts_and_changes() -> None:
         "text\n---\na: b\n---\n",
     ],
 )
-def test_what_is_no_front_matter_is_content(text: str) -> None:
+def test_text_without_front_matter_is_content(text: str) -> None:
     page = parse(text)
 
     assert page.entries is None
@@ -130,7 +130,7 @@ def test_what_is_no_front_matter_is_content(text: str) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_line_ends_and_a_byte_order_mark_stay_what_they_were(end: str, mark: str) -> None:
+def test_line_ends_and_byte_order_mark_are_kept(end: str, mark: str) -> None:
     text = mark + "---\ntags: a, b\nkey: 'x'\n---\n\ntwo\nlines\n".replace("\n", end)
     page = parse(text)
 
@@ -176,7 +176,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("head", [CONTRACT, CONTRACT.replace("\n", "\r\n"), "\ufeff" + CONTRACT, ODD, "no head"])
-def test_hostile_content_comes_back_byte_for_byte(text: str, head: str) -> None:
+def test_hostile_content_round_trips(text: str, head: str) -> None:
     file = render(parse(head), {"modified": "modified: x"}, text)
 
     assert content(parse(file)) == text
@@ -184,14 +184,14 @@ def test_hostile_content_comes_back_byte_for_byte(text: str, head: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sampled_from(HOSTILE), st.booleans())
-def test_any_content_comes_back_byte_for_byte(text: str, crlf: bool) -> None:
+def test_any_content_round_trips(text: str, crlf: bool) -> None:
     page = parse(CONTRACT.replace("\n", "\r\n") if crlf else CONTRACT)
 
     assert content(parse(render(page, {}, text))) == text
 
 
 @given(st.text(alphabet="-.: \n\r#'\"[]{}|>ab,&*!?%", max_size=80))
-def test_no_file_makes_the_reader_stumble_and_a_rewrite_loses_no_line(text: str) -> None:
+def test_any_file_parses_and_rewrite_keeps_every_line(text: str) -> None:
     page = parse(text)
     for key in ("a", "b", "ab", ""):
         value(page, key)
@@ -202,7 +202,7 @@ def test_no_file_makes_the_reader_stumble_and_a_rewrite_loses_no_line(text: str)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=40))
-def test_a_text_we_write_is_the_text_we_and_yaml_read(text: str) -> None:
+def test_written_text_is_read_back_by_us_and_pyyaml(text: str) -> None:
     line = yaml_block([("title", text)]).rstrip("\n")
     page = parse(f"---\n{line}\n---\n\nx\n")
 
@@ -210,7 +210,7 @@ def test_a_text_we_write_is_the_text_we_and_yaml_read(text: str) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1, max_size=12)))
-def test_a_list_we_write_is_the_list_we_and_yaml_read(items: list[str]) -> None:
+def test_written_list_is_read_back_by_us_and_pyyaml(items: list[str]) -> None:
     line = f"tags: {yaml_flow(items)}"
 
     assert value(parse(f"---\n{line}\n---\n\nx\n"), "tags") == items == yaml.safe_load(line)["tags"]
@@ -220,7 +220,7 @@ YAML_TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, 
 
 
 @given(st.dictionaries(YAML_TEXT, YAML_TEXT | st.lists(YAML_TEXT, min_size=1, max_size=4), max_size=5), st.booleans())
-def test_what_a_yaml_writer_makes_is_read_as_its_loader_reads_it(pairs: dict[str, object], flow: bool) -> None:
+def test_pyyaml_output_is_read_like_pyyaml(pairs: dict[str, object], flow: bool) -> None:
     head = yaml.safe_dump(pairs, allow_unicode=True, default_flow_style=None if flow else False, width=1000)
     page = parse(f"---\n{head}---\n\nx\n")
     for key, wanted in pairs.items():
@@ -241,12 +241,12 @@ def test_what_a_yaml_writer_makes_is_read_as_its_loader_reads_it(pairs: dict[str
         ("[a", ["a"]),
     ],
 )
-def test_a_list_is_a_list_however_it_was_written(given: str | list[str] | None, items: list[str]) -> None:
+def test_every_notation_of_a_list_is_read(given: str | list[str] | None, items: list[str]) -> None:
     assert to_list(given) == items
 
 
 @pytest.mark.parametrize("piece", ["a: b\n", "- x\n", "\n", '"', "[", "\\", " ", "a:", "'", "#", "k: [\n", ", '"])
-def test_reading_takes_time_in_proportion(piece: str) -> None:
+def test_parse_time_is_linear(piece: str) -> None:
     """A hundred times the text takes ten thousand times as long where something is quadratic."""
 
     def took(count: int) -> float:

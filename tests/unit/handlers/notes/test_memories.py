@@ -29,7 +29,7 @@ from kernel.store.transaction import Tx
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import TESTER, Call, Clock
-from tests.unit.handlers.notes.conftest import Tell, put, titles, tree
+from tests.unit.handlers.notes.conftest import CallOk, put, titles, tree
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
@@ -47,8 +47,8 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_new_memory_is_a_file_as_the_contract_has_it(tell: Tell, clock: Clock, folder: Path) -> None:
-    answer = tell("memory_remember", **NOTE, tags=["database", "infrastructure"])
+def test_a_new_memory_is_a_file_as_the_contract_has_it(call_ok: CallOk, clock: Clock, folder: Path) -> None:
+    answer = call_ok("memory_remember", **NOTE, tags=["database", "infrastructure"])
     path = folder / "architectural-decision" / "use-postgresql.md"
 
     assert answer == {
@@ -71,7 +71,7 @@ def test_a_new_memory_is_a_file_as_the_contract_has_it(tell: Tell, clock: Clock,
 
 
 @pytest.mark.parametrize("form", ["absolute", "relative", "in the folder", "virtual"])
-def test_an_update_keeps_what_it_does_not_say(tell: Tell, clock: Clock, folder: Path, form: str) -> None:
+def test_update_keeps_other_front_matter(call_ok: CallOk, clock: Clock, folder: Path, form: str) -> None:
     head = "---\nid: 7\nmemory_type: learning\ntags: one, two\ncreated: '2025-05-05'\nrelated:\n- /x\n"
     file = put(folder, "learning/a note.md", f"{head}---\nold\n")
     path = {
@@ -80,7 +80,7 @@ def test_an_update_keeps_what_it_does_not_say(tell: Tell, clock: Clock, folder: 
         "in the folder": "learning/a note.md",
         "virtual": "qmd://learning/a note.md",
     }[form]
-    answer = tell("memory_remember", title="Ignored", content="new", memoryType="Learning", filePath=path)
+    answer = call_ok("memory_remember", title="Ignored", content="new", memoryType="Learning", filePath=path)
 
     assert answer == {
         "success": True,
@@ -90,39 +90,39 @@ def test_an_update_keeps_what_it_does_not_say(tell: Tell, clock: Clock, folder: 
         "isUpdate": True,
     }
     assert file.read_text() == f"{head}modified: {NOW}\n---\n\nnew\n"
-    again = tell("memory_remember", title="x", content="newer", memoryType="learning", filePath=path, tags=["three"])
+    again = call_ok("memory_remember", title="x", content="newer", memoryType="learning", filePath=path, tags=["three"])
     assert again["tags"] == ["three"]
     assert file.read_text() == f"{head.replace('one, two', '[three]')}modified: {NOW}\n---\n\nnewer\n"
 
 
-def test_an_empty_path_creates(tell: Tell) -> None:
-    assert tell("memory_remember", **NOTE, filePath="")["isUpdate"] is False
+def test_an_empty_path_creates(call_ok: CallOk) -> None:
+    assert call_ok("memory_remember", **NOTE, filePath="")["isUpdate"] is False
 
 
-def test_memories_of_one_title_are_all_kept(tell: Tell, folder: Path) -> None:
-    made = [tell("memory_remember", **NOTE | {"content": f"number {number}"})["filePath"] for number in range(20)]
+def test_same_title_gets_numbered_files(call_ok: CallOk, folder: Path) -> None:
+    made = [call_ok("memory_remember", **NOTE | {"content": f"number {number}"})["filePath"] for number in range(20)]
 
     assert len(set(made)) == 20
     assert [Path(path).name for path in made[:3]] == ["use-postgresql.md", "use-postgresql-2.md", "use-postgresql-3.md"]
-    assert set(titles(tell("memory_recall", isAll=True))) == {"Use PostgreSQL"}
+    assert set(titles(call_ok("memory_recall", isAll=True))) == {"Use PostgreSQL"}
 
 
-def test_the_very_same_memory_again_is_the_one_there_is(tell: Tell, clock: Clock, folder: Path) -> None:
-    first = tell("memory_remember", **NOTE, tags=["a"])
+def test_identical_memory_returns_the_existing_file(call_ok: CallOk, clock: Clock, folder: Path) -> None:
+    first = call_ok("memory_remember", **NOTE, tags=["a"])
     clock.move(hours=1)
     before = tree(folder)
 
-    assert tell("memory_remember", **NOTE, tags=["a"]) == first
+    assert call_ok("memory_remember", **NOTE, tags=["a"]) == first
     assert tree(folder) == before
-    assert tell("memory_remember", **NOTE, tags=["b"])["filePath"] != first["filePath"]
+    assert call_ok("memory_remember", **NOTE, tags=["b"])["filePath"] != first["filePath"]
 
 
-def test_a_name_taken_by_something_else_is_passed_over(tell: Tell, folder: Path, tmp_path: Path) -> None:
+def test_names_of_folders_and_links_are_skipped(call_ok: CallOk, folder: Path, tmp_path: Path) -> None:
     outside = put(tmp_path, "outside.md", "outside")
     (folder / "architectural-decision" / "use-postgresql-2.md").mkdir(parents=True)
     (folder / "architectural-decision" / "use-postgresql.md").symlink_to(outside)
 
-    assert tell("memory_remember", **NOTE)["filePath"].endswith("/use-postgresql-3.md")
+    assert call_ok("memory_remember", **NOTE)["filePath"].endswith("/use-postgresql-3.md")
     assert outside.read_text() == "outside"
 
 
@@ -130,20 +130,20 @@ def test_a_name_taken_by_something_else_is_passed_over(tell: Tell, folder: Path,
     ("title", "name"),
     [("会議 メモ", "会議-メモ.md"), ("🎉", "memory.md"), ("../../etc/x", "etcx.md"), ("Über größe", "über-größe.md")],
 )
-def test_any_title_is_kept(tell: Tell, folder: Path, title: str, name: str) -> None:
-    answer = tell("memory_remember", **NOTE | {"title": f"  {title} "})
+def test_any_title_is_kept(call_ok: CallOk, folder: Path, title: str, name: str) -> None:
+    answer = call_ok("memory_remember", **NOTE | {"title": f"  {title} "})
 
     assert answer["filePath"] == str(folder / "architectural-decision" / name)
-    assert titles(tell("memory_recall", isAll=True)) == [title]
+    assert titles(call_ok("memory_recall", isAll=True)) == [title]
 
 
-def test_a_memory_whose_type_changes_moves_and_keeps_its_title_and_past(
-    kernel: Kernel, tell: Tell, folder: Path, clock: Clock
+def test_type_change_moves_file_and_keeps_title_and_history(
+    kernel: Kernel, call_ok: CallOk, folder: Path, clock: Clock
 ) -> None:
     put(folder, "issue/my-note.md", "other")
     file = put(folder, "learning/my-note.md", "---\nmemory_type: learning\nid: 7\n---\n\nold\n")
     clock.move(hours=1)
-    answer = tell("memory_remember", title="x", content="new", memoryType="issue", filePath=str(file))
+    answer = call_ok("memory_remember", title="x", content="new", memoryType="issue", filePath=str(file))
 
     assert answer["filePath"] == str(folder / "issue" / "my-note-2.md")
     assert files(folder) == ["issue/my-note-2.md", "issue/my-note.md"]
@@ -155,31 +155,31 @@ def test_a_memory_whose_type_changes_moves_and_keeps_its_title_and_past(
         for path in ("learning/my-note.md", "issue/my-note-2.md")
     )
     assert (old, new) == (["moved"], ["updated"])
-    assert sorted(titles(tell("memory_recall", isAll=True, memoryType="issue"))) == ["My Note", "My Note"]
+    assert sorted(titles(call_ok("memory_recall", isAll=True, memoryType="issue"))) == ["My Note", "My Note"]
 
 
 def _events(path: str) -> Callable[[Tx], list[history.Event]]:
     return lambda tx: history.read(tx, "notes:default", path)
 
 
-def test_a_file_whose_folder_and_type_disagree_stays_until_its_type_changes(tell: Tell, folder: Path) -> None:
+def test_a_file_whose_folder_and_type_disagree_stays_until_its_type_changes(call_ok: CallOk, folder: Path) -> None:
     file = put(folder, "context/a.md", "---\nmemory_type: issue\n---\nx\n")
     update = {"title": "x", "content": "y", "filePath": str(file)}
 
-    assert tell("memory_remember", **update, memoryType="issue")["filePath"] == str(file)
+    assert call_ok("memory_remember", **update, memoryType="issue")["filePath"] == str(file)
     moved = folder / "learning" / "a.md"
-    assert tell("memory_remember", **update, memoryType="learning")["filePath"] == str(moved)
+    assert call_ok("memory_remember", **update, memoryType="learning")["filePath"] == str(moved)
     assert moved.exists()
     assert not file.exists()
 
 
-def test_the_history_tells_what_a_memory_said(kernel: Kernel, tell: Tell, clock: Clock, folder: Path) -> None:
-    path = tell("memory_remember", **NOTE)["filePath"]
+def test_history_has_previous_texts(kernel: Kernel, call_ok: CallOk, clock: Clock, folder: Path) -> None:
+    path = call_ok("memory_remember", **NOTE)["filePath"]
     first = Path(path).read_text()
     clock.move(hours=1)
-    tell("memory_remember", **NOTE | {"content": "two"}, filePath=path)
+    call_ok("memory_remember", **NOTE | {"content": "two"}, filePath=path)
     second = Path(path).read_text()
-    tell("memory_forget", filePaths=[path])
+    call_ok("memory_forget", filePaths=[path])
     found = kernel.store.read_sync(_events("architectural-decision/use-postgresql.md"))
 
     assert [(event.operation, event.before, event.after) for event in found] == [
@@ -189,9 +189,9 @@ def test_the_history_tells_what_a_memory_said(kernel: Kernel, tell: Tell, clock:
     ]
 
 
-def test_tags_are_a_list_however_they_are_sent(tell: Tell) -> None:
+def test_tags_are_accepted_in_every_form(call_ok: CallOk) -> None:
     for number, tags in enumerate([["a ", "b", "a", ""], "a, b", '["a", "b"]']):
-        assert tell("memory_remember", **NOTE | {"title": str(number)}, tags=tags)["tags"] == ["a", "b"]
+        assert call_ok("memory_remember", **NOTE | {"title": str(number)}, tags=tags)["tags"] == ["a", "b"]
 
 
 HOSTILE = [
@@ -214,19 +214,17 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("content", HOSTILE)
-def test_hostile_content_comes_back_byte_for_byte_and_says_nothing_of_its_own(
-    tell: Tell, content: str, folder: Path
-) -> None:
-    path = tell("memory_remember", **NOTE | {"content": content}, tags=["t"])["filePath"]
+def test_hostile_content_round_trips_inside_its_field(call_ok: CallOk, content: str, folder: Path) -> None:
+    path = call_ok("memory_remember", **NOTE | {"content": content}, tags=["t"])["filePath"]
     for _ in range(2):
-        (memory,) = tell("memory_recall", isAll=True)["memories"]
+        (memory,) = call_ok("memory_recall", isAll=True)["memories"]
         assert memory == memory | {
             "content": content,
             "title": "Use PostgreSQL",
             "memoryType": "architectural-decision",
             "tags": ["t"],
         }
-        tell("memory_remember", **NOTE | {"content": content}, filePath=path)
+        call_ok("memory_remember", **NOTE | {"content": content}, filePath=path)
     assert len(files(folder)) == 1
 
 
@@ -256,18 +254,18 @@ EDGES = [
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(LINE | st.sampled_from(EDGES), st.lists(LINE | st.sampled_from(EDGES), max_size=3), TEXT)
-def test_any_memory_comes_back_as_it_went_in(tell: Tell, title: str, tags: list[str], content: str) -> None:
+def test_any_memory_round_trips(call_ok: CallOk, title: str, tags: list[str], content: str) -> None:
     if not title.strip():
         return
-    answer = tell("memory_remember", title=title, content=content, memoryType="learning", tags=tags)
-    found = {memory["path"]: memory for memory in tell("memory_recall", isAll=True, limit=1000)["memories"]}
+    answer = call_ok("memory_remember", title=title, content=content, memoryType="learning", tags=tags)
+    found = {memory["path"]: memory for memory in call_ok("memory_recall", isAll=True, limit=1000)["memories"]}
     memory = found[answer["filePath"]]
 
     assert (memory["title"], memory["content"]) == (title.strip(), content)
     assert memory["tags"] == answer["tags"] == list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
 
 
-def test_forgetting_deletes_what_it_may_and_says_why_not_the_rest(tell: Tell, folder: Path, tmp_path: Path) -> None:
+def test_forget_deletes_memories_and_reports_skipped_paths(call_ok: CallOk, folder: Path, tmp_path: Path) -> None:
     for path in ("learning/a.md", "learning/b.md", "learning/c.md", "learning/keep.txt", "index.md", "learning/.x.md"):
         put(folder, path, "x")
     outside = put(tmp_path, "outside.md", "x")
@@ -286,7 +284,7 @@ def test_forgetting_deletes_what_it_may_and_says_why_not_the_rest(tell: Tell, fo
         str(folder),
         "learning/../../../outside.md",
     ]
-    answer = tell("memory_forget", filePaths=paths)
+    answer = call_ok("memory_forget", filePaths=paths)
 
     assert answer == {
         "success": True,
@@ -306,15 +304,15 @@ def test_forgetting_deletes_what_it_may_and_says_why_not_the_rest(tell: Tell, fo
     }
     assert files(folder / "learning") == [".x.md", "c.md", "keep.txt", "link.md"]
     assert outside.read_text() == "x"
-    assert titles(tell("memory_recall", isAll=True)) == ["C"]
+    assert titles(call_ok("memory_recall", isAll=True)) == ["C"]
 
 
 @pytest.mark.parametrize("form", ["one", "array in a text"])
-def test_paths_to_forget_may_come_as_text(tell: Tell, folder: Path, form: str) -> None:
+def test_paths_to_forget_may_come_as_text(call_ok: CallOk, folder: Path, form: str) -> None:
     file = put(folder, "learning/a.md", "x")
     given = str(file) if form == "one" else json.dumps([str(file)])
 
-    assert tell("memory_forget", filePaths=given) == {
+    assert call_ok("memory_forget", filePaths=given) == {
         "success": True,
         "deletedCount": 1,
         "deletedFiles": [str(file)],
@@ -341,23 +339,23 @@ def test_each_project_has_a_folder_of_its_own(
     kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": roots}))
     call = caller(kernel.dispatch)
 
-    def told(name: str, **arguments: Any) -> Any:
+    def call_ok(name: str, **arguments: Any) -> Any:
         reply = call(name, **arguments)
         assert reply.fault is None, reply.body
         return json.loads(reply.body)
 
-    assert told("memory_list_types")["projects"] == ["site", "blog"]
-    paths = [told("memory_remember", **NOTE, project=name)["filePath"] for name in ("", "blog", "site")]
+    assert call_ok("memory_list_types")["projects"] == ["site", "blog"]
+    paths = [call_ok("memory_remember", **NOTE, project=name)["filePath"] for name in ("", "blog", "site")]
     assert paths == [
         str(tmp_path / name / ".mnemonics" / "architectural-decision" / "use-postgresql.md")
         for name in ("web", "blog", "web")
     ]
-    assert [told("memory_recall", isAll=True, project=name)["count"] for name in ("", "site", "blog")] == [2, 1, 1]
-    found = [told("memory_recall", query="database", project=name)["memories"] for name in ("", "blog")]
+    assert [call_ok("memory_recall", isAll=True, project=name)["count"] for name in ("", "site", "blog")] == [2, 1, 1]
+    found = [call_ok("memory_recall", query="database", project=name)["memories"] for name in ("", "blog")]
     assert [[memory["path"] for memory in memories] for memories in found] == [[paths[1], paths[0]], [paths[1]]]
-    assert told("memory_forget", filePaths=[paths[1]])["deletedFiles"] == [paths[1]]
+    assert call_ok("memory_forget", filePaths=[paths[1]])["deletedFiles"] == [paths[1]]
     named = {"filePath": "architectural-decision/use-postgresql.md", "project": "site"}
-    assert told("memory_remember", **NOTE, **named)["filePath"] == paths[0]
+    assert call_ok("memory_remember", **NOTE, **named)["filePath"] == paths[0]
     assert refused(call("memory_remember", **NOTE, project="none")) == (
         "invalid",
         'Invalid project: "none". Must be one of: site, blog.',
@@ -394,22 +392,22 @@ def test_a_relative_path_never_means_a_file_of_another_project(
 
 
 @pytest.mark.parametrize("path", ["notes.md/a.md", "/".join(32 * "x") + "/a.md"])
-def test_a_memory_that_can_be_written_is_found(tell: Tell, folder: Path, path: str) -> None:
+def test_a_memory_that_can_be_written_is_found(call_ok: CallOk, folder: Path, path: str) -> None:
     file = put(folder, path, "---\nmemory_type: architectural-decision\n---\n\nx\n")
-    assert tell("memory_remember", **NOTE, filePath=path)["filePath"] == str(file)
-    assert [memory["path"] for memory in tell("memory_recall", isAll=True)["memories"]] == [str(file)]
+    assert call_ok("memory_remember", **NOTE, filePath=path)["filePath"] == str(file)
+    assert [memory["path"] for memory in call_ok("memory_recall", isAll=True)["memories"]] == [str(file)]
 
 
-def test_a_path_given_twice_is_forgotten_once(tell: Tell, folder: Path) -> None:
+def test_a_path_given_twice_is_forgotten_once(call_ok: CallOk, folder: Path) -> None:
     file = str(put(folder, "learning/a.md", "x"))
-    assert tell("memory_forget", filePaths=[file, file]) == {
+    assert call_ok("memory_forget", filePaths=[file, file]) == {
         "success": True,
         "deletedCount": 1,
         "deletedFiles": [file],
     }
 
 
-def test_a_project_that_is_not_there_cannot_be_written_to(
+def test_missing_project_is_refused_on_write(
     config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
 ) -> None:
     kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": str(tmp_path / "web")}))
@@ -504,29 +502,29 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "message"), BAD)
-def test_bad_arguments_are_named_and_touch_no_row_and_no_file(
-    unchanged: Call, tell: Tell, folder: Path, tmp_path: Path, name: str, arguments: dict[str, Any], message: str
+def test_bad_arguments_are_named_and_change_nothing(
+    unchanged: Call, call_ok: CallOk, folder: Path, tmp_path: Path, name: str, arguments: dict[str, Any], message: str
 ) -> None:
     put(folder, "learning/a.md", "inside")
     put(folder, "index.md", "wiki")
     put(tmp_path, "outside.md", "outside")
     (folder / "link.md").symlink_to(tmp_path / "outside.md")
     (folder / "away").symlink_to(tmp_path)
-    tell("memory_sync")
+    call_ok("memory_sync")
 
-    code, said = refused(unchanged(name, **arguments))
+    code, text = refused(unchanged(name, **arguments))
     assert code in {"invalid", "blocked", "not_found", "storage"}
-    assert message in said
+    assert message in text
 
 
 @pytest.mark.parametrize("raw", [b'{"title": "\\ud800"}', b'{"limit": NaN}', b'{"limit": 1e999}', b"[", b"\xff", b""])
-def test_what_is_no_json_is_refused_in_words(kernel: Kernel, runner: Any, raw: bytes) -> None:
+def test_invalid_json_is_refused(kernel: Kernel, runner: Any, raw: bytes) -> None:
     for name in ("memory_remember", "memory_recall", "memory_forget", "memory_sync", "memory_lint"):
         reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools[name], raw, TESTER, None))
         assert refused(reply)[0] == "invalid"
 
 
-def test_a_folder_that_is_swapped_for_a_link_all_the_time_leads_nobody_out(
+def test_folder_swapped_for_a_link_never_leads_outside(
     call: Call, folder: Path, tmp_path: Path, catalogue: Catalogue
 ) -> None:
     inner, asides, outside = folder / "learning", tmp_path / "asides", tmp_path / "outside"
@@ -568,10 +566,10 @@ def test_a_folder_that_is_swapped_for_a_link_all_the_time_leads_nobody_out(
     )
 
 
-def test_a_full_disk_is_told_and_leaves_no_file(
-    unchanged: Call, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_full_disk_is_reported_and_leaves_no_file(
+    unchanged: Call, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tell("memory_remember", **NOTE)["filePath"]
+    path = call_ok("memory_remember", **NOTE)["filePath"]
 
     def full(*_: Any) -> int:
         raise OSError(28, "No space left on device")
@@ -585,7 +583,7 @@ def test_a_full_disk_is_told_and_leaves_no_file(
 
 
 def test_an_edit_made_while_an_update_is_under_way_is_not_lost(
-    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = put(folder, "learning/a.md", "---\nkey: old\n---\nold\n")
     edits = iter([0, 1, 2, 3, 4])
@@ -599,13 +597,13 @@ def test_an_edit_made_while_an_update_is_under_way_is_not_lost(
     monkeypatch.setattr("os.write", edit_first)
     limit = {0}
     update = {"title": "x", "content": "new", "memoryType": "learning", "filePath": str(file)}
-    tell("memory_remember", **update)
+    call_ok("memory_remember", **update)
     assert file.read_text().startswith("---\nkey: edit 0\n")
     last = kernel.store.read_sync(_events("learning/a.md"))[-1]
     assert last.before == "---\nkey: edit 0\n---\nby hand 0\n"
 
 
-def test_an_update_gives_up_where_somebody_writes_all_the_time(
+def test_update_gives_up_on_permanent_concurrent_writes(
     call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = put(folder, "learning/a.md", "old\n")
@@ -622,15 +620,15 @@ def test_an_update_gives_up_where_somebody_writes_all_the_time(
     assert file.read_text() == "c" * 9
 
 
-def test_answers_keep_to_the_schema_and_have_the_keys_of_the_contract(tell: Tell, folder: Path) -> None:
+def test_answers_keep_to_the_schema_and_have_the_keys_of_the_contract(call_ok: CallOk, folder: Path) -> None:
     put(folder, "learning/a.md", "x")
     answers = {
-        "memory_list_types": tell("memory_list_types"),
-        "memory_remember": tell("memory_remember", **NOTE),
-        "memory_recall": tell("memory_recall", isAll=True),
-        "memory_forget": tell("memory_forget", filePaths=["learning/a.md", "/x"]),
-        "memory_sync": tell("memory_sync"),
-        "memory_lint": tell("memory_lint"),
+        "memory_list_types": call_ok("memory_list_types"),
+        "memory_remember": call_ok("memory_remember", **NOTE),
+        "memory_recall": call_ok("memory_recall", isAll=True),
+        "memory_forget": call_ok("memory_forget", filePaths=["learning/a.md", "/x"]),
+        "memory_sync": call_ok("memory_sync"),
+        "memory_lint": call_ok("memory_lint"),
     }
     for tool in notes.DIALECT.tools:
         schema = output_schema(tool)
@@ -650,9 +648,9 @@ def test_every_refusal_is_the_bare_message(code: Any) -> None:
     assert notes.fail(Fault(code, "Größe.")) == Reply("Größe.".encode(), "text/plain; charset=utf-8", code)
 
 
-def test_what_a_tool_says_it_will_embed_is_what_the_index_holds(kernel: Kernel, tell: Tell) -> None:
+def test_texts_hook_returns_the_indexed_text(kernel: Kernel, call_ok: CallOk) -> None:
     request = Remember(**NOTE, tags=["a", " b "])
-    tell("memory_remember", **NOTE, tags=["a", " b "])
+    call_ok("memory_remember", **NOTE, tags=["a", " b "])
     (source,) = kernel.store.read_sync(lambda tx: list(notes.sources(tx)))
 
     assert remember_texts(request) == [source.text] == ["Use PostgreSQL\na, b\n## Decision\n\nJSONB."]

@@ -7,7 +7,7 @@ import pytest
 
 from handlers.notes.memory_types import BUILT_IN, MemoryType, load_types, resolve_type
 from kernel.errors import Fault
-from tests.unit.handlers.notes.conftest import Tell, put
+from tests.unit.handlers.notes.conftest import CallOk, put
 
 NAMES = [
     "architectural-decision",
@@ -31,8 +31,8 @@ JSONC = """\ufeff{
 }"""
 
 
-def test_the_built_in_types_come_in_the_order_of_the_original(tell: Tell) -> None:
-    answer = tell("memory_list_types")
+def test_the_built_in_types_come_in_the_order_of_the_original(call_ok: CallOk) -> None:
+    answer = call_ok("memory_list_types")
 
     assert [kind["name"] for kind in answer["types"]] == NAMES
     assert all(set(kind) == {"name", "description"} and kind["description"] for kind in answer["types"])
@@ -42,7 +42,7 @@ def test_the_built_in_types_come_in_the_order_of_the_original(tell: Tell) -> Non
     }
 
 
-def test_configured_types_follow_and_the_last_word_counts(tmp_path: Path) -> None:
+def test_configured_types_override_earlier_ones(tmp_path: Path) -> None:
     put(tmp_path, "one/.opencode/opencode-historian.jsonc", JSONC)
     put(tmp_path, "one/.opencode/opencode-historian.json", "never read beside the other")
     put(tmp_path, "two/.opencode/opencode-historian.json", '{"memoryTypes": [{"name": "x", "description": "X"}]}')
@@ -71,7 +71,7 @@ def test_configured_types_follow_and_the_last_word_counts(tmp_path: Path) -> Non
         '{"a": /* }',
     ],
 )
-def test_a_configuration_nobody_can_read_is_named(tmp_path: Path, text: str) -> None:
+def test_invalid_configuration_is_named(tmp_path: Path, text: str) -> None:
     put(tmp_path, ".opencode/opencode-historian.json", text)
     with pytest.raises(Fault, match=r"^Cannot read the types of opencode-historian\.json: ") as caught:
         load_types("", [tmp_path])

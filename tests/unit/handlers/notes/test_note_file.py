@@ -46,16 +46,14 @@ def test_a_new_file_is_the_example_of_the_contract_to_the_byte() -> None:
     assert parse_memory("architectural-decision/a-title.md", CONTRACT, 0) == memory
 
 
-def test_a_title_that_the_name_of_the_file_does_not_tell_stands_in_the_file() -> None:
+def test_title_is_written_if_file_name_does_not_give_it() -> None:
     assert title_line("x/use-sql.md", "Use Sql") == {}
     assert title_line("x/use-sql.md", "Use SQL: now") == {"title": 'title: "Use SQL: now"'}
     assert title_line("x/memory.md", "🎉") == {"title": 'title: "🎉"'}
 
 
 @given(LINES, st.lists(LINES, max_size=4, unique=True), st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_whatever_is_remembered_comes_back_and_a_yaml_loader_reads_the_same(
-    title: str, tags: list[str], content: str
-) -> None:
+def test_any_memory_round_trips_and_pyyaml_agrees(title: str, tags: list[str], content: str) -> None:
     memory = ParsedMemory(title, "learning", tuple(tags), TIME, TIME, content)
     text = new_text("learning/x.md", memory)
     head = yaml.safe_load(text.split("---\n")[1])
@@ -94,11 +92,11 @@ def test_whatever_is_remembered_comes_back_and_a_yaml_loader_reads_the_same(
         ),
     ],
 )
-def test_files_of_the_real_world_are_read(path: str, text: str, found: ParsedMemory) -> None:
+def test_real_world_files_are_read(path: str, text: str, found: ParsedMemory) -> None:
     assert parse_memory(path, text, NOON) == found
 
 
-def test_a_change_keeps_every_line_it_does_not_mean() -> None:
+def test_update_keeps_unrelated_lines() -> None:
     before = "---\nid: 7\ntags: a, b\nrelated:\n  - /x\nodd line\ncreated: '2026-01-01'\n---\nold\n"
     was = parse_memory("issue/a.md", before, NOON)
     now = was._replace(memory_type="issue", modified=TIME, content="new")
@@ -110,7 +108,7 @@ def test_a_change_keeps_every_line_it_does_not_mean() -> None:
     assert "tags: [c]\nrelated" in updated_text(before, "issue/a.md", was, now._replace(tags=("c",)))
 
 
-def test_a_file_without_front_matter_gets_one_that_says_what_was_known_of_it() -> None:
+def test_update_adds_front_matter_with_inferred_values() -> None:
     was = parse_memory("issue/a.md", "old\n", NOON)
     later = "2026-03-01T00:00:00.000Z"
 
@@ -119,7 +117,7 @@ def test_a_file_without_front_matter_gets_one_that_says_what_was_known_of_it() -
     )
 
 
-def test_bytes_that_are_no_text_stay_in_the_file_and_are_marked_in_answers() -> None:
+def test_invalid_utf8_is_kept_in_file_and_replaced_in_answers() -> None:
     data = b"---\nodd: \xff\xfe\nmemory_type: issue\n---\nold\xff\n"
     was = parse_memory("issue/a.md", decode_lossy(data), NOON)
     assert was.content == "old\ufffd"

@@ -94,7 +94,7 @@ def test_a_relative_or_virtual_path_needs_one_project(given: str, path: str) -> 
         "//srv/other/a.md",
     ],
 )
-def test_a_path_that_leads_elsewhere_means_nothing(given: str) -> None:
+def test_path_outside_is_no_candidate(given: str) -> None:
     assert candidate_files((WEB, BLOG), given) == candidate_files((WEB,), given) == []
 
 

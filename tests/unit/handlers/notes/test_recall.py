@@ -11,7 +11,7 @@ from kernel import app
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from tests.conftest import Call, Clock
-from tests.unit.handlers.notes.conftest import Tell, put, titles
+from tests.unit.handlers.notes.conftest import CallOk, put, titles
 
 NOW = "2026-01-02T03:04:05.678Z"
 NOTES = [
@@ -24,13 +24,13 @@ EMPTY: dict[str, Any] = {"memories": [], "count": 0}
 
 
 @pytest.fixture
-def filled(tell: Tell, clock: Clock) -> Tell:
+def filled(call_ok: CallOk, clock: Clock) -> CallOk:
     for title, content, kind, tags in NOTES:
-        tell("memory_remember", title=title, content=content, memoryType=kind, tags=tags)
-    return tell
+        call_ok("memory_remember", title=title, content=content, memoryType=kind, tags=tags)
+    return call_ok
 
 
-def test_a_memory_is_shown_as_in_the_contract(filled: Tell, folder: Path) -> None:
+def test_a_memory_is_shown_as_in_the_contract(filled: CallOk, folder: Path) -> None:
     answer = filled("memory_recall", query="which browser loses cookies", limit=1)
     (memory,) = answer["memories"]
 
@@ -69,18 +69,18 @@ def test_a_memory_is_shown_as_in_the_contract(filled: Tell, folder: Path) -> Non
         ("query", "trying again after a failure", "Retries"),
     ],
 )
-def test_each_search_type_finds_what_it_is_for(filled: Tell, kind: str, query: str, first: str) -> None:
+def test_each_search_type_finds_what_it_is_for(filled: CallOk, kind: str, query: str, first: str) -> None:
     assert titles(filled("memory_recall", query=query, type=kind))[0] == first
 
 
-def test_words_alone_find_nothing_by_meaning_and_the_default_is_meaning(filled: Tell) -> None:
+def test_words_alone_find_nothing_by_meaning_and_the_default_is_meaning(filled: CallOk) -> None:
     assert titles(filled("memory_recall", query="automobile", type="search")) == []
     default = filled("memory_recall", query="SQL storage")
     assert default == filled("memory_recall", query="SQL storage", type="vsearch")
 
 
 @pytest.mark.parametrize("kind", ["search", "vsearch", "query"])
-def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_what_else_is_asked_for(filled: Tell, kind: str) -> None:
+def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_what_else_is_asked_for(filled: CallOk, kind: str) -> None:
     def scores(**more: Any) -> dict[str, float]:
         found = filled("memory_recall", query="database for the user", type=kind, **more)["memories"]
         assert [memory["score"] for memory in found] == sorted((memory["score"] for memory in found), reverse=True)
@@ -95,21 +95,23 @@ def test_scores_lie_in_0_to_1_fall_and_do_not_depend_on_what_else_is_asked_for(f
     assert only.items() <= every.items()
 
 
-def test_a_type_is_filtered_by_the_front_matter_before_anything_is_ranked(tell: Tell, folder: Path) -> None:
+def test_a_type_is_filtered_by_the_front_matter_before_anything_is_ranked(call_ok: CallOk, folder: Path) -> None:
     for number in range(120):
         put(folder, f"learning/n{number}.md", f"---\nmemory_type: learning\n---\n\nthe cat sat on mat {number}\n")
     put(folder, "learning/odd.md", "---\nmemory_type: Design Decision\n---\n\na feline, seldom seen\n")
     for kind in ("search", "vsearch", "query"):
-        found = tell("memory_recall", query="the cat sat on a feline", type=kind, memoryType="designDecision", limit=1)
+        found = call_ok(
+            "memory_recall", query="the cat sat on a feline", type=kind, memoryType="designDecision", limit=1
+        )
         assert titles(found) == ["Odd"]
-    assert titles(tell("memory_recall", isAll=True, memoryType="design_decision")) == ["Odd"]
-    assert tell("memory_recall", isAll=True)["count"] == 100
-    assert tell("memory_recall", isAll=True, limit=1000)["count"] == 121
-    assert tell("memory_recall", query="cat", type="search")["count"] == 10
-    assert tell("memory_recall", query="cat", type="search", limit=90)["count"] == 90
+    assert titles(call_ok("memory_recall", isAll=True, memoryType="design_decision")) == ["Odd"]
+    assert call_ok("memory_recall", isAll=True)["count"] == 100
+    assert call_ok("memory_recall", isAll=True, limit=1000)["count"] == 121
+    assert call_ok("memory_recall", query="cat", type="search")["count"] == 10
+    assert call_ok("memory_recall", query="cat", type="search", limit=90)["count"] == 90
 
 
-def test_all_memories_come_in_the_order_of_their_paths_with_a_score_of_0(filled: Tell, folder: Path) -> None:
+def test_all_memories_come_in_the_order_of_their_paths_with_a_score_of_0(filled: CallOk, folder: Path) -> None:
     found = filled("memory_recall", isAll=True, query="ignored")["memories"]
 
     assert [memory["path"] for memory in found] == sorted(memory["path"] for memory in found)
@@ -149,11 +151,11 @@ def test_all_memories_come_in_the_order_of_their_paths_with_a_score_of_0(filled:
         ),
     ],
 )
-def test_where_there_is_nothing_the_answer_says_why(tell: Tell, arguments: dict[str, Any], answer: Any) -> None:
-    assert tell("memory_recall", **arguments) == EMPTY | answer
+def test_empty_result_has_a_message(call_ok: CallOk, arguments: dict[str, Any], answer: Any) -> None:
+    assert call_ok("memory_recall", **arguments) == EMPTY | answer
 
 
-def test_a_query_about_something_else_finds_nothing_rather_than_noise(filled: Tell) -> None:
+def test_a_query_about_something_else_finds_nothing_rather_than_noise(filled: CallOk) -> None:
     assert filled("memory_recall", query="volcano eruption")["count"] == 0
 
 
@@ -181,15 +183,15 @@ def test_a_query_about_something_else_finds_nothing_rather_than_noise(filled: Te
     ],
 )
 @pytest.mark.parametrize("kind", ["search", "vsearch", "query"])
-def test_any_text_is_a_query(filled: Tell, kind: str, query: str) -> None:
+def test_any_text_is_a_query(filled: CallOk, kind: str, query: str) -> None:
     answer = filled("memory_recall", query=query, type=kind)
     assert set(answer) <= {"memories", "count", "message"}
 
 
-def test_cjk_is_found_by_its_words(tell: Tell) -> None:
-    tell("memory_remember", title="会議", content="来週の会議は火曜日です", memoryType="context")
-    assert titles(tell("memory_recall", query="会議", type="search")) == ["会議"]
-    assert titles(tell("memory_recall", query="火曜日", type="query")) == ["会議"]
+def test_cjk_is_found_by_its_words(call_ok: CallOk) -> None:
+    call_ok("memory_remember", title="会議", content="来週の会議は火曜日です", memoryType="context")
+    assert titles(call_ok("memory_recall", query="会議", type="search")) == ["会議"]
+    assert titles(call_ok("memory_recall", query="火曜日", type="query")) == ["会議"]
 
 
 def test_without_a_model_every_search_type_goes_by_words(config: Config, caller: Callable[[Dispatch], Call]) -> None:
@@ -206,7 +208,7 @@ def test_without_a_model_every_search_type_goes_by_words(config: Config, caller:
     kernel.store.close()
 
 
-def test_dirty_files_of_the_real_world_are_found_and_left_as_they_are(tell: Tell, folder: Path) -> None:
+def test_dirty_files_of_the_real_world_are_found_and_left_as_they_are(call_ok: CallOk, folder: Path) -> None:
     texts: dict[str, bytes] = {
         "learning/comma.md": b"---\ntags: db, infra\n---\nravens one\n",
         "learning/plain.md": b"ravens two",
@@ -222,7 +224,7 @@ def test_dirty_files_of_the_real_world_are_found_and_left_as_they_are(tell: Tell
         "log.md": b"- [x] ravens",
     }
     files = {put(folder, path, text): text for path, text in texts.items()}
-    found = tell("memory_recall", query="ravens", type="search", limit=50)["memories"]
+    found = call_ok("memory_recall", query="ravens", type="search", limit=50)["memories"]
     shown = {memory["path"].removeprefix(f"{folder}/"): memory for memory in found}
 
     assert set(shown) == set(texts) - {"index.md", "log.md", "learning/empty.md"}
@@ -238,7 +240,7 @@ def test_dirty_files_of_the_real_world_are_found_and_left_as_they_are(tell: Tell
     assert {path: path.read_bytes() for path in files} == files
 
 
-def test_what_one_dialect_remembers_another_finds(tell: Tell, call: Call) -> None:
-    tell("memory_remember", title="Car", content="My automobile goes to the garage in May.", memoryType="context")
+def test_recall_of_common_finds_notes(call_ok: CallOk, call: Call) -> None:
+    call_ok("memory_remember", title="Car", content="My automobile goes to the garage in May.", memoryType="context")
     found = json.loads(call("recall", query="vehicle maintenance", scope="context").body)["memories"]
     assert [memory["id"] for memory in found] == ["notes:default/context/car.md"]

@@ -33,7 +33,7 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def test_a_folder_is_entered_and_made_private_where_it_is_missing(root: Path, stack: ExitStack, way: str) -> None:
+def test_missing_folder_is_created_private(root: Path, stack: ExitStack, way: str) -> None:
     previous = os.umask(0)
     try:
         made = open_folder(stack, root, ["a", "b"], make=True)
@@ -49,14 +49,14 @@ def test_a_folder_is_entered_and_made_private_where_it_is_missing(root: Path, st
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "learning\0"])
-def test_what_is_no_single_name_is_not_entered(root: Path, stack: ExitStack, way: str, name: str) -> None:
+def test_only_single_names_are_opened(root: Path, stack: ExitStack, way: str, name: str) -> None:
     with pytest.raises((FileNotFoundError, ValueError)):
         open_folder(stack, root, [name])
     with pytest.raises((FileNotFoundError, ValueError)):
         open_subfolder(stack, open_folder(stack, root, []), name)
 
 
-def test_a_link_is_never_entered_wherever_it_stands(root: Path, stack: ExitStack, way: str) -> None:
+def test_links_are_never_followed(root: Path, stack: ExitStack, way: str) -> None:
     outside = root.parent / "outside"
     (outside / "inner").mkdir()
     (root / ".mnemonics" / "link").symlink_to(outside)
@@ -74,13 +74,13 @@ def test_a_link_is_never_entered_wherever_it_stands(root: Path, stack: ExitStack
     assert [path.name for path in outside.iterdir()] == ["inner"]
 
 
-def test_a_root_may_be_reached_through_a_link_since_it_was_configured(root: Path, stack: ExitStack, way: str) -> None:
+def test_configured_root_may_be_a_link(root: Path, stack: ExitStack, way: str) -> None:
     (root.parent / "alias").symlink_to(root)
 
     assert stat_entry(open_folder(stack, root.parent / "alias", []), "learning").st_mode
 
 
-def test_a_folder_that_is_swapped_for_a_link_after_it_was_entered_changes_nothing(root: Path, stack: ExitStack) -> None:
+def test_swap_after_open_has_no_effect(root: Path, stack: ExitStack) -> None:
     inner = root / ".mnemonics" / "learning"
     (inner / "a.md").write_text("inside")
     (root.parent / "outside" / "a.md").write_text("outside")
@@ -93,7 +93,7 @@ def test_a_folder_that_is_swapped_for_a_link_after_it_was_entered_changes_nothin
     assert os.read(fd, 100) == b"inside"
 
 
-def test_no_descriptor_stays_open(root: Path) -> None:
+def test_no_descriptor_leaks(root: Path) -> None:
     def lowest() -> int:
         fd = os.open(root, os.O_RDONLY)
         os.close(fd)

@@ -60,7 +60,7 @@ def test_every_memory_is_found_with_its_stamp(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_no_memory_but_looks_like_one_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_entries_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_FILE_BYTES", 1 << 20)
     folder = tmp_path / ".mnemonics"
     put(folder, "large.md", b"x" * ((1 << 20) + 1))
@@ -101,7 +101,7 @@ def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         scan(tmp_path)
 
 
-def test_what_killed_writes_left_is_told_and_swept(tmp_path: Path) -> None:
+def test_leftovers_are_reported_and_deleted(tmp_path: Path) -> None:
     left = [put(tmp_path / ".mnemonics", path, "half") for path in (ONE, f"learning/deep/{TWO}")]
     found = scan(tmp_path)
     assert found is not None

@@ -22,9 +22,7 @@ UNIT = st.floats(0, 1)
         (3.0, 0.0, 0.0875),
     ],
 )
-def test_words_count_by_how_many_are_there_and_how_telling_they_are(
-    bm25: float | None, coverage: float, found: float
-) -> None:
+def test_word_score_combines_coverage_and_bm25(bm25: float | None, coverage: float, found: float) -> None:
     assert word_score(bm25, coverage) == pytest.approx(found)
 
 

@@ -24,7 +24,7 @@ from handlers.notes.slug import kebab, slug, title_of
         ("/", ""),
     ],
 )
-def test_a_type_is_one_word_however_it_is_written(name: str, made: str) -> None:
+def test_every_notation_of_a_type_gives_one_name(name: str, made: str) -> None:
     assert kebab(name) == made
 
 
@@ -58,7 +58,7 @@ def test_an_ascii_title_names_its_file_as_in_the_original_less_hyphens_at_the_ed
 
 
 @given(st.text(max_size=300))
-def test_no_title_leads_anywhere_or_makes_a_name_too_long(title: str) -> None:
+def test_slug_has_no_separators_and_bounded_length(title: str) -> None:
     stem = slug(title)
 
     assert stem

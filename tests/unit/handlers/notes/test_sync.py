@@ -25,7 +25,7 @@ from kernel.maintenance import consistency
 from kernel.store import history
 from kernel.store.transaction import Tx
 from tests.conftest import Call
-from tests.unit.handlers.notes.conftest import Tell, put, titles
+from tests.unit.handlers.notes.conftest import CallOk, put, titles
 from tests.unit.handlers.test_paths import everything
 
 NOTE = "---\nmemory_type: learning\ntags: [x]\n---\n\n{}\n"
@@ -35,9 +35,9 @@ def everything_else(kernel: Kernel) -> dict[str, list[tuple[Any, ...]]]:
     return {name: rows for name, rows in everything(kernel).items() if name != "notes_file"}
 
 
-def contents(tell: Tell, **arguments: Any) -> dict[str, str]:
+def contents(call_ok: CallOk, **arguments: Any) -> dict[str, str]:
     """What isAll shows, content by title."""
-    answer = tell("memory_recall", isAll=True, **arguments)
+    answer = call_ok("memory_recall", isAll=True, **arguments)
     return {memory["title"]: memory["content"] for memory in answer["memories"]}
 
 
@@ -47,41 +47,41 @@ def events(kernel: Kernel, path: str) -> list[tuple[str, str | None, str | None]
 
 
 def agrees(kernel: Kernel) -> bool:
-    """Whether rows, documents, full text and vectors tell the same story."""
+    """Whether rows, documents, full text and vectors agree."""
     return consistency.check(kernel.config.file, app.base_context(kernel.config.model), app.DIALECTS) == []
 
 
 @pytest.mark.parametrize("trusted", [False, True], ids=["fresh stamps", "trusted stamps"])
 def test_a_new_file_an_edit_a_rename_and_a_deletion_are_seen_by_the_next_recall(
-    kernel: Kernel, tell: Tell, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
+    kernel: Kernel, call_ok: CallOk, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if trusted:
         monkeypatch.setattr(sync, "_TIMESTAMP_GRAIN_NS", -(10**15))
     file = put(folder, "learning/first.md", NOTE.format("the sea is salty"))
-    assert contents(tell) == {"First": "the sea is salty"}
-    assert titles(tell("memory_recall", query="ocean water")) == ["First"]
+    assert contents(call_ok) == {"First": "the sea is salty"}
+    assert titles(call_ok("memory_recall", query="ocean water")) == ["First"]
 
     file.write_text(NOTE.format("ravens are clever"))
-    assert contents(tell) == {"First": "ravens are clever"}
-    assert titles(tell("memory_recall", query="ravens", type="search")) == ["First"]
-    assert titles(tell("memory_recall", query="salty", type="search")) == []
+    assert contents(call_ok) == {"First": "ravens are clever"}
+    assert titles(call_ok("memory_recall", query="ravens", type="search")) == ["First"]
+    assert titles(call_ok("memory_recall", query="salty", type="search")) == []
 
     file.rename(folder / "learning" / "second.md")
-    assert contents(tell) == {"Second": "ravens are clever"}
+    assert contents(call_ok) == {"Second": "ravens are clever"}
 
     (folder / "learning" / "second.md").unlink()
-    assert contents(tell) == {}
-    assert titles(tell("memory_recall", query="ravens", type="query")) == []
+    assert contents(call_ok) == {}
+    assert titles(call_ok("memory_recall", query="ravens", type="query")) == []
     assert agrees(kernel)
 
 
-def test_what_happened_by_hand_stands_in_the_history(kernel: Kernel, tell: Tell, folder: Path) -> None:
+def test_manual_changes_are_in_the_history(kernel: Kernel, call_ok: CallOk, folder: Path) -> None:
     file = put(folder, "learning/a.md", "one")
-    contents(tell)
+    contents(call_ok)
     file.write_text("two!")
-    contents(tell)
+    contents(call_ok)
     file.unlink()
-    contents(tell)
+    contents(call_ok)
 
     assert events(kernel, "learning/a.md") == [
         ("found", None, "one"),
@@ -91,41 +91,41 @@ def test_what_happened_by_hand_stands_in_the_history(kernel: Kernel, tell: Tell,
 
 
 def test_a_folder_that_is_there_before_the_server_is_read_whole(
-    tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
+    call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "_WRITE_FILES", 10)
     monkeypatch.setattr(sync, "_ROWS_PER_QUERY", 4)
     for number in range(35):
         put(folder, f"learning/n{number}.md", f"note {number}")
 
-    assert contents(tell) == {f"N{number}": f"note {number}" for number in range(35)}
+    assert contents(call_ok) == {f"N{number}": f"note {number}" for number in range(35)}
 
 
-def test_a_batch_ends_where_its_bytes_do(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_is_bounded_by_bytes(call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "_WRITE_BYTES", 3)
     monkeypatch.setattr(sync, "_ROWS_PER_QUERY", 1)
     for number in range(5):
         put(folder, f"learning/n{number}.md", f"note {number}")
 
-    assert len(contents(tell)) == 5
+    assert len(contents(call_ok)) == 5
 
 
-def test_a_recall_that_finds_nothing_changed_writes_nothing(kernel: Kernel, tell: Tell, folder: Path) -> None:
+def test_a_recall_that_finds_nothing_changed_writes_nothing(kernel: Kernel, call_ok: CallOk, folder: Path) -> None:
     put(folder, "learning/a.md", "one")
-    contents(tell)
+    contents(call_ok)
     before = everything(kernel)
     for _ in range(3):
-        assert contents(tell) == {"A": "one"}
-        assert titles(tell("memory_recall", query="one", type="query")) == ["A"]
+        assert contents(call_ok) == {"A": "one"}
+        assert titles(call_ok("memory_recall", query="one", type="query")) == ["A"]
     assert everything(kernel) == before
 
 
-def test_a_file_that_was_only_touched_is_not_a_change(kernel: Kernel, tell: Tell, folder: Path) -> None:
+def test_a_file_that_was_only_touched_is_not_a_change(kernel: Kernel, call_ok: CallOk, folder: Path) -> None:
     file = put(folder, "learning/a.md", "one")
-    contents(tell)
+    contents(call_ok)
     before = everything_else(kernel)
     os.utime(file, ns=(10**18, 10**18))
-    (memory,) = tell("memory_recall", isAll=True)["memories"]
+    (memory,) = call_ok("memory_recall", isAll=True)["memories"]
 
     assert memory["modified"] == "2001-09-09T01:46:40.000Z"
     assert everything_else(kernel) == before
@@ -133,14 +133,14 @@ def test_a_file_that_was_only_touched_is_not_a_change(kernel: Kernel, tell: Tell
 
 @pytest.mark.parametrize("seconds", [13_600_000_000, -13_600_000_000])
 def test_a_file_from_a_far_future_or_past_is_a_memory_like_any_other(
-    kernel: Kernel, tell: Tell, folder: Path, seconds: int
+    kernel: Kernel, call_ok: CallOk, folder: Path, seconds: int
 ) -> None:
     file = put(folder, "learning/a.md", "one")
     os.utime(file, ns=(seconds * 10**9, seconds * 10**9))
-    assert contents(tell) == {"A": "one"}
-    assert contents(tell) == {"A": "one"}
-    assert tell("memory_sync")["success"] is True
-    assert tell("memory_lint")["summary"]["totalMemories"] == 1
+    assert contents(call_ok) == {"A": "one"}
+    assert contents(call_ok) == {"A": "one"}
+    assert call_ok("memory_sync")["success"] is True
+    assert call_ok("memory_lint")["summary"]["totalMemories"] == 1
     assert agrees(kernel)
 
 
@@ -154,7 +154,7 @@ def same_stamp(file: Path, text: str) -> None:
 
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system whose stamps never tell when an entry changed, only a modification time anybody can set."""
+    """A file system without ctime: its stamps show only a modification time, which any program can set."""
     look = sync.scan
     read = sync.read_all
 
@@ -174,56 +174,56 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("coarse")
-def test_a_second_edit_within_a_tick_of_the_clock_is_seen_too(tell: Tell, folder: Path) -> None:
+def test_second_edit_within_timestamp_grain_is_seen(call_ok: CallOk, folder: Path) -> None:
     file = put(folder, "learning/a.md", "one")
-    assert contents(tell) == {"A": "one"}
+    assert contents(call_ok) == {"A": "one"}
     same_stamp(file, "two")
-    assert contents(tell) == {"A": "two"}
+    assert contents(call_ok) == {"A": "two"}
 
 
 @pytest.mark.usefixtures("coarse")
-def test_a_file_that_was_quiet_for_longer_than_a_tick_is_known_by_its_stamp(tell: Tell, folder: Path) -> None:
+def test_unchanged_stamp_is_trusted_after_the_grain(call_ok: CallOk, folder: Path) -> None:
     """Only the sync, which reads everything, sees an edit that leaves no trace whatever."""
     file = put(folder, "learning/a.md", "one")
     os.utime(file, ns=(10**18, 10**18))
-    assert contents(tell) == {"A": "one"}
+    assert contents(call_ok) == {"A": "one"}
     same_stamp(file, "two")
-    assert contents(tell) == {"A": "one"}
-    assert tell("memory_sync") == {"success": True, "message": "Index and embeddings updated successfully"}
-    assert contents(tell) == {"A": "two"}
+    assert contents(call_ok) == {"A": "one"}
+    assert call_ok("memory_sync") == {"success": True, "message": "Index and embeddings updated successfully"}
+    assert contents(call_ok) == {"A": "two"}
 
 
 @pytest.mark.usefixtures("coarse")
-def test_a_sync_reads_every_file_whatever_else_has_changed(tell: Tell, folder: Path) -> None:
+def test_a_sync_reads_every_file_whatever_else_has_changed(call_ok: CallOk, folder: Path) -> None:
     file = put(folder, "learning/a.md", "one")
     os.utime(file, ns=(10**18, 10**18))
-    assert contents(tell) == {"A": "one"}
+    assert contents(call_ok) == {"A": "one"}
     same_stamp(file, "two")
     put(folder, "learning/b.md", "new")
-    assert tell("memory_sync")["success"] is True
-    assert contents(tell) == {"A": "two", "B": "new"}
+    assert call_ok("memory_sync")["success"] is True
+    assert contents(call_ok) == {"A": "two", "B": "new"}
 
 
 @pytest.mark.usefixtures("coarse")
-def test_files_are_doubted_no_longer_once_there_are_many(
-    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_doubtful_files_are_settled_once_there_are_many(
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def doubtful() -> int:
         return sum(row[5] for row in everything(kernel)["notes_file"])
 
     for number in range(4):
         put(folder, f"learning/n{number}.md", "x")
-    assert len(contents(tell)) == 4
+    assert len(contents(call_ok)) == 4
     assert doubtful() == 4
     monkeypatch.setattr(sync, "_TIMESTAMP_GRAIN_NS", -(10**15))
-    contents(tell)
+    contents(call_ok)
     assert doubtful() == 4
     monkeypatch.setattr(sync, "_MAX_UNWRITTEN_SETTLED", 3)
-    contents(tell)
+    contents(call_ok)
     assert doubtful() == 0
 
 
-def test_the_sync_drops_what_belongs_to_no_project_any_more(
+def test_sync_drops_files_of_removed_projects(
     config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
 ) -> None:
     put(tmp_path, "web/.mnemonics/a.md", "a")
@@ -243,9 +243,7 @@ def test_the_sync_drops_what_belongs_to_no_project_any_more(
         kernel.store.close()
 
 
-def test_a_project_that_is_not_there_for_a_while_loses_nothing(
-    config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
-) -> None:
+def test_missing_project_keeps_its_memories(config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path) -> None:
     put(tmp_path, "web/.mnemonics/a.md", "a")
     kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": f"{tmp_path / 'web'}"}))
     call = caller(kernel.dispatch)
@@ -261,12 +259,12 @@ def test_a_project_that_is_not_there_for_a_while_loses_nothing(
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ESTALE])
 @pytest.mark.parametrize("place", ["learning", "a.md"])
-def test_what_cannot_be_read_just_now_is_not_gone(
-    kernel: Kernel, tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+def test_temporarily_unreadable_file_is_kept(
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
 ) -> None:
     put(folder, "learning/a.md", "one")
     put(folder, "issue/b.md", "two")
-    before = contents(tell)
+    before = contents(call_ok)
     rows = everything(kernel)
     really = os.open
 
@@ -277,19 +275,19 @@ def test_what_cannot_be_read_just_now_is_not_gone(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", failing)
-        assert contents(tell) == before
-        assert tell("memory_sync")["success"] is True
+        assert contents(call_ok) == before
+        assert call_ok("memory_sync")["success"] is True
         assert everything(kernel) == rows
-    assert contents(tell) == before
+    assert contents(call_ok) == before
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO])
-def test_what_is_no_file_any_more_is_gone(
-    tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
+def test_files_of_a_missing_folder_count_as_deleted(
+    call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     put(folder, "learning/a.md", "one")
     put(folder, "issue/b.md", "two")
-    contents(tell)
+    contents(call_ok)
     really = os.open
 
     def failing(path: Any, *arguments: Any, **more: Any) -> int:
@@ -298,36 +296,38 @@ def test_what_is_no_file_any_more_is_gone(
         return really(path, *arguments, **more)
 
     monkeypatch.setattr(os, "open", failing)
-    assert contents(tell) == {"B": "two"}
+    assert contents(call_ok) == {"B": "two"}
 
 
-def test_what_a_killed_write_left_goes_after_an_hour(tell: Tell, folder: Path) -> None:
+def test_leftover_is_deleted_after_an_hour(call_ok: CallOk, folder: Path) -> None:
     young, old = put(folder, f".quipu_{22 * '1'}", "half"), put(folder, f"learning/.quipu_{22 * '2'}", "half")
     os.utime(old, ns=(10**18, 10**18))
-    assert contents(tell) == {}
+    assert contents(call_ok) == {}
     assert [young.exists(), old.exists()] == [True, False]
 
 
 @pytest.mark.parametrize(
     "name", [".quipu-notes.txt", ".quipu", ".quipu_1", f".quipu_{23 * 'a'}", f".quipu_{22 * 'A'}", ".quipu_mine.md"]
 )
-def test_a_file_that_only_sounds_like_ours_stays(tell: Tell, folder: Path, name: str) -> None:
+def test_file_with_a_similar_name_is_kept(call_ok: CallOk, folder: Path, name: str) -> None:
     file = put(folder, name, "mine")
     os.utime(file, ns=(10**18, 10**18))
-    assert contents(tell) == {}
+    assert contents(call_ok) == {}
     assert file.read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", [".quipu", f".quipu_{22 * 'a'}"])
-def test_a_folder_called_like_a_file_of_ours_stays_and_stops_no_recall(tell: Tell, folder: Path, name: str) -> None:
+def test_folder_named_like_a_leftover_is_kept(call_ok: CallOk, folder: Path, name: str) -> None:
     put(folder, "learning/a.md", "one")
     file = put(folder, f"{name}/keep", "mine")
     os.utime(file.parent, ns=(10**18, 10**18))
-    assert contents(tell) == {"A": "one"}
+    assert contents(call_ok) == {"A": "one"}
     assert file.read_text() == "mine"
 
 
-def test_what_cannot_be_swept_stops_no_recall(tell: Tell, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeletable_leftover_does_not_fail_recall(
+    call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def denied(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -335,7 +335,7 @@ def test_what_cannot_be_swept_stops_no_recall(tell: Tell, folder: Path, monkeypa
     old = put(folder, f".quipu_{22 * '2'}", "half")
     os.utime(old, ns=(10**18, 10**18))
     monkeypatch.setattr("handlers.notes.scan.os.unlink", denied)
-    assert contents(tell) == {"A": "one"}
+    assert contents(call_ok) == {"A": "one"}
     assert old.exists()
 
 
@@ -357,19 +357,17 @@ def test_a_link_in_the_place_of_the_folder_is_refused_and_not_followed(
         assert b"is a link, or leads through one, or is no file." in reply.body
 
 
-def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_next_look(
-    kernel: Kernel, tell: Tell, folder: Path
-) -> None:
+def test_changes_taken_in_by_another_call_are_skipped(kernel: Kernel, call_ok: CallOk, folder: Path) -> None:
     file = put(folder, "learning/a.md", "one")
     put(folder, "learning/b.md", "gone soon")
-    contents(tell)
+    contents(call_ok)
     file.write_text("two!")
     (folder / "learning" / "b.md").unlink()
     found = kernel.store.read_sync(lambda tx: sync.check(tx, None))
     assert found is not None
     file.write_text("three")
     put(folder, "learning/b.md", "back again")
-    assert contents(tell) == {"A": "three", "B": "back again"}
+    assert contents(call_ok) == {"A": "three", "B": "back again"}
     before = everything(kernel)
 
     def late(tx: Tx) -> bool:
@@ -387,7 +385,7 @@ def test_what_was_found_but_taken_in_by_somebody_else_meanwhile_is_left_to_the_n
         (OSError(13, "Permission denied"), "storage", "Cannot use /x: Permission denied."),
     ],
 )
-def test_what_the_system_refuses_is_told_in_our_words(error: OSError, code: str, message: str) -> None:
+def test_os_errors_become_faults(error: OSError, code: str, message: str) -> None:
     fault = sync.file_fault(error, "/x")
     assert isinstance(fault, Fault)
     assert (fault.code, fault.message) == (code, message)
@@ -458,7 +456,7 @@ class Following(RuleBasedStateMachine):
         self.kernel.store.close()
 
 
-def test_the_index_follows_hands_and_tools_in_any_order(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
+def test_index_follows_manual_and_tool_changes_in_any_order(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
     def made() -> Iterator[tuple[Kernel, Call, Path]]:
         for number in itertools.count():
             data = tmp_path / str(number)

@@ -10,8 +10,8 @@ from kernel.schema import input_schema
 from kernel.tools import Tool
 
 TOOLS = {tool.name: tool for dialect in app.DIALECTS for tool in dialect.tools}
-# What a reading tool tells is for admins where it tells of the machine.
-TELLS_OF_THE_MACHINE = {"diagnostics", "health"}
+# Tools that only read, but report about the machine, need the admin permission.
+REPORTS_ON_THE_MACHINE = {"diagnostics", "health"}
 
 
 def actions(tool: Tool) -> list[str]:
@@ -45,16 +45,14 @@ def test_every_tool_and_every_action_is_listed_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("name", "action", "right"), list(entries()))
-def test_what_readers_may_call_cannot_write_and_what_writes_is_not_for_readers(
-    name: str, action: str, right: str
-) -> None:
+def test_read_permission_is_exactly_for_tools_that_cannot_write(name: str, action: str, right: str) -> None:
     """A right to read means a connection that is opened read-only, whatever the handler does."""
     reads = action in reading(TOOLS[name])
     assert right in {"read", "write", "admin"}
-    assert (right == "read") == (reads and name not in TELLS_OF_THE_MACHINE)
+    assert (right == "read") == (reads and name not in REPORTS_ON_THE_MACHINE)
 
 
-def test_an_admin_is_asked_for_where_one_call_is_everybodys_loss() -> None:
+def test_tools_that_affect_all_data_need_admin() -> None:
     admins = {(name, action) for name, action, right in entries() if right == "admin"}
     assert admins == {
         ("clear_memory", ""),
@@ -71,7 +69,7 @@ def test_an_admin_is_asked_for_where_one_call_is_everybodys_loss() -> None:
     }
 
 
-def test_the_dialects_that_read_all_others_are_told() -> None:
+def test_dialects_that_read_all_others_are_declared() -> None:
     assert {dialect.name for dialect in app.DIALECTS} >= app.READING_ALL == {"common"}
 
 
