@@ -1,4 +1,4 @@
-"""Brings in what agent-memory keeps beside its entries: tags, relations, conflicts and file locks."""
+"""Imports the tags, relations, conflicts and file locks of an agent-memory database."""
 
 from typing import NamedTuple
 
@@ -16,9 +16,9 @@ class _Tag(NamedTuple):
 
 
 def import_tags_and_relations(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
-    """Adds tags, what they mark, and relations; how many of each are new.
+    """Imports tags, their attachments, and relations. The number of new rows of each.
 
-    A tag whose name is here already is that tag, since names are unique.
+    A tag is identified by its name, which is unique.
     """
     rows = source.rows("tags")
     names = [text(row, "name") for row in rows]
@@ -82,7 +82,7 @@ def _add_relation(tx: Tx, row: Row) -> int:
 
 
 def import_conflicts(tx: Tx, source: ExternalDatabase) -> int:
-    """Adds the log of conflicts; how many are new."""
+    """Imports the log of conflicts. The number of new rows."""
     return sum(
         tx.run(
             "scopes.import_agent_memory_tags.add_conflict",
@@ -102,9 +102,9 @@ def import_conflicts(tx: Tx, source: ExternalDatabase) -> int:
 
 
 def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
-    """Takes over the locks whose time is not over, unless another holds the file here; how many are new.
+    """Imports the locks that have not expired, unless the file is locked here. The number of new locks.
 
-    A lock that was taken over once is not taken over again, lest a second import lock what was released since.
+    A lock is imported only once, so that a second import does not lock a file that was released since.
     """
     tx.run("scopes.locks.add_expiry_events", now=tx.now)
     tx.run("scopes.locks.delete_expired", now=tx.now)
@@ -144,7 +144,7 @@ def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
                 fence=event,
             )
     if odd:
-        remarks.append(f"{odd} file locks were left out: nobody could release them by their path and holder.")
+        remarks.append(f"{odd} file locks were left out: no agent could release them by their path and holder.")
     if expired:
         remarks.append(f"{expired} file locks were left out: their time is over.")
     return new

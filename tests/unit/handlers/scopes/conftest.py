@@ -30,22 +30,22 @@ class Places(NamedTuple):
     session: str
 
 
-def told(reply: Reply) -> Any:
+def result_of(reply: Reply) -> Any:
     """What a reply says, which its text and its structured content say alike."""
-    said = json.loads(reply.body)
-    assert reply.fault is None, said
+    answer = json.loads(reply.body)
+    assert reply.fault is None, answer
     assert reply.media == "application/json"
-    assert reply.body.decode() == json.dumps(said, indent=2, ensure_ascii=False)
-    assert json.loads(reply.structured or b"") == said
-    return said
+    assert reply.body.decode() == json.dumps(answer, indent=2, ensure_ascii=False)
+    assert json.loads(reply.structured or b"") == answer
+    return answer
 
 
 def refused(reply: Reply) -> tuple[str | None, str, str, dict[str, Any]]:
     """Code of the kernel, code of the contract, message and context of a refusal."""
-    said = json.loads(reply.body)
-    assert list(said) in (["error", "code", "context"], ["error", "code"])
+    answer = json.loads(reply.body)
+    assert list(answer) in (["error", "code", "context"], ["error", "code"])
     assert (reply.media, reply.structured) == ("application/json", None)
-    return reply.fault, said["code"], said["error"], said.get("context", {})
+    return reply.fault, answer["code"], answer["error"], answer.get("context", {})
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def do(call: Call) -> Do:
     """A call that succeeds; what it says."""
 
     def done(tool: str, action: str, **arguments: Any) -> Any:
-        return told(call(tool, action=action, **arguments))
+        return result_of(call(tool, action=action, **arguments))
 
     return done
 
@@ -79,7 +79,7 @@ def elsewhere(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[St
     """An empty second store."""
     running = open_kernel(Config(data=tmp_path / "elsewhere"))
     call = caller(running.dispatch)
-    yield Store(running, call, lambda tool, action, **given: told(call(tool, action=action, **given)))
+    yield Store(running, call, lambda tool, action, **given: result_of(call(tool, action=action, **given)))
     running.store.close()
 
 
@@ -112,8 +112,8 @@ class Add(NamedTuple):
     def __call__(self, kind: str, name: str, says: str = "", **more: Any) -> str:
         """Its id."""
         heading = {"title" if kind == "knowledge" else "name": name}
-        said = {"description": says} if kind == "tool" else {"content": says or name}
-        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **said, **more})[kind]["id"]
+        answer = {"description": says} if kind == "tool" else {"content": says or name}
+        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **answer, **more})[kind]["id"]
 
 
 @pytest.fixture
@@ -133,10 +133,10 @@ def found(search: Callable[..., Any]) -> Callable[..., list[str]]:
     """The names a search gives, best first; its totals hold together."""
 
     def names(**given: Any) -> list[str]:
-        said = search(**given)
-        results = [heading(result) for result in said["results"]]
-        assert said["meta"]["returnedCount"] == len(results)
-        assert said["meta"]["hasMore"] == (said["meta"]["totalCount"] > len(results))
+        answer = search(**given)
+        results = [heading(result) for result in answer["results"]]
+        assert answer["meta"]["returnedCount"] == len(results)
+        assert answer["meta"]["hasMore"] == (answer["meta"]["totalCount"] > len(results))
         return results
 
     return names

@@ -16,7 +16,7 @@ def clash(do: Do, kind: str, name: str) -> str:
     return entry
 
 
-def test_conflicts_are_listed_oldest_first_by_type_and_by_state(do: Do, clock: Clock) -> None:
+def test_list_filters_by_type_and_state_oldest_first(do: Do, clock: Clock) -> None:
     entries = []
     for kind, name in (("tool", "a"), ("guideline", "b"), ("tool", "c")):
         entries.append(clash(do, kind, name))
@@ -36,7 +36,7 @@ def test_conflicts_are_listed_oldest_first_by_type_and_by_state(do: Do, clock: C
     assert (listed(), listed(resolved=True)) == ([0, 2], [1])
 
 
-def test_a_resolved_conflict_says_how_when_and_by_whom(do: Do, clock: Clock) -> None:
+def test_resolve_stores_resolution_time_and_agent(do: Do, clock: Clock) -> None:
     entry = clash(do, "tool", "a")
     before = do("memory_tool", "get", id=entry)
     (conflict,) = do("memory_conflict", "list")["conflicts"]
@@ -58,7 +58,7 @@ def test_a_resolved_conflict_says_how_when_and_by_whom(do: Do, clock: Clock) -> 
     assert (again["resolution"], again["resolvedBy"]) == ("Kept the first", None)
 
 
-def test_a_conflict_that_does_not_exist_is_not_resolved(unchanged: Call) -> None:
+def test_an_unknown_conflict_is_refused(unchanged: Call) -> None:
     assert refused(unchanged("memory_conflict", action="resolve", id="ghost", resolution="x")) == (
         "not_found",
         "E2000",

@@ -41,7 +41,7 @@ def filled(do: Do, places: Places) -> dict[str, str]:
     return ids
 
 
-def test_a_document_is_whole(do: Do, clock: Clock) -> None:
+def test_a_document_holds_everything(do: Do, clock: Clock) -> None:
     org = do("memory_org", "create", name="Org", metadata={"a": 1})["organization"]
     project = do("memory_project", "create", name="P", orgId=org["id"], rootPath="/p")["project"]
     session = do("memory_session", "start", projectId=project["id"], agentId="ada")["session"]
@@ -107,7 +107,7 @@ def test_a_document_is_whole(do: Do, clock: Clock) -> None:
     }
 
 
-def test_versions_and_inactive_entries_come_when_asked_for(do: Do, filled: dict[str, str]) -> None:
+def test_versions_and_inactive_entries_are_optional(do: Do, filled: dict[str, str]) -> None:
     plain = exported(do, includeVersions=False, includeInactive=False)
     assert names(plain) == ["t", "g", "k", "s"]
     assert "versions" not in plain["entries"]["tools"][0]
@@ -133,16 +133,14 @@ def test_versions_and_inactive_entries_come_when_asked_for(do: Do, filled: dict[
         ({"types": ["tools"], "tags": ["mine"]}, []),
     ],
 )
-def test_filters_are_all_met(
+def test_filters_combine(
     do: Do, filled: dict[str, str], places: Places, given: dict[str, Any], expected: list[str]
 ) -> None:
     given = {key: value.format(**places._asdict()) if isinstance(value, str) else value for key, value in given.items()}
     assert names(exported(do, includeInactive=False, **given)) == expected
 
 
-def test_the_scopes_of_a_part_are_those_it_stands_in_and_those_above(
-    do: Do, filled: dict[str, str], places: Places
-) -> None:
+def test_a_filtered_export_holds_its_scopes_and_their_parents(do: Do, filled: dict[str, str], places: Places) -> None:
     def scopes(**given: Any) -> list[list[str]]:
         found = exported(do, **given)["scopes"]
         return [[one["id"] for one in found[many]] for many in ("organizations", "projects", "sessions")]
@@ -155,14 +153,14 @@ def test_the_scopes_of_a_part_are_those_it_stands_in_and_those_above(
     assert scopes(scopeType="global") == scopes(scopeType="project", scopeId=other) == [[], [], []]
 
 
-def test_the_tags_of_a_part_are_those_it_bears_but_for_the_predefined(do: Do, filled: dict[str, str]) -> None:
+def test_a_filtered_export_holds_its_custom_tags(do: Do, filled: dict[str, str]) -> None:
     do("memory_tag", "create", name="alone")
 
     assert [tag["name"] for tag in exported(do)["tags"]] == ["Python", "alone", "mine"]
     assert [tag["name"] for tag in exported(do, types=["tools"], scopeType="global")["tags"]] == ["Python"]
 
 
-def test_every_relation_that_goes_out_is_there(do: Do) -> None:
+def test_every_outgoing_relation_is_exported(do: Do) -> None:
     source = add(do, "tool", "source")
     targets = [add(do, "tool", f"target {number}") for number in range(30)]
     for target in reversed(targets):

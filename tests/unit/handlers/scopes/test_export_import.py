@@ -12,7 +12,7 @@ from kernel.cli.main import parser
 from kernel.config import Config
 from kernel.errors import Fault
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
+from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, result_of
 from tests.unit.handlers.scopes.test_export import add
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -21,13 +21,15 @@ DETAILS = {"tools": NOTHING, "guidelines": NOTHING, "knowledge": NOTHING}
 EMPTY = '{"entries": {}}'
 
 
-def test_an_export_says_what_it_holds(do: Do, clock: Clock, places: Places) -> None:
+def test_export_returns_its_metadata(do: Do, clock: Clock, places: Places) -> None:
     add(do, "tool", "t", ("project", places.project))
 
     for shape in ("json", "yaml", "markdown", None):
-        said = do("memory_export", "export", format=shape, scopeType="project", scopeId=places.project, types=["tools"])
-        content = said.pop("content")
-        assert said == {
+        answer = do(
+            "memory_export", "export", format=shape, scopeType="project", scopeId=places.project, types=["tools"]
+        )
+        content = answer.pop("content")
+        assert answer == {
             "success": True,
             "format": shape or "json",
             "metadata": {
@@ -46,7 +48,7 @@ def test_an_export_says_what_it_holds(do: Do, clock: Clock, places: Places) -> N
     }
 
 
-def test_json_is_indented_and_yaml_says_the_same(do: Do, clock: Clock, places: Places) -> None:
+def test_json_is_indented_and_yaml_is_equivalent(do: Do, clock: Clock, places: Places) -> None:
     add(do, "guideline", "a: b\n# c", ("session", places.session), examples={"good": ["x: y", "|", 1.0]})
     add(do, "tool", "t", parameters={"x" * 2000: {"- a": [[], {}, None, True]}})
 
@@ -146,24 +148,24 @@ def test_bad_arguments_of_import_name_their_field(
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_content_that_is_no_export_is_told_and_changes_nothing(
+def test_content_that_is_no_export_is_reported_and_changes_nothing(
     unchanged: Call, content: str, shape: str, entry: str, error: str
 ) -> None:
-    said = told(unchanged("memory_import", action="import", content=content, format=shape))
+    answer = result_of(unchanged("memory_import", action="import", content=content, format=shape))
 
-    (left,) = said.pop("errors")
-    assert said == {"success": False, **NOTHING, "details": DETAILS}
+    (left,) = answer.pop("errors")
+    assert answer == {"success": False, **NOTHING, "details": DETAILS}
     assert left["entry"] == entry
     assert left["error"].startswith(error)
 
 
-def test_an_import_of_nothing_is_a_success(unchanged: Call) -> None:
+def test_an_empty_import_succeeds(unchanged: Call) -> None:
     for content, shape in ((EMPTY, "json"), ("entries: {}", "yaml"), ('{"entries": {"tools": null}}', None)):
-        said = told(unchanged("memory_import", action="import", content=content, format=shape))
-        assert said == {"success": True, **NOTHING, "errors": [], "details": DETAILS}
+        answer = result_of(unchanged("memory_import", action="import", content=content, format=shape))
+        assert answer == {"success": True, **NOTHING, "errors": [], "details": DETAILS}
 
 
-def test_the_file_of_an_export_is_brought_in_by_the_command(
+def test_the_import_command_reads_export_files(
     do: Do, elsewhere: Store, tmp_path: Path, config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kind in ("tool", "guideline", "knowledge"):
@@ -194,7 +196,7 @@ def named(kind: str) -> dict[str, str]:
         (b"{}", "export.json is no export: Missing entries object"),
     ],
 )
-def test_a_file_that_is_no_export_is_refused(tmp_path: Path, config: Config, content: bytes | None, why: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, config: Config, content: bytes | None, why: str) -> None:
     file = tmp_path / "export.json"
     if content is not None:
         file.write_bytes(content)

@@ -57,12 +57,12 @@ def bring(do: Do, document: dict[str, Any] | str, **given: Any) -> dict[str, Any
     return do("memory_import", "import", content=content, **given)
 
 
-def counted(said: dict[str, Any]) -> tuple[int, int, int]:
+def counted(answer: dict[str, Any]) -> tuple[int, int, int]:
     """How many were created, updated and skipped, with nothing left out."""
-    assert (said["success"], said["errors"]) == (True, [])
+    assert (answer["success"], answer["errors"]) == (True, [])
     for name in ("created", "updated", "skipped"):
-        assert said[name] == sum(counts[name] for counts in said["details"].values())
-    return said["created"], said["updated"], said["skipped"]
+        assert answer[name] == sum(counts[name] for counts in answer["details"].values())
+    return answer["created"], answer["updated"], answer["skipped"]
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -108,7 +108,7 @@ ENDS = ("sourceType", "sourceId", "targetType", "targetId")
 
 
 @pytest.mark.parametrize("shape", ["json", "yaml"])
-def test_what_is_imported_into_an_empty_store_is_exported_again(
+def test_an_import_into_an_empty_store_exports_the_same_document(
     do: Do, elsewhere: Store, filled: dict[str, str], clock: Clock, shape: str
 ) -> None:
     whole = {"includeVersions": True, "includeInactive": True, "format": shape}
@@ -127,7 +127,7 @@ def test_what_is_imported_into_an_empty_store_is_exported_again(
 
 
 @pytest.mark.parametrize("given", [{}, {"types": ["guidelines"]}, {"tags": ["mine"]}, {"scopeType": "session"}])
-def test_a_part_comes_back_too(do: Do, elsewhere: Store, filled: dict[str, str], given: dict[str, Any]) -> None:
+def test_a_filtered_export_is_imported(do: Do, elsewhere: Store, filled: dict[str, str], given: dict[str, Any]) -> None:
     for entry in (filled["t"], filled["g"]):  # so that no relation goes out of the part
         for link in do("memory_relation", "list", sourceId=entry)["relations"]:
             do("memory_relation", "delete", id=link["id"])
@@ -144,17 +144,17 @@ def test_importing_twice_changes_nothing(
     do: Do, kernel: Kernel, filled: dict[str, str], call: Call, strategy: str
 ) -> None:
     document = exported(do)
-    said = {"update": (0, 5, 0), "replace": (0, 5, 0), "skip": (0, 0, 5)}[strategy]
+    answer = {"update": (0, 5, 0), "replace": (0, 5, 0), "skip": (0, 0, 5)}[strategy]
 
     before = everything(kernel)
     reply = call("memory_import", action="import", content=json.dumps(document), conflictStrategy=strategy)
 
-    assert counted(json.loads(reply.body)) == said
+    assert counted(json.loads(reply.body)) == answer
     assert {**everything(kernel), "audit": before["audit"]} == before
     assert sound(kernel)
 
 
-def test_error_imports_all_of_it_or_nothing(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+def test_strategy_error_imports_everything_or_nothing(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
     document = exported(do)
     elsewhere.do("memory_tool", "add", scopeType="global", name="t")
     before = everything(elsewhere.kernel)
@@ -188,7 +188,7 @@ def test_error_imports_all_of_it_or_nothing(do: Do, elsewhere: Store, filled: di
     assert counted(bring(elsewhere.do, document, conflictStrategy="error")) == (2, 0, 0)
 
 
-def test_update_adds_a_version_and_keeps_what_the_document_does_not_say(do: Do, clock: Clock) -> None:
+def test_strategy_update_keeps_fields_missing_in_the_document(do: Do, clock: Clock) -> None:
     number = add(do, "guideline", "g", priority=70, category="style", rationale="why", examples={"good": []})
     do("memory_tag", "attach", entryType="guideline", entryId=number, tagName="old")
     clock.move(seconds=1)
@@ -216,7 +216,7 @@ def test_update_adds_a_version_and_keeps_what_the_document_does_not_say(do: Do, 
     assert do("memory_conflict", "list")["conflicts"] == []
 
 
-def test_replace_leaves_nothing_the_document_does_not_say(do: Do, kernel: Kernel) -> None:
+def test_strategy_replace_clears_fields_missing_in_the_document(do: Do, kernel: Kernel) -> None:
     number = add(do, "guideline", "g", priority=70, category="style", rationale="why", examples={"good": []})
     other = add(do, "tool", "other")
     do("memory_tag", "attach", entryType="guideline", entryId=number, tagName="old")
@@ -247,7 +247,7 @@ def test_replace_leaves_nothing_the_document_does_not_say(do: Do, kernel: Kernel
     assert exported(do)["entries"]["guidelines"] == [found]
 
 
-def test_an_entry_matches_in_its_very_scope_only(do: Do, places: Places) -> None:
+def test_entries_match_in_the_same_scope_only(do: Do, places: Places) -> None:
     wide = add(do, "tool", "t", description="global")
     document = tool("t", scopeType="project", scopeId=places.project, currentVersion={"description": "project"})
 
@@ -259,7 +259,7 @@ def test_an_entry_matches_in_its_very_scope_only(do: Do, places: Places) -> None
     assert counted(bring(do, document)) == (0, 1, 0)
 
 
-def test_a_mapping_moves_entries_into_other_scopes(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+def test_scope_mapping_moves_entries(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
     home = elsewhere.do("memory_project", "create", name="home")["project"]["id"]
     document = exported(do)
     session = document["scopes"]["sessions"][0]["id"]
@@ -293,7 +293,7 @@ def test_a_mapping_moves_entries_into_other_scopes(do: Do, elsewhere: Store, fil
     assert counted(bring(elsewhere.do, document, scopeMapping=mapping)) == (0, 5, 0)
 
 
-def test_a_mapping_within_a_store_makes_copies(do: Do, places: Places) -> None:
+def test_scope_mapping_within_a_store_makes_copies(do: Do, places: Places) -> None:
     """`global` names that scope as well as the `global:` of the document does."""
     number = add(do, "tool", "t", description="d")
     where = {"type": "project", "id": places.project}
@@ -305,9 +305,7 @@ def test_a_mapping_within_a_store_makes_copies(do: Do, places: Places) -> None:
     assert {first["id"], first["currentVersionId"]} & {second["id"], second["currentVersionId"]} == set()
 
 
-def test_new_ids_are_given_where_asked_for_and_relations_follow(
-    do: Do, elsewhere: Store, filled: dict[str, str]
-) -> None:
+def test_generate_new_ids_updates_relations(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
     document = exported(do)
 
     assert counted(bring(elsewhere.do, document, generateNewIds=True)) == (5, 0, 0)
@@ -327,7 +325,7 @@ def test_new_ids_are_given_where_asked_for_and_relations_follow(
     assert counted(bring(elsewhere.do, document, generateNewIds=True)) == (0, 5, 0)
 
 
-def test_activity_follows_the_document(do: Do, kernel: Kernel, filled: dict[str, str]) -> None:
+def test_activity_is_taken_from_the_document(do: Do, kernel: Kernel, filled: dict[str, str]) -> None:
     before = exported(do)
     do("memory_tool", "deactivate", id=filled["t"])
     do("memory_tool", "deactivate", id=filled["new"])
@@ -350,17 +348,17 @@ def test_activity_follows_the_document(do: Do, kernel: Kernel, filled: dict[str,
     assert do("memory_tool", "get", id=filled["new"])["tool"]["isActive"] is True
 
 
-def test_a_retired_entry_is_not_taken_for_the_one_in_use(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+def test_an_inactive_entry_does_not_match_an_active_one(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
     elsewhere.do("memory_tool", "add", scopeType="global", name="t2", description="mine")
 
-    said = bring(elsewhere.do, exported(do, types=["tools"], scopeType="global"))
+    answer = bring(elsewhere.do, exported(do, types=["tools"], scopeType="global"))
 
-    assert (said["created"], said["updated"]) == (2, 1)
+    assert (answer["created"], answer["updated"]) == (2, 1)
     found = [(item["name"], item["isActive"]) for item in exported(elsewhere.do)["entries"]["tools"]]
     assert found == [("t2", True), ("t", True), ("t2", False)]
 
 
-def test_later_versions_of_the_same_history_come_as_they_are(do: Do, elsewhere: Store, clock: Clock) -> None:
+def test_later_versions_of_the_same_history_are_added_unchanged(do: Do, elsewhere: Store, clock: Clock) -> None:
     number = add(do, "tool", "t", description="1")
     bring(elsewhere.do, exported(do))
     for text in "23":
@@ -379,7 +377,7 @@ def test_later_versions_of_the_same_history_come_as_they_are(do: Do, elsewhere: 
     assert [(one["versionNum"], one["description"]) for one in versions][:2] == [(5, "4 here"), (4, "4 elsewhere")]
 
 
-def test_namesakes_of_a_document_stay_apart(do: Do, kernel: Kernel) -> None:
+def test_entries_of_one_name_in_a_document_stay_separate(do: Do, kernel: Kernel) -> None:
     """The original allowed two entries of one name in global scope, and two projects of one name."""
     twins = [{"id": f"t{number}", "name": "t", "currentVersion": {"description": str(number)}} for number in (1, 2)]
     projects = [{"id": f"p{number}", "name": "P"} for number in (1, 2)]
@@ -398,7 +396,7 @@ def test_namesakes_of_a_document_stay_apart(do: Do, kernel: Kernel) -> None:
     assert counted(bring(do, {"entries": {"tools": [{"name": "t"}, {"name": "t"}]}})) == (0, 2, 0)
 
 
-def test_a_namesake_comes_back_into_use_beside_the_other(do: Do, kernel: Kernel) -> None:
+def test_a_duplicate_name_is_reactivated_beside_the_other(do: Do, kernel: Kernel) -> None:
     first, second = ({"id": number, "name": "t", "isActive": True} for number in ("t1", "t2"))
     bring(do, {"entries": {"tools": [first]}})
     do("memory_tool", "deactivate", id="t1")
@@ -410,7 +408,7 @@ def test_a_namesake_comes_back_into_use_beside_the_other(do: Do, kernel: Kernel)
     assert sound(kernel)
 
 
-def test_scopes_that_are_there_stay_as_they_are(do: Do, elsewhere: Store, places: Places) -> None:
+def test_existing_scopes_are_not_changed(do: Do, elsewhere: Store, places: Places) -> None:
     add(do, "tool", "t", ("project", places.project))
     bring(elsewhere.do, exported(do))
     elsewhere.do("memory_project", "update", id=places.project, name="renamed")
@@ -420,17 +418,17 @@ def test_scopes_that_are_there_stay_as_they_are(do: Do, elsewhere: Store, places
     assert elsewhere.do("memory_project", "get", id=places.project)["project"]["name"] == "renamed"
 
 
-def test_a_project_whose_name_is_taken_is_told_with_its_way_out(do: Do, elsewhere: Store) -> None:
+def test_a_project_whose_name_is_taken_is_reported_with_a_suggestion(do: Do, elsewhere: Store) -> None:
     project = do("memory_project", "create", name="Shop")["project"]["id"]
     taken = elsewhere.do("memory_project", "create", name="shop")["project"]["id"]
     add(do, "tool", "t", ("project", project))
 
-    said = bring(elsewhere.do, exported(do))
+    answer = bring(elsewhere.do, exported(do))
 
-    assert (said["success"], said["created"]) == (True, 0)
+    assert (answer["success"], answer["created"]) == (True, 0)
     hint = f'map "project:{project}" to project {taken} with scopeMapping'
     ghost = f'Project not found: {project}. Suggestion: create it, or map "project:{project}" with scopeMapping'
-    assert said["errors"] == [
+    assert answer["errors"] == [
         {"entry": "project Shop", "error": f"Project already exists: Shop. Suggestion: {hint}"},
         {"entry": "t", "error": ghost},
     ]
@@ -473,7 +471,7 @@ BAD: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("many", "item", "entry", "error"), BAD, ids=lambda value: ascii(value)[:40])
-def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
+def test_an_invalid_entry_is_reported_and_the_others_are_imported(
     do: Do, many: str, item: Any, entry: str, error: str
 ) -> None:
     good = {
@@ -482,32 +480,32 @@ def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
         "knowledge": {"title": "good", "content": "c"},
     }[many]
 
-    said = bring(do, {"entries": {many: [item, good]}})
+    answer = bring(do, {"entries": {many: [item, good]}})
 
-    assert (said["success"], said["created"]) == (True, 1)
-    (left,) = said["errors"]
+    assert (answer["success"], answer["created"]) == (True, 1)
+    (left,) = answer["errors"]
     assert left["entry"] == entry
     assert left["error"].startswith(error)
     assert names(exported(do)) == ["good"]
 
 
-def test_a_relation_of_an_unknown_type_is_kept_and_one_to_an_unknown_type_is_left_out_alone(do: Do) -> None:
+def test_unknown_relation_types_are_kept_and_unknown_target_types_left_out(do: Do) -> None:
     links = [
         {"targetType": "galaxy", "targetId": "x", "relationType": "depends_on"},
         {"targetType": "tool", "targetId": "b", "relationType": "supersedes"},
     ]
     document = {"entries": {"tools": [{"id": "a", "name": "a", "relations": links}, {"id": "b", "name": "b"}]}}
 
-    said = bring(do, document)
+    answer = bring(do, document)
 
     unknown = "relations.targetType - galaxy is not one of tool, guideline, knowledge, project"
-    assert said["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
+    assert answer["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
     (link,) = do("memory_relation", "list")["relations"]
-    assert (said["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
+    assert (answer["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
 
 
 @pytest.mark.parametrize(("strategy", "tags"), [("skip", []), ("error", []), ("update", ["x"]), ("replace", ["x"])])
-def test_a_project_that_is_here_keeps_its_tags_where_what_is_here_is_to_stay(
+def test_an_existing_project_keeps_its_tags_under_skip_and_error(
     do: Do, places: Places, strategy: str, tags: list[str]
 ) -> None:
     link = {"targetType": "project", "targetId": places.project, "relationType": "related_to"}
@@ -522,7 +520,7 @@ def test_a_project_that_is_here_keeps_its_tags_where_what_is_here_is_to_stay(
     assert len(do("memory_relation", "list")["relations"]) == len(tags)
 
 
-def test_an_author_without_a_name_stays_without_one(do: Do, elsewhere: Store) -> None:
+def test_an_empty_author_is_kept(do: Do, elsewhere: Store) -> None:
     add(do, "tool", "t", createdBy="")
     document = exported(do)
 
@@ -532,7 +530,7 @@ def test_an_author_without_a_name_stays_without_one(do: Do, elsewhere: Store) ->
     assert document["entries"]["tools"][0]["createdBy"] == ""
 
 
-def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
+def test_problems_outside_the_entries_are_reported(do: Do) -> None:
     deep: Any = "x"
     for _ in range(70):
         deep = [deep]
@@ -637,7 +635,7 @@ ENTRY = st.fixed_dictionaries(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: pair[0]["name"]))
-def test_any_entries_go_round_in_json_and_yaml(call: Call, elsewhere: Store, entries: Any) -> None:
+def test_any_entries_survive_a_round_trip_in_json_and_yaml(call: Call, elsewhere: Store, entries: Any) -> None:
     def here(tool: str, action: str, **more: Any) -> Any:
         return json.loads(call(tool, action=action, **more).body)
 
@@ -666,7 +664,7 @@ def many(count: int) -> dict[str, Any]:
     for number in range(count):
         plural, kind = kinds[number % 3]
         text = "".join(HOSTILE[(number * step) % len(HOSTILE)] for step in (1, 5, 7))
-        said = {"description": text, "parameters": {text: [text]}} if kind == "tool" else {"content": text}
+        answer = {"description": text, "parameters": {text: [text]}} if kind == "tool" else {"content": text}
         item = {
             "id": f"{kind}_{number}",
             "title" if kind == "knowledge" else "name": f"{number} {text}",
@@ -676,7 +674,7 @@ def many(count: int) -> dict[str, Any]:
             "deactivatedAt": "2026-01-01T00:00:00Z" if number % 10 == 9 else None,
             "createdAt": "2025-01-01T00:00:00Z",
             "tags": [HOSTILE[number % len(HOSTILE)].strip() or "x"],
-            "versions": [{"versionNum": 1, **said}, {"versionNum": 2, **said, "changeReason": text}],
+            "versions": [{"versionNum": 1, **answer}, {"versionNum": 2, **answer, "changeReason": text}],
             "relations": links,
         }
         links = [{"targetType": kind, "targetId": item["id"], "relationType": "related_to"}]
@@ -685,7 +683,7 @@ def many(count: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("shape", ["json", "yaml"])
-def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
+def test_ten_thousand_hostile_entries_survive_a_round_trip_byte_for_byte(
     tmp_path: Any, caller: Any, clock: Clock, shape: str
 ) -> None:
     whole = {"action": "export", "includeVersions": True, "includeInactive": True, "format": shape}
@@ -694,8 +692,8 @@ def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
     for name in ("here", "there"):
         kernel = open_kernel(Config(data=tmp_path / name, model=None))
         call = caller(kernel.dispatch)
-        said = json.loads(call("memory_import", action="import", **given).body)
-        assert counted(said) == (10_000, 0, 0)
+        answer = json.loads(call("memory_import", action="import", **given).body)
+        assert counted(answer) == (10_000, 0, 0)
         contents.append(json.loads(call("memory_export", **whole).body)["content"])
         given = {"content": contents[-1], "format": shape}
         kernel.store.close()
@@ -703,7 +701,7 @@ def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
     assert len(contents[0]) > 10_000_000
 
 
-def test_whoever_imports_made_what_nobody_is_said_to_have_made(do: Do) -> None:
+def test_imported_by_fills_missing_authors(do: Do) -> None:
     document = {"entries": {"tools": [{"name": "a"}, {"name": "b", "createdBy": "ada", "versions": [{}, {}]}]}}
 
     bring(do, document, importedBy="bob")
@@ -716,7 +714,7 @@ def test_whoever_imports_made_what_nobody_is_said_to_have_made(do: Do) -> None:
     assert [one["versionNum"] for one in found[1]["versions"]] == [1, 2]
 
 
-def test_what_was_imported_shadows_as_what_was_added_does(do: Do, elsewhere: Store, places: Places) -> None:
+def test_imported_entries_shadow_like_added_ones(do: Do, elsewhere: Store, places: Places) -> None:
     where = ("project", places.project)
     add(do, "tool", "t", description="global")
     near = add(do, "tool", "t", where, description="near")

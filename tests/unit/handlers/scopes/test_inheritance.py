@@ -9,7 +9,7 @@ from tests.conftest import Call
 from tests.unit.handlers.scopes.conftest import Do, Places, refused
 
 
-def test_a_chain_goes_from_the_session_to_global(kernel: Kernel, places: Places) -> None:
+def test_a_chain_leads_from_the_session_to_global(kernel: Kernel, places: Places) -> None:
     session, project, org = f"session:{places.session}", f"project:{places.project}", f"org:{places.org}"
 
     def scopes(scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
@@ -23,7 +23,7 @@ def test_a_chain_goes_from_the_session_to_global(kernel: Kernel, places: Places)
     assert scopes("global", None, inherit=False) == ["global"]
 
 
-def test_a_chain_is_as_long_as_there_are_places(kernel: Kernel, do: Do) -> None:
+def test_a_chain_skips_missing_parents(kernel: Kernel, do: Do) -> None:
     project = do("memory_project", "create", name="Alone")["project"]["id"]
     within = do("memory_session", "start", projectId=project)["session"]["id"]
     free = do("memory_session", "start")["session"]["id"]
@@ -35,7 +35,7 @@ def test_a_chain_is_as_long_as_there_are_places(kernel: Kernel, do: Do) -> None:
     assert scopes("session", free) == [f"session:{free}", "global"]
     assert scopes("project", project) == [f"project:{project}", "global"]
     for scope_type in ("session", "project", "org"):
-        assert scopes(scope_type, "nobody") == [f"{scope_type}:nobody", "global"]
+        assert scopes(scope_type, "unknown") == [f"{scope_type}:unknown", "global"]
         assert scopes(scope_type, None) == [scope_type, "global"]
 
 
@@ -54,7 +54,7 @@ def test_a_scope_has_one_key() -> None:
 @pytest.mark.parametrize(
     ("scope_type", "resource"), [("org", "Organization"), ("project", "Project"), ("session", "Session")]
 )
-def test_nothing_is_put_into_a_scope_that_does_not_exist(unchanged: Call, scope_type: str, resource: str) -> None:
+def test_an_unknown_scope_is_refused(unchanged: Call, scope_type: str, resource: str) -> None:
     reply = unchanged("memory_tool", action="add", scopeType=scope_type, scopeId="ghost", name="a")
 
     assert refused(reply) == (

@@ -20,7 +20,7 @@ def page(do: Do, **given: Any) -> str:
     return do("memory_export", "export", format="markdown", **given)["content"]
 
 
-def test_a_page_tells_all_that_a_reader_wants(do: Do, clock: Clock, places: Places) -> None:
+def test_a_page_shows_every_property(do: Do, clock: Clock, places: Places) -> None:
     where = ("project", places.project)
     rule = add(
         do,
@@ -162,13 +162,13 @@ def check(do: Do, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[:24])
-def test_hostile_texts_stay_in_their_place(do: Do, text: str) -> None:
+def test_hostile_texts_cannot_change_the_structure(do: Do, text: str) -> None:
     check(do, text if text.strip() else "x", text)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAME.filter(lambda name: re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "", name).strip() != ""), TEXT)
-def test_any_text_stays_in_its_place(call: Call, name: str, text: str) -> None:
+def test_no_text_can_change_the_structure(call: Call, name: str, text: str) -> None:
     def do(tool: str, action: str, **more: Any) -> Any:
         return json.loads(call(tool, action=action, **more).body)
 

@@ -23,7 +23,7 @@ def link(do: Do, places: Places) -> Link:
     return dict(zip(FIELDS, ("guideline", source, "project", places.project, "applies_to"), strict=True))
 
 
-def test_a_link_is_made_once(do: Do, link: Link, clock: Clock) -> None:
+def test_create_is_idempotent(do: Do, link: Link, clock: Clock) -> None:
     made = do("memory_relation", "create", **link, createdBy="ada")
     clock.move(hours=1)
 
@@ -33,7 +33,7 @@ def test_a_link_is_made_once(do: Do, link: Link, clock: Clock) -> None:
     assert do("memory_relation", "create", **{**link, "relationType": "related_to"})["relation"]["id"] == "rel_3"
 
 
-def test_links_are_listed_by_any_of_their_fields(do: Do, link: Link, places: Places) -> None:
+def test_list_filters_by_any_field(do: Do, link: Link, places: Places) -> None:
     tool = do("memory_tool", "add", **named("tool", "t"))["tool"]["id"]
     links = [
         link,
@@ -52,14 +52,14 @@ def test_links_are_listed_by_any_of_their_fields(do: Do, link: Link, places: Pla
     assert listed(sourceId=link["sourceId"]) == listed(sourceType="guideline", sourceId=link["sourceId"]) == [0, 1, 2]
     assert listed(targetId=places.project) == listed(targetType="project") == [0, 1, 3]
     assert listed(sourceId=link["sourceId"], targetId=tool) == listed(relationType="depends_on") == [2]
-    assert listed(targetId=tool, relationType="applies_to") == listed(sourceId="nobody") == []
+    assert listed(targetId=tool, relationType="applies_to") == listed(sourceId="unknown") == []
     assert listed(sourceType="tool") == listed(targetId=places.project, sourceType="tool") == [3]
     assert listed(limit=2, offset=1) == [1, 2]
     assert listed(sourceId=link["sourceId"], limit=1, offset=1) == [1]
     assert listed(targetId=places.project, limit=1, offset=2) == [3]
 
 
-def test_a_link_is_deleted_by_id_or_by_all_it_links_and_the_history_knows(kernel: Kernel, do: Do, link: Link) -> None:
+def test_delete_by_id_or_by_all_fields_writes_history(kernel: Kernel, do: Do, link: Link) -> None:
     first = do("memory_relation", "create", **link)["relation"]
     assert do("memory_relation", "delete", **{**link, "relationType": "related_to"}) == {"success": False}
     assert do("memory_relation", "delete", **link) == {"success": True}
@@ -73,7 +73,7 @@ def test_a_link_is_deleted_by_id_or_by_all_it_links_and_the_history_knows(kernel
 
 
 @pytest.mark.parametrize("left_out", [*FIELDS, None])
-def test_a_deletion_needs_an_id_or_every_field(unchanged: Call, link: Link, left_out: str | None) -> None:
+def test_delete_needs_an_id_or_every_field(unchanged: Call, link: Link, left_out: str | None) -> None:
     given = {name: value for name, value in link.items() if left_out not in (name, None)}
     assert refused(unchanged("memory_relation", action="delete", **given)) == (
         "invalid",
@@ -85,7 +85,7 @@ def test_a_deletion_needs_an_id_or_every_field(unchanged: Call, link: Link, left
 
 
 @pytest.mark.parametrize(("field", "label"), [("sourceId", "Guideline"), ("targetId", "Project")])
-def test_both_ends_of_a_link_have_to_exist(unchanged: Call, link: Link, field: str, label: str) -> None:
+def test_both_ends_have_to_exist(unchanged: Call, link: Link, field: str, label: str) -> None:
     assert refused(unchanged("memory_relation", action="create", **{**link, field: "ghost"})) == (
         "not_found",
         "E2000",
@@ -94,7 +94,7 @@ def test_both_ends_of_a_link_have_to_exist(unchanged: Call, link: Link, field: s
     )
 
 
-def test_of_a_hundred_links_alike_one_is_made(storm: Storm, do: Do, link: Link) -> None:
+def test_a_hundred_concurrent_creates_make_one_relation(storm: Storm, do: Do, link: Link) -> None:
     made = {reply.body for reply in storm([("memory_relation", {"action": "create", **link})] * 100)}
     assert len(made) == 1
     assert do("memory_relation", "list")["meta"] == {"returnedCount": 1}

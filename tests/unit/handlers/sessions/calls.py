@@ -1,4 +1,4 @@
-"""A kernel with settings of its own, and tools called by name whose answers come back as JSON."""
+"""A kernel with its own settings, and a function that calls tools by name and returns JSON."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -18,6 +18,6 @@ def ask(kernel: Kernel, runner: asyncio.Runner) -> Ask:
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[Ask]:
-    """Asks a kernel whose graph is switched on."""
+    """Calls tools of a kernel with the graph enabled."""
     with opened(tmp_path / "graph", ENABLE_GRAPH="1") as (_, found):
         yield found
