@@ -185,14 +185,14 @@ def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
         "shadowed": query.include_shadowed,
     }
     if query.as_of is None:
-        return tx.all("scopes.query.rows", Candidate, now=query.now, **params)
-    return tx.all("scopes.query.rows_at", Candidate, at=query.as_of, **params)
+        return tx.all("scopes.query.entries", Candidate, now=query.now, **params)
+    return tx.all("scopes.query.entries_as_of", Candidate, at=query.as_of, **params)
 
 
 def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
     relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
     held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.tags_of", _pair, ids=ids, tags=relevant):
+    for entry_id, tag_id in tx.all("scopes.query.matching_tags", _pair, ids=ids, tags=relevant):
         held[entry_id].add(tag_id)
     return held
 
@@ -275,7 +275,7 @@ def _load_unindexed(
     tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, *, everything: bool
 ) -> list[_EntryText]:
     if filtered_ids is not None:
-        return tx.all("scopes.query.unindexed_of", _entry_text, ids=filtered_ids, at=query.as_of, all=everything)
+        return tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of, all=everything)
     return tx.all(
         "scopes.query.unindexed", _entry_text, kinds=query.kinds, scopes=query.scopes, at=query.as_of, all=everything
     )

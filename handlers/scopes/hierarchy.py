@@ -179,7 +179,7 @@ def memory_project(
     if request.org_id is None:
         projects = tx.all("scopes.hierarchy.projects", _project_row, **page)
     else:
-        projects = tx.all("scopes.hierarchy.projects_of", _project_row, org_id=request.org_id, **page)
+        projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
     return ProjectList(projects, Count(len(projects)))
 
 
@@ -203,7 +203,9 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
     if request.project_id is None:
         sessions = tx.all("scopes.hierarchy.sessions", _session_row, **filters)
     else:
-        sessions = tx.all("scopes.hierarchy.sessions_of", _session_row, project_id=request.project_id, **filters)
+        sessions = tx.all(
+            "scopes.hierarchy.sessions_of_project", _session_row, project_id=request.project_id, **filters
+        )
     return SessionList(sessions, Count(len(sessions)))
 
 
@@ -252,7 +254,7 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
         return _project_by_id(tx, request.id)
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    found = tx.all("scopes.hierarchy.named", _project_row, fold=request.name.casefold())
+    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=request.name.casefold())
     matching = [project for project in found if project.org_id == request.org_id]
     if not matching and request.org_id is None:
         if len(found) > 1:
@@ -298,6 +300,6 @@ def _project_by_id(tx: Tx, project_id: str) -> Project:
 
 
 def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    same_name = tx.all("scopes.hierarchy.named", _project_row, fold=name.casefold())
+    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=name.casefold())
     holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)

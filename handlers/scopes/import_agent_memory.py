@@ -138,7 +138,7 @@ def _add_session(tx: Tx, row: Row) -> int:
 def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
     """Imports the entries of a kind with their versions. The number of new entries."""
     rows = source.rows(kind.plural)
-    known = tx.all("scopes.import_agent_memory.known", _Known, ids=[text(row, "id") for row in rows])
+    known = tx.all("scopes.import_agent_memory.current_versions", _Known, ids=[text(row, "id") for row in rows])
     here = {row.id: row.current_version_id for row in known}
     versions: dict[str | None, list[Row]] = {}
     for row in source.rows(f"{kind.name}_versions"):

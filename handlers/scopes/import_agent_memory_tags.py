@@ -22,7 +22,7 @@ def import_tags_and_relations(tx: Tx, source: ExternalDatabase, remarks: list[st
     """
     rows = source.rows("tags")
     names = [text(row, "name") for row in rows]
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=names)}
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=names)}
     ids: dict[str | None, str] = {}
     tags = 0
     for row in rows:
@@ -52,8 +52,8 @@ def _add_tag(tx: Tx, row: Row, name: str) -> str:
         "now": required_time(tx, row, "created_at"),
     }
     number, fresh = text(row, "id"), tx.new_id("tag")
-    kept = number and tx.one("scopes.import_tags.define", str, id=number, **columns)
-    return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
+    kept = number and tx.one("scopes.import_tags.add_tag", str, id=number, **columns)
+    return kept or tx.one("scopes.import_tags.add_tag", str, id=fresh, **columns) or fresh
 
 
 def _attach_tag(tx: Tx, row: Row, tag_id: str) -> int:

@@ -83,8 +83,8 @@ def _parse_entries(
 def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
     version_ids = {version.id for one in found for version in one.entry.versions if version.id is not None}
     own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
-    known = {row.id: row for row in tx.all("scopes.import_merge.known", ExistingEntry, ids=list(own))}
-    taken = set(tx.all("scopes.import_merge.versions", str, ids=list(version_ids)))
+    known = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=list(own))}
+    taken = set(tx.all("scopes.import_merge.used_version_ids", str, ids=list(version_ids)))
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     return ImportState(
         options.strategy, options.imported_by, options.generate_ids, own, known, taken, counts, [], [], set(), {}, []

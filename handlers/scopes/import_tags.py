@@ -45,7 +45,7 @@ def attach_all(
     names = dict.fromkeys(name for one in tagged for name in one.tags or ())
     known, problems = _resolve_tags(tx, definitions, list(names))
     taken = {link.id for one in tagged for link in one.relations or () if link.id is not None}
-    used = set(tx.all("scopes.import_tags.used", str, ids=list(taken)))
+    used = set(tx.all("scopes.import_tags.used_relation_ids", str, ids=list(taken)))
     for one in tagged:
         if one.tags is not None:
             _attach(tx, one, [known[name] for name in one.tags])
@@ -66,7 +66,7 @@ def _resolve_tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[
         except ValueError as error:
             problems.append(Problem(f"tags[{number}]", str(error)))
     wanted = dict.fromkeys([*defined, *names])
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=list(wanted))}
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=list(wanted))}
     for name in wanted:
         if name not in known:
             known[name] = _add_tag(tx, defined.get(name) or TagItem(name))
@@ -83,8 +83,8 @@ def _add_tag(tx: Tx, tag: TagItem) -> str:
         "now": tag.created_at or tx.now,
     }
     fresh = tx.new_id("tag")
-    kept = tag.id and tx.one("scopes.import_tags.define", str, id=tag.id, **columns)
-    return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
+    kept = tag.id and tx.one("scopes.import_tags.add_tag", str, id=tag.id, **columns)
+    return kept or tx.one("scopes.import_tags.add_tag", str, id=fresh, **columns) or fresh
 
 
 def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[
         used.add(number)
         kept += [found.id] if found else []
     if one.exact:
-        removed = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=kept)
+        removed = tx.all("scopes.import_tags.delete_other_relations", Relation, kind=one.kind, id=one.id, kept=kept)
         for row in removed:
             history.append(tx, RELATION_SPACE, row.id, "deleted", before=msgspec.json.encode(row).decode())
     return problems

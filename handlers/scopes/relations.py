@@ -110,7 +110,7 @@ def _delete(tx: Tx, request: DeleteRelation) -> bool:
         ends = _key_of(request)
         if None in ends.values():
             raise errors.invalid("id", _KEY_REQUIRED)
-        deleted = tx.one("scopes.relations.delete_ends", Relation, **ends)
+        deleted = tx.one("scopes.relations.delete_by_ends", Relation, **ends)
     if deleted is None:
         return False
     history.append(tx, RELATION_SPACE, deleted.id, "deleted", before=msgspec.json.encode(deleted).decode())

@@ -126,7 +126,7 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
         description=description,
         now=tx.now,
     )
-    found = created or tx.one("scopes.tags.named", _tag_row, name=name)
+    found = created or tx.one("scopes.tags.by_name", _tag_row, name=name)
     if found is None:
         raise errors.not_found("Tag", name, "tagName")
     return found, created is None
@@ -136,7 +136,7 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     """Attaches a tag to an entry; an existing attachment is returned unchanged."""
     key = {"type": entry_type, "entry_id": entry_id, "tag_id": tag_id}
     created = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), now=tx.now, **key)
-    found = created or tx.one("scopes.tags.attached", EntryTag, **key)
+    found = created or tx.one("scopes.tags.attachment", EntryTag, **key)
     if found is None:
         raise errors.not_found("Tag", tag_id, "tagId")
     return found

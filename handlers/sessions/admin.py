@@ -147,7 +147,7 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
         index.drop(tx, memories.SPACE, str(memory.id))
         history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
     numbers = [memory.id for memory in gone]
-    tx.run("sessions.admin.forget_mentions", memories=numbers)
+    tx.run("sessions.admin.delete_mentions", memories=numbers)
     if request.action == "purge_all":
         graph.clear(tx)
     else:
@@ -206,7 +206,7 @@ def _delete(tx: Tx, request: Maintenance) -> list[_DeletedMemory]:
         return tx.all("sessions.admin.purge_session", _DeletedMemory, session_id=session)
     if request.older_than_days is None:
         raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")
-    return tx.all("sessions.admin.prune", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
+    return tx.all("sessions.admin.purge_before", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
 
 
 def _days_before(now: str, days: int) -> str:

@@ -117,9 +117,9 @@ def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
 
 def add_mentions(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
     """Adds an entity for each mention of a memory, given as (name, type), with `text` as its observation."""
-    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=mentioned, now=at)))
+    ids = sorted(set(tx.all("sessions.graph.add_mentioned", int, rows=mentioned, now=at)))
     rows = [(number, text) for number in ids]
-    tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
+    tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
 
 
@@ -127,17 +127,17 @@ def add_entity_row(
     tx: Tx, name: str, kind: str, observations: Sequence[str], memory: int | None, at: str, *, stated: bool
 ) -> int:
     """Writes one entity without indexing it; if `stated`, it outlives the memories that mention it. Its id."""
-    number = tx.one("sessions.graph.upsert", int, name=name, entity_type=kind, stated=stated, now=at) or 0
+    number = tx.one("sessions.graph.add_entity", int, name=name, entity_type=kind, stated=stated, now=at) or 0
     if observations:
         rows = [(number, text) for text in observations]
-        tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
+        tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     return number
 
 
 def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
     """Writes one relation, which is deleted with its memory if it has one. Its id."""
     number = tx.one(
-        "sessions.graph.relate",
+        "sessions.graph.add_relation",
         int,
         source_id=source,
         target_id=target,
@@ -152,17 +152,17 @@ def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | 
 
 def index_entities(tx: Tx, ids: Sequence[int]) -> None:
     """Indexes the entities with their current observations."""
-    for row in tx.all("sessions.graph.texts", _EntityText, ids=ids):
+    for row in tx.all("sessions.graph.index_texts", _EntityText, ids=ids):
         index.put(tx, ENTITY_SPACE, str(row.id), _index_text(row))
 
 
 def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
     """Deletes what comes from these memories alone: observations, then relations and entities without other sources."""
-    touched = set(tx.all("sessions.graph.forget_observations", int, memories=memories))
-    relations = tx.all("sessions.graph.forget_supports", int, memories=memories)
-    for ends in tx.all("sessions.graph.forget_relations", _Ends, ids=relations):
+    touched = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
+    relations = tx.all("sessions.graph.delete_relation_memories", int, memories=memories)
+    for ends in tx.all("sessions.graph.delete_unsupported_relations", _Ends, ids=relations):
         touched |= {ends.source_id, ends.target_id}
-    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=sorted(touched)))
+    dropped = set(tx.all("sessions.graph.delete_unsupported_entities", int, ids=sorted(touched)))
     for number in dropped:
         index.drop(tx, ENTITY_SPACE, str(number))
     index_entities(tx, sorted(touched - dropped))
@@ -171,7 +171,7 @@ def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
 def clear(tx: Tx) -> None:
     """Empties the graph."""
     tx.run("sessions.graph.clear_observations")
-    tx.run("sessions.graph.clear_supports")
+    tx.run("sessions.graph.clear_relation_memories")
     tx.run("sessions.graph.clear_relations")
     tx.run("sessions.graph.clear_entities")
     index.drop_scope(tx, ENTITY_SPACE, "")
@@ -179,7 +179,7 @@ def clear(tx: Tx) -> None:
 
 def sources(tx: Tx) -> list[IndexSource]:
     """The documents that the index must hold: every entity."""
-    rows = tx.all("sessions.graph.texts", _EntityText, ids=tx.all("sessions.graph.ids", int))
+    rows = tx.all("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
     return [IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row)) for row in rows]
 
 
@@ -208,7 +208,7 @@ def parse_observations(given: str | None) -> list[str]:
 
 
 def _existing_memory(tx: Tx, number: int | None) -> int | None:
-    if number is not None and tx.one("sessions.graph.memory", int, id=number) is None:
+    if number is not None and tx.one("sessions.graph.memory_id", int, id=number) is None:
         raise Fault("not_found", f"memory_id {number} does not exist")
     return number
 
@@ -225,12 +225,12 @@ def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
         semantic=option(tx, "ENABLE_VEC"),
     )
     scores = {int(hit.id): round(hit.distance or 0.0, _SCORE_DIGITS) for hit in hits}
-    found = tx.all("sessions.graph.nodes", _entity_row, ids=list(scores))
+    found = tx.all("sessions.graph.by_ids", _entity_row, ids=list(scores))
     found.sort(key=lambda node: (scores[node.id], -node.id))
     nodes = [msgspec.structs.replace(node, score=0.0) for node in same_name]
     nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in found if node not in same_name]
     if not nodes:
-        rows = tx.all("sessions.graph.containing", _entity_row, part=query, limit=limit)
+        rows = tx.all("sessions.graph.name_contains", _entity_row, part=query, limit=limit)
         nodes = [msgspec.structs.replace(node, score=0.0) for node in rows]
     return nodes[:limit]
 

@@ -243,7 +243,7 @@ def _clamped_priority(request: Remember) -> int:
 def _load(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[MemoryRow]:
     """The memories of these ids and those whose content equals the query, newest first."""
     rows = tx.all(
-        "sessions.memories.found",
+        "sessions.memories.by_ids_or_hash",
         MemoryRow,
         ids=ids,
         hash=content_hash(query),
@@ -255,7 +255,7 @@ def _load(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[MemoryR
 def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
     if scope is None:
         return tx.all("sessions.memories.recent", MemoryRow, limit=limit)
-    return tx.all("sessions.memories.recent_of", MemoryRow, session_id=scope, limit=limit)
+    return tx.all("sessions.memories.recent_of_session", MemoryRow, session_id=scope, limit=limit)
 
 
 def _matching_every_word(tx: Tx, rows: list[MemoryRow], evidence: Mapping[int, index.Hit], query: str) -> set[int]:
