@@ -52,7 +52,7 @@ class RowCounts(Struct, rename="camel"):
 
 
 class HealthReport(Struct, rename="camel"):
-    """Result of health; `server_version` is the release whose contract these tools keep."""
+    """Result of health; `server_version` is the release of the original that the contract describes."""
 
     server_version: str
     status: str

@@ -76,7 +76,7 @@ def import_database(tx: Tx, path: Path, _password: str | None) -> Imported:
 
 
 def _missing_scopes(tx: Tx, source: ExternalDatabase) -> list[str]:
-    """A remark if there are entries whose scopes do not exist."""
+    """A remark if the scopes of some entries do not exist."""
     scopes = [
         (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.plural)
     ]
@@ -156,12 +156,12 @@ def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[
 
 
 def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
-    number, born = text(row, "id") or "", required_time(tx, row, "created_at")
+    number, created_at = text(row, "id") or "", required_time(tx, row, "created_at")
     name = text(row, kind.name_field) or ""
     creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
     kept = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
     for version in kept:
-        _add_version(tx, kind, number, version, born)
+        _add_version(tx, kind, number, version, created_at)
     tx.run(
         "scopes.import_entries.add",
         id=number,
@@ -171,11 +171,11 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         name=name,
         category=text(row, "category"),
         version_id=_current_version_id(row, kept),
-        now=born,
+        now=created_at,
         created_by=creator,
         priority=integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None,
         # The time of deactivation is not in the file; the last version is the earliest possible time.
-        gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", born),
+        gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", created_at),
     )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
     _record(tx, kind, number)
@@ -184,12 +184,12 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
 def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
     """Adds the new versions of an entry, or deactivates it if it was there; false if it was changed here."""
     number = text(row, "id") or ""
-    here = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
-    there = {text(version, "id") for version in versions}
-    later = [version for version in versions if text(version, "id") not in here]
+    stored_ids = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
+    imported_ids = {text(version, "id") for version in versions}
+    later = [version for version in versions if text(version, "id") not in stored_ids]
     gone = not integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
     # An entry without versions in the file got one here when it was imported.
-    if here - there if there else len(here) > 1:
+    if stored_ids - imported_ids if imported_ids else len(stored_ids) > 1:
         return not later and not gone
     for version in later:
         _add_version(tx, kind, number, version, tx.now)
@@ -213,7 +213,7 @@ def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
     return named if any(text(one, "id") == named for one in versions) else text(versions[-1], "id")
 
 
-def _add_version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
+def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: str) -> None:
     columns: dict[str, Any] = {
         field: json_column(row, field) if field in _JSON_COLUMNS else text(row, field) for field in kind.version_fields
     }
@@ -226,7 +226,7 @@ def _add_version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
         id=text(row, "id"),
         entry_id=number,
         version_num=integer(row, "version_num", 1),
-        now=required_time(tx, row, "created_at", born),
+        now=required_time(tx, row, "created_at", entry_created_at),
         created_by=text(row, "created_by"),
         change_reason=text(row, "change_reason"),
         conflict_flag=int(integer(row, "conflict_flag", 0) != 0),

@@ -168,32 +168,32 @@ def _add_version(
     state: ImportState,
     one: ParsedEntry,
     number: str,
-    said: VersionItem,
+    item: VersionItem,
     columns: Mapping[str, Any],
     at: str,
     creator: str | None,
 ) -> str:
     """Adds a version. Its id: that of the document if it is free."""
-    kept = said.id if said.id is not None and not state.generate_ids and said.id not in state.used_version_ids else None
+    kept = item.id if item.id is not None and not state.generate_ids and item.id not in state.used_version_ids else None
     version_id = kept or tx.new_id(one.kind.version_id_prefix)
     state.used_version_ids.add(version_id)
     tx.run(
         "scopes.entries.add_version",
         id=version_id,
         entry_id=number,
-        version_num=said.version_num,
+        version_num=item.version_num,
         now=at,
         created_by=creator,
-        change_reason=said.change_reason,
-        conflict_flag=said.conflict_flag,
+        change_reason=item.change_reason,
+        conflict_flag=item.conflict_flag,
         **columns,
     )
     return version_id
 
 
-def _version_columns(kind: Kind, said: VersionItem) -> dict[str, Any]:
+def _version_columns(kind: Kind, item: VersionItem) -> dict[str, Any]:
     """The columns of a version."""
-    own = {field: getattr(said, field) for field in kind.version_fields}
+    own = {field: getattr(item, field) for field in kind.version_fields}
     if "confidence" in own and own["confidence"] is None:
         own["confidence"] = 1.0
     columns = {field: dumps(value) if field in _JSON_COLUMNS else value for field, value in own.items()}

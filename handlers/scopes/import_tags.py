@@ -39,8 +39,8 @@ def attach_all(
 ) -> list[Problem]:
     """Attaches tags, created as the document defines them where missing, and relations. The problems found.
 
-    `ids` maps kind and id of an entry in the document to its id here. A relation whose target does not exist is a
-    problem.
+    `ids` maps kind and id of an entry in the document to its id here. A relation without an existing
+    target is a problem.
     """
     names = dict.fromkeys(name for one in tagged for name in one.tags or ())
     known, problems = _resolve_tags(tx, definitions, list(names))

@@ -54,7 +54,7 @@ class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=T
 
 
 class GetLockStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
-    """The file whose lock is requested."""
+    """The file to look up."""
 
     file_path: FilePath
 

@@ -66,7 +66,7 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 
 
 class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The scope whose best entries of each kind to return."""
+    """The scope to return the best entries of, by kind."""
 
     scope_type: ScopeType
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None

@@ -57,7 +57,7 @@ class Detach(Struct, tag="detach", tag_field="action", forbid_unknown_fields=Tru
 
 
 class ForEntry(Struct, tag="for_entry", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The entry whose tags to list."""
+    """The entry to list the tags of."""
 
     entry_type: EntryType
     entry_id: EntryId

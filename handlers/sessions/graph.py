@@ -214,7 +214,7 @@ def _existing_memory(tx: Tx, number: int | None) -> int | None:
 
 
 def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
-    """The entities of this name, then the hits of the index; if there are none, those whose name contains the query."""
+    """The entities of this name, then the hits of the index; if there are none, a match of parts of names."""
     same_name = tx.all("sessions.graph.by_name_nocase", _entity_row, name=query, limit=limit)
     hits = index.search(
         tx,

@@ -241,7 +241,7 @@ def _clamped_priority(request: Remember) -> int:
 
 
 def _load(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[MemoryRow]:
-    """The memories of these ids and those whose content equals the query, newest first."""
+    """The memories with these ids and those equal to the query, newest first."""
     rows = tx.all(
         "sessions.memories.by_ids_or_hash",
         MemoryRow,

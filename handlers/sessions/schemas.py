@@ -66,7 +66,7 @@ class ListRecent(Struct, forbid_unknown_fields=True):
 
 
 class ListEntities(Struct, forbid_unknown_fields=True):
-    """The memory whose entities to list."""
+    """The memory to list the entities of."""
 
     memory_id: Annotated[int, Meta(description="Id of the memory", ge=1, le=_BIG)]
 

@@ -56,7 +56,7 @@ class SummaryModel(NamedTuple):
 
 
 def default_tags(content: str) -> str:
-    """The tags whose words a content holds, in a fixed order, separated by commas; `general` for none."""
+    """The tags with at least one word in the content, in a fixed order, separated by commas; `general` for none."""
     start = content[:_TAG_SCAN_LENGTH]
     return ",".join(name for name, words in _TAG_PATTERNS.items() if words.search(start)) or _FALLBACK_TAG
 

@@ -18,7 +18,7 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: mark_same_name
--- Marks a new entry whose name another entry has or had, and one of the others; further ones are marked already.
+-- Marks a new entry if another entry has or had its name, and one of the others; further ones are marked already.
 UPDATE scopes_entry
 SET shared = 1
 WHERE

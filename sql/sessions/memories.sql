@@ -16,7 +16,7 @@ SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_
 SELECT entity_type, name, source, path FROM sessions_mention WHERE memory_id = :memory_id ORDER BY id;
 
 -- name: by_ids_or_hash
--- The given memories, and those whose content equals the query; null for any session.
+-- The given memories, and those with the content of the query; null for any session.
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
 FROM sessions_memory
 WHERE id IN (

@@ -1,4 +1,4 @@
-"""Every tool of sessions answers in the shapes of its contract, and bad input names its field and leaves no trace."""
+"""Every tool of sessions returns the shape of its contract; invalid input is refused by field and changes nothing."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Health counts what there is; a reset clears this dialect alone, at once or not at all, and keeps a backup."""
+"""Health counts rows; a reset clears this dialect alone, atomically, and keeps a backup."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call, Clock, everything
 from tests.contracts.seed_texts import contracts
 from tests.http.mcp_fixture import unlocked
-from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, result_of
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
 from tests.unit.handlers.scopes.test_export import add
 
 MIGRATIONS = sorted(file.stem for file in (statements.ROOT / "schema").glob("*_scopes*.sql"))
@@ -56,7 +56,7 @@ def test_health_returns_the_keys_of_the_contract(call: Call) -> None:
     assert set(contract.returns) <= set(answer)
 
 
-def test_health_counts_active_rows(call: Call, do: Do, places: Places, clock: Clock) -> None:
+def test_health_counts_active_rows(call: Call, do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     do("memory_tool", "deactivate", id=add(do, "tool", "gone"))
     rule = add(do, "guideline", "g")
     for kind in ("tool", "guideline", "knowledge"):
@@ -169,10 +169,10 @@ def test_an_unconfirmed_reset_changes_nothing(do: Do, unchanged: Call, kernel: K
     assert [file.name for file in kernel.config.data.glob("*reset*")] == []
 
 
-def fill(call: Call, do: Do, places: Places) -> None:
-    """Something in every table of the dialect, and something of another dialect."""
+def fill(call: Call, do: Do, scope_ids: ScopeIds) -> None:
+    """Rows in every table of the dialect, and some of another dialect."""
     call("add_memory", path="kept", content="marmalade of another dialect")
-    entry = add(do, "tool", "t", ("session", places.session), description="marmalade")
+    entry = add(do, "tool", "t", ("session", scope_ids.session), description="marmalade")
     do("memory_tool", "update", id=entry, description="marmalade jar")
     do("memory_tag", "attach", entryType="tool", entryId=entry, tagName="mine")
     do("memory_tag", "detach", entryType="tool", entryId=entry, tagName="mine")
@@ -183,16 +183,16 @@ def fill(call: Call, do: Do, places: Places) -> None:
         sourceType="tool",
         sourceId=entry,
         targetType="project",
-        targetId=places.project,
+        targetId=scope_ids.project,
         relationType="applies_to",
     )
     do("memory_file_lock", "checkout", file_path="/a", agent_id="a")
 
 
 def test_reset_clears_this_dialect_only(
-    call: Call, do: Do, kernel: Kernel, elsewhere: Store, places: Places, clock: Clock
+    call: Call, do: Do, kernel: Kernel, second_store: Store, scope_ids: ScopeIds, clock: Clock
 ) -> None:
-    fill(call, do, places)
+    fill(call, do, scope_ids)
     filled = everything(kernel)
     empty = [name for name, rows in filled.items() if name.startswith("scopes_") and not rows]
     assert empty == []
@@ -206,7 +206,7 @@ def test_reset_clears_this_dialect_only(
         "migrationsApplied": MIGRATIONS,
         "migrationCount": len(MIGRATIONS),
     }
-    after, fresh = everything(kernel), everything(elsewhere.kernel)
+    after, fresh = everything(kernel), everything(second_store.kernel)
     seeded = [(*row[:-1], NOW) for row in fresh["scopes_tag"]]
     assert len(seeded) == 26
     for name in (name for name in after if name.startswith("scopes_")):
@@ -229,9 +229,9 @@ def test_fencing_numbers_continue_after_a_reset(do: Do) -> None:
 
 
 def test_the_backup_holds_the_store_before_the_reset(
-    call: Call, do: Do, kernel: Kernel, places: Places, tmp_path: Any, caller: Any
+    call: Call, do: Do, kernel: Kernel, scope_ids: ScopeIds, tmp_path: Any, caller: Any
 ) -> None:
-    fill(call, do, places)
+    fill(call, do, scope_ids)
     before = exported(do)
 
     name = do("memory_init", "reset", confirm=True)["backup"]
@@ -249,8 +249,8 @@ def test_the_backup_holds_the_store_before_the_reset(
     other.store.close()
 
 
-def test_a_reset_that_fails_halfway_changes_nothing(call: Call, do: Do, kernel: Kernel, places: Places) -> None:
-    fill(call, do, places)
+def test_a_reset_that_fails_halfway_changes_nothing(call: Call, do: Do, kernel: Kernel, scope_ids: ScopeIds) -> None:
+    fill(call, do, scope_ids)
     db = Connection(kernel.config.file, kernel.store.context, readonly=False)
     last = db.values("SELECT max(created_at) FROM scopes_tag")[0][0]
     db.script(f"CREATE UNIQUE INDEX scopes_last ON scopes_tag (length(name) > 0) WHERE created_at > '{last}'")

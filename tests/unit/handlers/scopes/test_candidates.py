@@ -1,4 +1,4 @@
-"""The entries a query is about are those its scopes see and its filters leave, and the best of them come first."""
+"""Candidates of a query: scopes, filters, words and meaning, and the shortcut for the best entries."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from tests.unit.handlers.scopes.conftest import (
     NOW,
     Add,
     Do,
-    Places,
+    ScopeIds,
     heading,
     inside,
     relate,
@@ -73,10 +73,10 @@ def test_at_most_three_included_tags_score(clock: Clock, do: Do, add: Add) -> No
 
 
 def test_related_to_matches_both_directions_and_the_anchor(
-    clock: Clock, do: Do, add: Add, places: Places, search: Callable[..., Any]
+    clock: Clock, do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any]
 ) -> None:
     ids = {name: add("guideline", name, "Knotted cords") for name in "abcde"}
-    project = ("project", places.project)
+    project = ("project", scope_ids.project)
     relate(do, ("guideline", ids["a"]), project, "applies_to")
     relate(do, project, ("guideline", ids["b"]), "related_to")
     relate(do, ("guideline", ids["c"]), ("guideline", ids["a"]), "depends_on")
@@ -181,7 +181,7 @@ def test_search_works_without_a_model(config: Config, caller: Any) -> None:
 
 
 class Row(NamedTuple):
-    """An entry for the property below."""
+    """An entry of the property test below."""
 
     kind: str
     name: str
@@ -208,8 +208,8 @@ ROWS = st.lists(
 )
 
 
-def lay(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None]) -> None:
-    """Writes the row as a store has it that is some days old."""
+def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None]) -> None:
+    """Inserts the row as in a store that is some days old."""
     entry_id, scope = f"{row.kind}-{seq}", where[0] if where[1] is None else f"{where[0]}:{where[1]}"
     born = (datetime.fromisoformat(NOW) - timedelta(days=row.age)).isoformat(timespec="milliseconds")
     priority = row.priority if row.kind == "guideline" else None
@@ -256,15 +256,15 @@ def rules(*pairs: tuple[int, int]) -> list[Row]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=ROWS, limit=st.integers(1, 6), shadowed=st.booleans(), excluding=st.booleans())
 def test_the_top_candidates_equal_a_full_ranking(
-    kernel: Kernel, places: Places, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
+    kernel: Kernel, scope_ids: ScopeIds, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
 ) -> None:
-    """Without a text only few candidates are read; ranked, they begin as all there are do, and are counted alike."""
+    """Without a text only few candidates are read; they rank as in a full ranking, and the count is the same."""
     db = Connection(kernel.config.file, kernel.store.context, readonly=False)
     tx = db.begin(CallContext())
     for seq, row in enumerate(rows):
-        lay(db, tx, row, seq, scopes(places)[row.depth])
+        insert_row(db, tx, row, seq, scopes(scope_ids)[row.depth])
     tagging = candidates.TagIds(exclude=frozenset({"tag_python"}) if excluding else frozenset())
-    seen_by = scope_chain(tx, "session", places.session)
+    seen_by = scope_chain(tx, "session", scope_ids.session)
     ask = candidates.EntryQuery(KINDS, seen_by, NOW, limit, include_shadowed=shadowed, tags=tagging)
 
     for kinds in (KINDS, *((kind,) for kind in KINDS)):
@@ -289,13 +289,13 @@ def of(ranked: Sequence[candidates.RankedCandidate], kind: str) -> list[candidat
     return [one for one in ranked if one.candidate.kind == kind]
 
 
-def test_only_shared_names_are_checked_for_shadowing(kernel: Kernel, do: Do, add: Add, places: Places) -> None:
+def test_only_shared_names_are_checked_for_shadowing(kernel: Kernel, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     add("tool", "alone")
     add("guideline", "same")
     add("tool", "same")
     first = add("tool", "again")
     do("memory_tool", "deactivate", id=first)
-    for scope, scope_id in [*scopes(places)[:2], ("global", None)]:
+    for scope, scope_id in [*scopes(scope_ids)[:2], ("global", None)]:
         add("tool", "again", scopeType=scope, scopeId=scope_id)
 
     db = Connection(kernel.config.file, kernel.store.context, readonly=True)
@@ -306,16 +306,16 @@ def test_only_shared_names_are_checked_for_shadowing(kernel: Kernel, do: Do, add
 
 @pytest.mark.parametrize("text", [None, "cords"])
 def test_nearer_entries_shadow_farther_ones_unless_included(
-    do: Do, add: Add, places: Places, search: Callable[..., Any], text: str | None
+    do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any], text: str | None
 ) -> None:
     ids = [
         add("guideline", "same", f"Cords {scope}", scopeType=scope, scopeId=scope_id)
-        for scope, scope_id in scopes(places)
+        for scope, scope_id in scopes(scope_ids)
     ]
     add("tool", "same", "Cords")
 
     def seen(**more: Any) -> tuple[list[str], int]:
-        answer = search(**inside("session", places.session), types=["guidelines"], search=text, **more)
+        answer = search(**inside("session", scope_ids.session), types=["guidelines"], search=text, **more)
         return [result["id"] for result in answer["results"]], answer["meta"]["totalCount"]
 
     assert seen() == ([ids[0]], 1)
@@ -329,21 +329,21 @@ def test_nearer_entries_shadow_farther_ones_unless_included(
 
 
 def test_shadowed_entries_stay_hidden_if_the_nearer_one_is_filtered_out(
-    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+    do: Do, add: Add, scope_ids: ScopeIds, found: Callable[..., list[str]]
 ) -> None:
     far = add("guideline", "same", "Tabs")
-    add("guideline", "same", "Spaces", scopeType="project", scopeId=places.project)
+    add("guideline", "same", "Spaces", scopeType="project", scopeId=scope_ids.project)
     tag(do, "guideline", far, "python")
-    here = inside("project", places.project)
+    here = inside("project", scope_ids.project)
 
     assert found(**here, search="tabs", semanticSearch=False) == []
     assert found(**here, tags={"include": ["python"]}) == []
     assert found(**here, search="tabs", semanticSearch=False, includeShadowed=True) == ["same"]
 
 
-def test_sibling_projects_do_not_shadow(do: Do, add: Add, places: Places, found: Callable[..., list[str]]) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
-    for project in (places.project, other):
+def test_sibling_projects_do_not_shadow(do: Do, add: Add, scope_ids: ScopeIds, found: Callable[..., list[str]]) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
+    for project in (scope_ids.project, other):
         add("tool", "same", scopeType="project", scopeId=project)
         add("tool", f"only {project}", scopeType="project", scopeId=project)
 

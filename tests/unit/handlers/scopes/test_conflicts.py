@@ -1,4 +1,4 @@
-"""Conflicts are listed while they are unresolved, and resolving one changes no version."""
+"""Conflicts are listed until they are resolved; resolving one changes no version."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from tests.unit.handlers.scopes.test_entry_tools import named
 LATER = "2026-01-02T04:04:05.678Z"
 
 
-def clash(do: Do, kind: str, name: str) -> str:
-    """An entry that was updated at once; its id."""
+def add_conflict(do: Do, kind: str, name: str) -> str:
+    """Adds an entry and updates it within the conflict window. Its id."""
     entry = do(f"memory_{kind}", "add", **named(kind, name))[kind]["id"]
     do(f"memory_{kind}", "update", id=entry)
     return entry
@@ -19,7 +19,7 @@ def clash(do: Do, kind: str, name: str) -> str:
 def test_list_filters_by_type_and_state_oldest_first(do: Do, clock: Clock) -> None:
     entries = []
     for kind, name in (("tool", "a"), ("guideline", "b"), ("tool", "c")):
-        entries.append(clash(do, kind, name))
+        entries.append(add_conflict(do, kind, name))
         clock.move(hours=1)
 
     def listed(**which: Any) -> list[int]:
@@ -37,7 +37,7 @@ def test_list_filters_by_type_and_state_oldest_first(do: Do, clock: Clock) -> No
 
 
 def test_resolve_stores_resolution_time_and_agent(do: Do, clock: Clock) -> None:
-    entry = clash(do, "tool", "a")
+    entry = add_conflict(do, "tool", "a")
     before = do("memory_tool", "get", id=entry)
     (conflict,) = do("memory_conflict", "list")["conflicts"]
     clock.move(hours=1)

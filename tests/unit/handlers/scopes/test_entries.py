@@ -1,4 +1,4 @@
-"""Names are unique, versions are dense, nothing is overwritten unseen, and the index holds what is active."""
+"""Names are unique, versions are gapless, no update is lost, and the index holds the active entries."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.tools import IndexSource
 from tests.conftest import Call, Clock, everything
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 from tests.unit.handlers.scopes.test_entry_tools import HEADING, kinds, named
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(  # noqa: DTZ001
@@ -28,8 +28,10 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(  # noqa:
 
 
 @kinds
-def test_names_are_unique_within_a_scope_including_global(do: Do, unchanged: Call, places: Places, kind: str) -> None:
-    for scope, scope_id in (("global", None), ("org", places.org), ("project", places.project)):
+def test_names_are_unique_within_a_scope_including_global(
+    do: Do, unchanged: Call, scope_ids: ScopeIds, kind: str
+) -> None:
+    for scope, scope_id in (("global", None), ("org", scope_ids.org), ("project", scope_ids.project)):
         asked = named(kind, "Same", scopeType=scope, scopeId=scope_id)
         holder = do(f"memory_{kind}", "add", **asked)[kind]["id"]
 
@@ -60,8 +62,10 @@ def test_deactivation_frees_the_name(do: Do) -> None:
 
 
 @kinds
-def test_a_hundred_concurrent_adds_of_a_name_make_one_entry(kernel: Kernel, storm: Storm, kind: str) -> None:
-    replies = storm([(f"memory_{kind}", {"action": "add", **named(kind, "same")})] * 100)
+def test_a_hundred_concurrent_adds_of_a_name_make_one_entry(
+    kernel: Kernel, concurrently: Concurrently, kind: str
+) -> None:
+    replies = concurrently([(f"memory_{kind}", {"action": "add", **named(kind, "same")})] * 100)
 
     assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
     rows = everything(kernel)
@@ -70,16 +74,16 @@ def test_a_hundred_concurrent_adds_of_a_name_make_one_entry(kernel: Kernel, stor
     )
 
 
-def test_one_of_many_updates_that_expect_the_same_version_succeeds(storm: Storm, do: Do) -> None:
+def test_one_of_many_updates_that_expect_the_same_version_succeeds(concurrently: Concurrently, do: Do) -> None:
     entry = do("memory_tool", "add", **named("tool", "counter", description="0"))["tool"]["id"]
     update = {"action": "update", "id": entry, "expectedVersion": 1, "description": "1"}
-    replies = storm([("memory_tool", update)] * 100)
+    replies = concurrently([("memory_tool", update)] * 100)
 
     assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
     assert len(do("memory_tool", "history", id=entry)["versions"]) == 2
 
 
-def test_compare_and_set_loses_no_update(storm: Storm, do: Do) -> None:
+def test_compare_and_set_loses_no_update(concurrently: Concurrently, do: Do) -> None:
     """Ten agents append to a text a few times each; an agent that is refused reads again."""
     entry = do("memory_knowledge", "add", **named("knowledge", "list", content="0"))["knowledge"]["id"]
     left = dict.fromkeys(range(10), 3)
@@ -87,7 +91,7 @@ def test_compare_and_set_loses_no_update(storm: Storm, do: Do) -> None:
         current = do("memory_knowledge", "get", id=entry)["knowledge"]["currentVersion"]
         agents = [agent for agent in left if left[agent]]
         update = {"action": "update", "id": entry, "expectedVersion": current["versionNum"]}
-        replies = storm(
+        replies = concurrently(
             [("memory_knowledge", {**update, "content": f"{current['content']} {agent}"}) for agent in agents]
         )
         for agent, reply in zip(agents, replies, strict=True):
@@ -179,9 +183,9 @@ def found(kernel: Kernel, words: str, within: list[tuple[str, str | None]] | Non
 
 
 def test_active_entries_are_found_by_their_current_version(
-    kernel: Kernel, do: Do, places: Places, clock: Clock
+    kernel: Kernel, do: Do, scope_ids: ScopeIds, clock: Clock
 ) -> None:
-    project = {"scopeType": "project", "scopeId": places.project}
+    project = {"scopeType": "project", "scopeId": scope_ids.project}
     do("memory_tool", "add", name="hammer", description="nails", constraints="thumbs", examples=["zebra"], **project)
     do("memory_guideline", "add", name="style", content="commas", rationale="clarity", scopeType="global")
     do("memory_knowledge", "add", title="limit", content="quota", source="handbook", scopeType="global")
@@ -200,7 +204,7 @@ def test_active_entries_are_found_by_their_current_version(
         {fact},
         {fact},
     ]
-    assert found(kernel, "hammer", [("scopes:tools", f"project:{places.project}")]) == {tool}
+    assert found(kernel, "hammer", [("scopes:tools", f"project:{scope_ids.project}")]) == {tool}
     assert found(kernel, "hammer", [("scopes:tools", "global")]) == set()
 
     do("memory_tool", "update", id="tool_1", description="screws")
@@ -211,9 +215,9 @@ def test_active_entries_are_found_by_their_current_version(
     assert found(kernel, "bolts") == set()
 
 
-def test_index_sources_equal_the_index(kernel: Kernel, do: Do, places: Places) -> None:
+def test_index_sources_equal_the_index(kernel: Kernel, do: Do, scope_ids: ScopeIds) -> None:
     for kind in ("tool", "guideline", "knowledge"):
-        for scope, scope_id in (("global", None), ("session", places.session)):
+        for scope, scope_id in (("global", None), ("session", scope_ids.session)):
             more = {"description": "d"} if kind == "tool" else {}
             entry = do(f"memory_{kind}", "add", **named(kind, "日本", scopeType=scope, scopeId=scope_id), **more)
             do(f"memory_{kind}", "update", id=entry[kind]["id"], changeReason="again")
@@ -230,7 +234,7 @@ def test_index_sources_equal_the_index(kernel: Kernel, do: Do, places: Places) -
             ("scopes:guidelines", "日本\nabout 日本"),
             ("scopes:knowledge", "日本\nabout 日本"),
         )
-        for scope in ("global", f"session:{places.session}")
+        for scope in ("global", f"session:{scope_ids.session}")
     )
 
 

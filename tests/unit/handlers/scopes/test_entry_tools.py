@@ -1,11 +1,11 @@
-"""Tools, guidelines and knowledge are added, changed, found, listed and put away as their contract says."""
+"""The actions of memory_tool, memory_guideline and memory_knowledge follow the contract."""
 
 from typing import Any
 
 import pytest
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, refused, result_of
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
@@ -47,7 +47,7 @@ kinds = pytest.mark.parametrize("kind", ["tool", "guideline", "knowledge"])
 
 
 def first(kind: str) -> dict[str, Any]:
-    """The example of a kind as it stands after its addition, the first thing that was given an id."""
+    """The example of a kind after it was added, with the first id of the store."""
     prefix, version = HEADS[kind]
     given = dict(EXAMPLES[kind])
     row = {name: given.pop(name) for name in ("scopeType", HEADING[kind], "category")}
@@ -75,7 +75,7 @@ def first(kind: str) -> dict[str, Any]:
 
 
 def named(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """A small entry of a kind in global scope, unless it says otherwise."""
+    """Adds a small entry of a kind, in global scope by default."""
     content = {} if kind == "tool" else {"content": f"about {name}"}
     return {"scopeType": "global", HEADING[kind]: name, **content, **more}
 
@@ -168,9 +168,9 @@ def test_a_deactivated_entry_is_read_by_id_only(do: Do, call: Call, clock: Clock
 
 
 @kinds
-def test_get_by_name_returns_the_nearest_entry(do: Do, call: Call, places: Places, kind: str) -> None:
+def test_get_by_name_returns_the_nearest_entry(do: Do, call: Call, scope_ids: ScopeIds, kind: str) -> None:
     tool, heading = f"memory_{kind}", HEADING[kind]
-    scopes = {"global": None, "org": places.org, "project": places.project, "session": places.session}
+    scopes = {"global": None, "org": scope_ids.org, "project": scope_ids.project, "session": scope_ids.session}
 
     def seen(scope: str, **more: Any) -> str | None:
         reply = call(tool, action="get", scopeType=scope, scopeId=scopes[scope], **{heading: "style"}, **more)
@@ -183,16 +183,16 @@ def test_get_by_name_returns_the_nearest_entry(do: Do, call: Call, places: Place
         expected |= dict.fromkeys([*scopes][place:], scope)
         assert {scope: seen(scope) for scope in scopes} == expected
     assert seen("session", inherit=False) == "session"
-    entry = do(tool, "get", scopeType="project", scopeId=places.project, inherit=None, **{heading: "style"})[kind]
+    entry = do(tool, "get", scopeType="project", scopeId=scope_ids.project, inherit=None, **{heading: "style"})[kind]
     do(tool, "deactivate", id=entry["id"])
     assert (seen("project"), seen("project", inherit=False), seen("session")) == ("org", None, "session")
 
 
-def test_sibling_scopes_are_not_searched(do: Do, call: Call, places: Places) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
+def test_sibling_scopes_are_not_searched(do: Do, call: Call, scope_ids: ScopeIds) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
     do("memory_tool", "add", **named("tool", "theirs", scopeType="project", scopeId=other))
 
-    reply = call("memory_tool", action="get", name="theirs", scopeType="session", scopeId=places.session)
+    reply = call("memory_tool", action="get", name="theirs", scopeType="session", scopeId=scope_ids.session)
     assert refused(reply) == (
         "not_found",
         "E2000",
@@ -201,9 +201,9 @@ def test_sibling_scopes_are_not_searched(do: Do, call: Call, places: Places) -> 
     )
 
 
-def test_list_filters_by_scope_and_category(do: Do, places: Places) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
-    scopes = [("global", None), ("org", places.org), ("project", places.project), ("project", other)]
+def test_list_filters_by_scope_and_category(do: Do, scope_ids: ScopeIds) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
+    scopes = [("global", None), ("org", scope_ids.org), ("project", scope_ids.project), ("project", other)]
     for number, (scope, scope_id) in enumerate(scopes):
         category = ("fact", "decision")[number % 2]
         do(
@@ -217,7 +217,7 @@ def test_list_filters_by_scope_and_category(do: Do, places: Places) -> None:
         return [entry["title"] for entry in do("memory_knowledge", "list", **which)["knowledge"]]
 
     assert titles() == ["k0", "k1", "k2", "k3"]
-    assert titles(scopeType="global") == titles(scopeType="global", scopeId=places.org) == ["k0"]
+    assert titles(scopeType="global") == titles(scopeType="global", scopeId=scope_ids.org) == ["k0"]
     assert titles(scopeType="project") == ["k2", "k3"]
     assert titles(scopeType="project", scopeId=other) == titles(scopeId=other) == ["k3"]
     assert titles(category="decision") == ["k1", "k3"]
@@ -225,13 +225,13 @@ def test_list_filters_by_scope_and_category(do: Do, places: Places) -> None:
     assert titles(scopeType="project", scopeId="unknown") == titles(category="nothing") == []
     assert titles(limit=2, offset=1) == ["k1", "k2"]
     assert titles(scopeType="project", limit=1) == ["k2"]
-    assert titles(scopeType="project", scopeId=places.project, inherit=True) == ["k2", "k1", "k0"]
-    assert titles(scopeType="project", scopeId=places.project, inherit=True, limit=1, offset=1) == ["k1"]
+    assert titles(scopeType="project", scopeId=scope_ids.project, inherit=True) == ["k2", "k1", "k0"]
+    assert titles(scopeType="project", scopeId=scope_ids.project, inherit=True, limit=1, offset=1) == ["k1"]
 
 
-def test_guidelines_are_listed_by_priority_then_creation(do: Do, places: Places) -> None:
+def test_guidelines_are_listed_by_priority_then_creation(do: Do, scope_ids: ScopeIds) -> None:
     for number, priority in enumerate((50, 90, 50, 10, 90)):
-        scope = {"scopeType": "project", "scopeId": places.project} if number % 2 else {}
+        scope = {"scopeType": "project", "scopeId": scope_ids.project} if number % 2 else {}
         do("memory_guideline", "add", **{**named("guideline", f"g{number}", priority=priority), **scope})
 
     def names(**which: Any) -> list[str]:
@@ -239,27 +239,27 @@ def test_guidelines_are_listed_by_priority_then_creation(do: Do, places: Places)
 
     assert names() == ["g1", "g4", "g0", "g2", "g3"]
     assert names(scopeType="global") == ["g4", "g0", "g2"]
-    assert names(scopeType="project", scopeId=places.project, inherit=True) == ["g1", "g4", "g0", "g2", "g3"]
+    assert names(scopeType="project", scopeId=scope_ids.project, inherit=True) == ["g1", "g4", "g0", "g2", "g3"]
 
 
-def test_an_inherited_list_has_the_nearest_entry_of_each_name(do: Do, places: Places) -> None:
-    for scope, scope_id in (("global", None), ("org", places.org), ("session", places.session)):
+def test_an_inherited_list_has_the_nearest_entry_of_each_name(do: Do, scope_ids: ScopeIds) -> None:
+    for scope, scope_id in (("global", None), ("org", scope_ids.org), ("session", scope_ids.session)):
         do("memory_tool", "add", **named("tool", "same", scopeType=scope, scopeId=scope_id, category="cli"))
-    only = do("memory_tool", "add", **named("tool", "only", scopeType="org", scopeId=places.org))["tool"]["id"]
+    only = do("memory_tool", "add", **named("tool", "only", scopeType="org", scopeId=scope_ids.org))["tool"]["id"]
 
     def seen(**which: Any) -> list[tuple[str, str]]:
         found = do("memory_tool", "list", inherit=True, **which)["tools"]
         return [(entry["name"], entry["scopeType"]) for entry in found]
 
-    session = {"scopeType": "session", "scopeId": places.session}
+    session = {"scopeType": "session", "scopeId": scope_ids.session}
     assert seen(**session) == [("same", "session"), ("only", "org")]
-    assert seen(scopeType="project", scopeId=places.project) == [("same", "org"), ("only", "org")]
+    assert seen(scopeType="project", scopeId=scope_ids.project) == [("same", "org"), ("only", "org")]
     do("memory_tool", "deactivate", id=only)
     assert seen(**session) == [("same", "session")]
     assert seen(**session, includeInactive=True) == [("same", "session"), ("only", "org")]
 
 
-def test_as_of_returns_the_version_of_that_time(do: Do, call: Call, clock: Clock, places: Places) -> None:
+def test_as_of_returns_the_version_of_that_time(do: Do, call: Call, clock: Clock, scope_ids: ScopeIds) -> None:
     born = clock.now
     kept = do("memory_knowledge", "add", **named("knowledge", "limit", content="one"))["knowledge"]["id"]
     second = clock.move(hours=1)
@@ -284,7 +284,7 @@ def test_as_of_returns_the_version_of_that_time(do: Do, call: Call, clock: Clock
         ("two", False),
         ("two", False),
     ]
-    by_title = {"title": "limit", "scopeType": "session", "scopeId": places.session}
+    by_title = {"title": "limit", "scopeType": "session", "scopeId": scope_ids.session}
     assert [answer(at, **by_title) for at in ("2026-01-02", born, second, gone, again, None)] == [
         None,
         ("one", True),
@@ -308,10 +308,10 @@ def test_as_of_returns_the_version_of_that_time(do: Do, call: Call, clock: Clock
 @kinds
 def test_every_action_refuses_unknown_ids(do: Do, unchanged: Call, kind: str) -> None:
     other = "tool" if kind == "knowledge" else "knowledge"
-    stranger = do(f"memory_{other}", "add", **EXAMPLES[other])[other]["id"]
+    other_kind_id = do(f"memory_{other}", "add", **EXAMPLES[other])[other]["id"]
     label = "Knowledge entry" if kind == "knowledge" else kind.capitalize()
     for action in ("update", "get", "history", "deactivate"):
-        for unknown_id in ("unknown", stranger):
+        for unknown_id in ("unknown", other_kind_id):
             assert refused(unchanged(f"memory_{kind}", action=action, id=unknown_id)) == (
                 "not_found",
                 "E2000",

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a call of scopes, the answer is the contract's error naming the field, and nothing changes."""
+"""Every invalid call returns the error of the contract, names the field and changes nothing."""
 
 import asyncio
 import json
@@ -256,19 +256,19 @@ NAMES = {(tool, action) for tool, action, _ in STORY}
 
 
 def filled(given: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
-    """The arguments of the story with the ids that are known by now."""
+    """The arguments of a scenario step, with the ids returned so far."""
     return {name: value.format(**ids) if isinstance(value, str) else value for name, value in given.items()}
 
 
-def learn(answer: dict[str, Any], ids: dict[str, str]) -> None:
-    """Remembers the ids that an answer gives."""
+def store_ids(answer: dict[str, Any], ids: dict[str, str]) -> None:
+    """Stores the ids of a result."""
     ids |= {name: value["id"] for name, value in answer.items() if isinstance(value, dict) and "id" in value}
     if answer.get("conflicts"):
         ids["conflict"] = answer["conflicts"][0]["id"]
 
 
 def wrong_values(name: str, value: Any) -> Iterator[Any]:
-    """Values that an argument cannot have."""
+    """Invalid values of an argument."""
     yield from ([], {}) if isinstance(value, (str, int, float)) else ("x", 7)
     if isinstance(value, str):
         yield from (7, True, ["a"], "a\0b", "x" * LONG)
@@ -299,7 +299,7 @@ def test_the_scenario_covers_every_action() -> None:
 
 
 def refusal(reply: Any, *fields: str) -> str:
-    """The message of an error in the contract's shape that names one of the fields."""
+    """The message of an error; its shape and field are checked."""
     answer = json.loads(reply.body)
     assert (list(answer), reply.media, reply.structured) == (["error", "code", "context"], "application/json", None)
     assert reply.body.decode() == json.dumps(answer, indent=2, ensure_ascii=False)
@@ -312,7 +312,7 @@ def refusal(reply: Any, *fields: str) -> str:
 def test_bad_arguments_name_their_field_and_change_nothing(kernel: Kernel, call: Call, do: Do, chapter: int) -> None:
     ids: dict[str, str] = {}
     for tool, action, given in STORY[:chapter]:
-        learn(do(tool, action, **filled(given, ids)), ids)
+        store_ids(do(tool, action, **filled(given, ids)), ids)
     tool, action, given = STORY[chapter]
     valid = filled(given, ids)
     before = everything(kernel)
@@ -388,7 +388,7 @@ def test_null_equals_an_omitted_argument(do: Do) -> None:
     for tool, action, given in STORY:
         (arm,) = (arm for arm in get_args(TOOLS[tool].request) if arm.__struct_config__.tag == action)
         nothing = dict.fromkeys(set(arm.__struct_encode_fields__) - set(given))
-        learn(do(tool, action, **filled(given, ids), **nothing), ids)
+        store_ids(do(tool, action, **filled(given, ids), **nothing), ids)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_replies_are_indented_by_two() -> None:
 
 
 def nest(levels: int) -> dict[str, Any]:
-    """An object in an object, so many of them."""
+    """Objects nested to a depth."""
     deep: dict[str, Any] = {"x": 1}
     for _ in range(levels - 1):
         deep = {"x": deep}
@@ -440,7 +440,7 @@ DEEP = [
     ("tool", "field", "given", "levels"), DEEP, ids=[f"{tool}-{field}" for tool, field, *_ in DEEP]
 )
 def test_too_deeply_nested_values_are_refused(
-    kernel: Kernel, call: Call, do: Do, elsewhere: Store, tool: str, field: str, given: dict[str, Any], levels: int
+    kernel: Kernel, call: Call, do: Do, second_store: Store, tool: str, field: str, given: dict[str, Any], levels: int
 ) -> None:
     before = everything(kernel)
     for more in (levels + 1, 60, 900):
@@ -453,6 +453,6 @@ def test_too_deeply_nested_values_are_refused(
     result_of(call(tool, **given, **{field: deepest}))
     for shape in ("json", "yaml"):
         content = do("memory_export", "export", includeVersions=True, format=shape)["content"]
-        brought = elsewhere.do("memory_import", "import", content=content, format=shape)
+        brought = second_store.do("memory_import", "import", content=content, format=shape)
         assert brought["errors"] == []
-    assert exported(elsewhere.do) == exported(do)
+    assert exported(second_store.do) == exported(do)

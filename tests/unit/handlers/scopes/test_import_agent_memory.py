@@ -1,4 +1,4 @@
-"""The database of agent-memory comes over whole, from an old release and from a new one, once however often."""
+"""The import of agent-memory databases, old and new, is complete and idempotent."""
 
 import json
 from collections.abc import Callable
@@ -190,7 +190,7 @@ Bring = Callable[[Path], tuple[dict[str, int], list[str]]]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """A database as a release of the original writes it."""
+    """Writes a database with the schema of a release of the original."""
 
     def made(release: str = "0.9", rows: dict[str, list[list[Any]]] = ROWS, name: str = "memory.db") -> Path:
         file = tmp_path / name
@@ -215,7 +215,7 @@ def make(tmp_path: Path) -> Make:
 
 @pytest.fixture
 def bring(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> Bring:
-    """Runs the command; what it counted, and its remarks."""
+    """Runs the command. Its counts and remarks."""
 
     def brought(file: Path) -> tuple[dict[str, int], list[str]]:
         capsys.readouterr()
@@ -563,20 +563,20 @@ def test_new_versions_are_imported_unless_the_entry_was_changed_here(
 
 
 def test_imported_data_survives_export_and_import(
-    make: Make, bring: Bring, do: Do, elsewhere: Any, clock: Clock
+    make: Make, bring: Bring, do: Do, second_store: Any, clock: Clock
 ) -> None:
     rows = {**ROWS, "tools": ROWS["tools"][:3]}
     bring(make(rows=rows))
     document = exported(do)
 
-    answer = elsewhere.do("memory_import", "import", content=json.dumps(document))
+    answer = second_store.do("memory_import", "import", content=json.dumps(document))
 
     assert (answer["errors"], answer["created"]) == ([], 5)
-    assert exported(elsewhere.do) == document
+    assert exported(second_store.do) == document
 
 
 def test_values_outside_the_tool_limits_survive_import_and_export(
-    make: Make, bring: Bring, do: Do, elsewhere: Any, clock: Clock
+    make: Make, bring: Bring, do: Do, second_store: Any, clock: Clock
 ) -> None:
     deep = "[" * 40 + "1" + "]" * 40
     rows = {
@@ -593,8 +593,8 @@ def test_values_outside_the_tool_limits_survive_import_and_export(
 
     for shape in ("json", "yaml"):
         content = do("memory_export", "export", includeVersions=True, includeInactive=True, format=shape)["content"]
-        assert elsewhere.do("memory_import", "import", content=content, format=shape)["errors"] == []
-        assert exported(elsewhere.do) == document
+        assert second_store.do("memory_import", "import", content=content, format=shape)["errors"] == []
+        assert exported(second_store.do) == document
 
     fact, rule = document["entries"]["knowledge"][0], document["entries"]["guidelines"][0]
     assert fact["currentVersion"]["validUntil"] == "when it rains"

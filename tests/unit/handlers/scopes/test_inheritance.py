@@ -1,4 +1,4 @@
-"""A scope inherits from the project, the organization and global, nearest first, as far as there are any."""
+"""A scope inherits from its project, its organization and global, nearest first."""
 
 import pytest
 
@@ -6,20 +6,20 @@ from handlers.scopes.inheritance import required_scope_id, scope_chain, scope_ke
 from kernel.app import Kernel
 from kernel.errors import Fault
 from tests.conftest import Call
-from tests.unit.handlers.scopes.conftest import Do, Places, refused
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused
 
 
-def test_a_chain_leads_from_the_session_to_global(kernel: Kernel, places: Places) -> None:
-    session, project, org = f"session:{places.session}", f"project:{places.project}", f"org:{places.org}"
+def test_a_chain_leads_from_the_session_to_global(kernel: Kernel, scope_ids: ScopeIds) -> None:
+    session, project, org = f"session:{scope_ids.session}", f"project:{scope_ids.project}", f"org:{scope_ids.org}"
 
     def scopes(scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
         return kernel.store.read_sync(lambda tx: scope_chain(tx, scope_type, scope_id, inherit=inherit))
 
-    assert scopes("session", places.session) == [session, project, org, "global"]
-    assert scopes("project", places.project) == [project, org, "global"]
-    assert scopes("org", places.org) == [org, "global"]
+    assert scopes("session", scope_ids.session) == [session, project, org, "global"]
+    assert scopes("project", scope_ids.project) == [project, org, "global"]
+    assert scopes("org", scope_ids.org) == [org, "global"]
     assert scopes("global", None) == scopes("global", "whatever") == ["global"]
-    assert scopes("session", places.session, inherit=False) == [session]
+    assert scopes("session", scope_ids.session, inherit=False) == [session]
     assert scopes("global", None, inherit=False) == ["global"]
 
 

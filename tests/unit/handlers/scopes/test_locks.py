@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused, result_of
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
 HOUR = "2026-01-02T04:04:05.678Z"
@@ -43,20 +43,20 @@ def test_checkout_status_and_checkin(do: Do, clock: Clock) -> None:
     assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": False, "lock": None}
 
 
-def test_checkout_stores_its_references_and_expiry(do: Do, places: Places, clock: Clock) -> None:
+def test_checkout_stores_its_references_and_expiry(do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     held = do(
         "memory_file_lock",
         "checkout",
         **FILE,
         agent_id="ada",
-        session_id=places.session,
-        project_id=places.project,
+        session_id=scope_ids.session,
+        project_id=scope_ids.project,
         expires_in=1.5,
         metadata={"reason": "refactoring"},
     )["lock"]
     assert held == lock(
-        sessionId=places.session,
-        projectId=places.project,
+        sessionId=scope_ids.session,
+        projectId=scope_ids.project,
         expiresAt="2026-01-02T03:04:07.178Z",
         metadata={"reason": "refactoring"},
     )
@@ -87,15 +87,17 @@ def test_a_locked_file_is_refused_to_other_agents(do: Do, unchanged: Call, clock
     )
 
 
-def test_a_second_checkout_by_the_holder_extends_the_lock(do: Do, call: Call, places: Places, clock: Clock) -> None:
-    do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=places.session, metadata={"a": 1})
+def test_a_second_checkout_by_the_holder_extends_the_lock(
+    do: Do, call: Call, scope_ids: ScopeIds, clock: Clock
+) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=scope_ids.session, metadata={"a": 1})
     clock.move(minutes=30)
-    again = do("memory_file_lock", "checkout", **FILE, agent_id="ada", project_id=places.project)["lock"]
+    again = do("memory_file_lock", "checkout", **FILE, agent_id="ada", project_id=scope_ids.project)["lock"]
 
     assert again == lock(
         2,
-        sessionId=places.session,
-        projectId=places.project,
+        sessionId=scope_ids.session,
+        projectId=scope_ids.project,
         expiresAt="2026-01-02T04:34:05.678Z",
         metadata={"a": 1},
     )
@@ -159,11 +161,11 @@ def test_forced_unlocks_are_logged(do: Do, clock: Clock) -> None:
     assert do("memory_file_lock", "status", **FILE)["forceUnlocks"] == [second, first]
 
 
-def test_list_filters_by_agent_session_and_project(do: Do, places: Places) -> None:
+def test_list_filters_by_agent_session_and_project(do: Do, scope_ids: ScopeIds) -> None:
     held = {
-        "/a": {"agent_id": "ada", "session_id": places.session},
-        "/b": {"agent_id": "bob", "project_id": places.project},
-        "/c": {"agent_id": "ada", "project_id": places.project},
+        "/a": {"agent_id": "ada", "session_id": scope_ids.session},
+        "/b": {"agent_id": "bob", "project_id": scope_ids.project},
+        "/c": {"agent_id": "ada", "project_id": scope_ids.project},
     }
     for path, more in held.items():
         do("memory_file_lock", "checkout", file_path=path, **more)
@@ -173,9 +175,9 @@ def test_list_filters_by_agent_session_and_project(do: Do, places: Places) -> No
         assert found["count"] == len(found["locks"])
         return "".join(one["filePath"].strip("/") for one in found["locks"])
 
-    assert (listed(), listed(agent_id="ada"), listed(project_id=places.project)) == ("abc", "ac", "bc")
-    assert listed(session_id=places.session) == "a"
-    assert listed(agent_id="ada", project_id=places.project) == "c"
+    assert (listed(), listed(agent_id="ada"), listed(project_id=scope_ids.project)) == ("abc", "ac", "bc")
+    assert listed(session_id=scope_ids.session) == "a"
+    assert listed(agent_id="ada", project_id=scope_ids.project) == "c"
     assert listed(agent_id="unknown") == ""
 
 
@@ -222,8 +224,8 @@ def test_session_and_project_of_a_lock_have_to_exist(unchanged: Call, field: str
     )
 
 
-def test_one_of_a_hundred_concurrent_checkouts_succeeds(storm: Storm, do: Do) -> None:
-    replies = storm(
+def test_one_of_a_hundred_concurrent_checkouts_succeeds(concurrently: Concurrently, do: Do) -> None:
+    replies = concurrently(
         [("memory_file_lock", {"action": "checkout", **FILE, "agent_id": f"agent {number}"}) for number in range(100)]
     )
     holders = [result_of(reply)["lock"]["checkedOutBy"] for reply in replies if reply.fault is None]

@@ -1,4 +1,4 @@
-"""A page shows every entry under its own heading, and no entry can make one of its own."""
+"""A page shows every entry under its own heading, and no text can add another."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds
 from tests.unit.handlers.scopes.test_export import add
 from tests.unit.handlers.scopes.test_import_merge import HOSTILE, NAME, TEXT
 
@@ -20,8 +20,8 @@ def page(do: Do, **given: Any) -> str:
     return do("memory_export", "export", format="markdown", **given)["content"]
 
 
-def test_a_page_shows_every_property(do: Do, clock: Clock, places: Places) -> None:
-    where = ("project", places.project)
+def test_a_page_shows_every_property(do: Do, clock: Clock, scope_ids: ScopeIds) -> None:
+    where = ("project", scope_ids.project)
     rule = add(
         do,
         "guideline",
@@ -49,7 +49,7 @@ def test_a_page_shows_every_property(do: Do, clock: Clock, places: Places) -> No
         relationType="related_to",
     )
 
-    shown = page(do, includeInactive=True, includeVersions=True, scopeType="project", scopeId=places.project)
+    shown = page(do, includeInactive=True, includeVersions=True, scopeType="project", scopeId=scope_ids.project)
 
     assert (
         shown
@@ -58,14 +58,14 @@ def test_a_page_shows_every_property(do: Do, clock: Clock, places: Places) -> No
 
 **Exported:** {NOW}
 **Entries:** 2
-**Scope:** project / {places.project}
+**Scope:** project / {scope_ids.project}
 
 ## Guidelines (1)
 
 ### no_force \\*push\\*
 
 - **ID:** `{rule}`
-- **Scope:** project / {places.project}
+- **Scope:** project / {scope_ids.project}
 - **Priority:** 80
 - **Category:** git
 - **Tags:** `` a `b` ``, `git`
@@ -98,7 +98,7 @@ def test_a_page_shows_every_property(do: Do, clock: Clock, places: Places) -> No
 ### limits
 
 - **ID:** `{fact}`
-- **Scope:** project / {places.project}
+- **Scope:** project / {scope_ids.project}
 - **Inactive since:** {NOW}
 - **Category:** fact
 - **Confidence:** 0.5
@@ -127,7 +127,7 @@ def test_an_empty_page_has_no_chapters(do: Do, clock: Clock) -> None:
 
 
 def skeleton(text: str) -> list[str]:
-    """What of a page is neither quoted nor fenced, with the words that came from outside taken out."""
+    """The lines of a page that are neither quoted nor fenced, without the text of entries."""
     kept: list[str] = []
     fence = ""
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""A query finds by words, meaning, tags and relations what its scopes see, counts it all and shows the best first."""
+"""The results of memory_query: entries, versions, scopes, times, totals, and errors."""
 
 import itertools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.unit.handlers.scopes.conftest import (
     NOW,
     Add,
     Do,
-    Places,
+    ScopeIds,
     heading,
     inside,
     refused,
@@ -101,15 +101,15 @@ def test_types_limits_the_kinds(
 
 
 def test_a_scope_sees_itself_and_its_parents_only(
-    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+    do: Do, add: Add, scope_ids: ScopeIds, found: Callable[..., list[str]]
 ) -> None:
-    beside = do("memory_project", "create", name="Beside", orgId=places.org)["project"]["id"]
+    beside = do("memory_project", "create", name="Beside", orgId=scope_ids.org)["project"]["id"]
     add("tool", "beside", "Knotted cords", scopeType="project", scopeId=beside)
-    for scope, scope_id in scopes(places):
+    for scope, scope_id in scopes(scope_ids):
         add("tool", scope, "Knotted cords", scopeType=scope, scopeId=scope_id)
 
-    names = [scope for scope, _ in scopes(places)]
-    for depth, (scope, scope_id) in enumerate(scopes(places)):
+    names = [scope for scope, _ in scopes(scope_ids)]
+    for depth, (scope, scope_id) in enumerate(scopes(scope_ids)):
         assert found(**inside(scope, scope_id)) == names[depth:]
         assert set(found(**inside(scope, scope_id), search="cords")) == set(names[depth:])
         assert found(**inside(scope, scope_id, inherit=False)) == [scope]
@@ -189,16 +189,16 @@ def test_as_of_returns_the_entries_and_versions_of_that_time(
     assert later == {"changed": True, "steady": None, "dropped": None}
 
 
-def test_as_of_shadows_by_the_entries_of_that_time(clock: Clock, do: Do, add: Add, places: Places) -> None:
+def test_as_of_shadows_by_the_entries_of_that_time(clock: Clock, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     far = add("guideline", "same", "Tabs")
     clock.move(days=1)
-    near = add("guideline", "same", "Spaces", scopeType="project", scopeId=places.project)
+    near = add("guideline", "same", "Spaces", scopeType="project", scopeId=scope_ids.project)
     between = clock.now
     clock.move(days=1)
     do("memory_guideline", "deactivate", id=near)
 
     def seen(at: str | None) -> list[str]:
-        context = do("memory_query", "context", scopeType="project", scopeId=places.project, asOf=at)
+        context = do("memory_query", "context", scopeType="project", scopeId=scope_ids.project, asOf=at)
         return [result["id"] for result in context["guidelines"]]
 
     assert [seen(NOW), seen(between), seen(None)] == [[far], [near], [far]]
@@ -206,49 +206,49 @@ def test_as_of_shadows_by_the_entries_of_that_time(clock: Clock, do: Do, add: Ad
 
 @pytest.mark.parametrize("text", [None, "cords"])
 def test_total_count_covers_every_kind_and_scope(
-    do: Do, add: Add, places: Places, search: Callable[..., Any], text: str | None
+    do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any], text: str | None
 ) -> None:
     for number in range(45):
         add("tool", f"tool {number}", "Knotted cords")
-    for kind, (scope, scope_id) in itertools.product(("guideline", "knowledge"), scopes(places)):
+    for kind, (scope, scope_id) in itertools.product(("guideline", "knowledge"), scopes(scope_ids)):
         add(kind, f"{kind} {scope}", "Knotted cords", scopeType=scope, scopeId=scope_id)
 
-    answer = search(search=text, **inside("session", places.session))
+    answer = search(search=text, **inside("session", scope_ids.session))
 
     assert answer["meta"] == {"totalCount": 53, "returnedCount": 20, "truncated": False, "hasMore": True}
     assert {result["type"] for result in answer["results"]} == set(KINDS)
-    assert len(search(search=text, **inside("session", places.session), limit=53)["results"]) == 53
+    assert len(search(search=text, **inside("session", scope_ids.session), limit=53)["results"]) == 53
 
 
-def test_context_returns_the_best_of_each_kind(clock: Clock, do: Do, add: Add, places: Places) -> None:
+def test_context_returns_the_best_of_each_kind(clock: Clock, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     for number in range(45):
         add("tool", f"tool {number}")
     for number in range(12):
-        add("guideline", f"g{number}", priority=number, scopeType="project", scopeId=places.project)
-    add("knowledge", "k", scopeType="org", scopeId=places.org)
+        add("guideline", f"g{number}", priority=number, scopeType="project", scopeId=scope_ids.project)
+    add("knowledge", "k", scopeType="org", scopeId=scope_ids.org)
 
-    answer = do("memory_query", "context", scopeType="session", scopeId=places.session, limit=10)
+    answer = do("memory_query", "context", scopeType="session", scopeId=scope_ids.session, limit=10)
 
     assert list(answer) == ["scope", "tools", "guidelines", "knowledge", "meta"]
-    assert answer["scope"] == {"type": "session", "id": places.session}
+    assert answer["scope"] == {"type": "session", "id": scope_ids.session}
     assert [len(answer[many]) for many in MANY.values()] == [10, 10, 1]
     assert [heading(result) for result in answer["guidelines"]] == [f"g{number}" for number in range(11, 1, -1)]
     assert answer["meta"] == {"totalCount": 58, "returnedCount": 21, "truncated": False, "hasMore": True}
-    whole = do("memory_query", "context", scopeType="session", scopeId=places.session)
+    whole = do("memory_query", "context", scopeType="session", scopeId=scope_ids.session)
     assert [len(whole[many]) for many in MANY.values()] == [20, 12, 1]
-    alone = do("memory_query", "context", scopeType="project", scopeId=places.project, inherit=False, compact=True)
+    alone = do("memory_query", "context", scopeType="project", scopeId=scope_ids.project, inherit=False, compact=True)
     assert (alone["tools"], alone["knowledge"], len(alone["guidelines"])) == ([], [], 12)
     assert set(alone["guidelines"][0]["guideline"]) == {"id", "name", "category", "priority"}
     assert do("memory_query", "context", scopeType="global")["scope"] == {"type": "global", "id": None}
 
 
-def test_context_and_search_return_the_same_results(do: Do, add: Add, places: Places) -> None:
-    for kind, (scope, scope_id) in itertools.product(KINDS, scopes(places)):
+def test_context_and_search_return_the_same_results(do: Do, add: Add, scope_ids: ScopeIds) -> None:
+    for kind, (scope, scope_id) in itertools.product(KINDS, scopes(scope_ids)):
         add(kind, f"{kind} {scope}", scopeType=scope, scopeId=scope_id)
 
-    context = do("memory_query", "context", scopeType="session", scopeId=places.session)
+    context = do("memory_query", "context", scopeType="session", scopeId=scope_ids.session)
     for kind, many in MANY.items():
-        searched = do("memory_query", "search", **inside("session", places.session), types=[many])
+        searched = do("memory_query", "search", **inside("session", scope_ids.session), types=[many])
         assert context[many] == searched["results"], kind
 
 

@@ -1,4 +1,4 @@
-"""Links are made once between what exists, listed from either end, and deleted by id or by what they link."""
+"""Relations are unique, need existing ends, and are deleted by id or by all their fields."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from kernel.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 from tests.unit.handlers.scopes.test_entry_tools import named
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -17,10 +17,10 @@ Link = dict[str, str]
 
 
 @pytest.fixture
-def link(do: Do, places: Places) -> Link:
+def link(do: Do, scope_ids: ScopeIds) -> Link:
     """A guideline that applies to a project."""
     source = do("memory_guideline", "add", **named("guideline", "g"))["guideline"]["id"]
-    return dict(zip(FIELDS, ("guideline", source, "project", places.project, "applies_to"), strict=True))
+    return dict(zip(FIELDS, ("guideline", source, "project", scope_ids.project, "applies_to"), strict=True))
 
 
 def test_create_is_idempotent(do: Do, link: Link, clock: Clock) -> None:
@@ -33,7 +33,7 @@ def test_create_is_idempotent(do: Do, link: Link, clock: Clock) -> None:
     assert do("memory_relation", "create", **{**link, "relationType": "related_to"})["relation"]["id"] == "rel_3"
 
 
-def test_list_filters_by_any_field(do: Do, link: Link, places: Places) -> None:
+def test_list_filters_by_any_field(do: Do, link: Link, scope_ids: ScopeIds) -> None:
     tool = do("memory_tool", "add", **named("tool", "t"))["tool"]["id"]
     links = [
         link,
@@ -50,13 +50,13 @@ def test_list_filters_by_any_field(do: Do, link: Link, places: Places) -> None:
 
     assert listed() == [0, 1, 2, 3]
     assert listed(sourceId=link["sourceId"]) == listed(sourceType="guideline", sourceId=link["sourceId"]) == [0, 1, 2]
-    assert listed(targetId=places.project) == listed(targetType="project") == [0, 1, 3]
+    assert listed(targetId=scope_ids.project) == listed(targetType="project") == [0, 1, 3]
     assert listed(sourceId=link["sourceId"], targetId=tool) == listed(relationType="depends_on") == [2]
     assert listed(targetId=tool, relationType="applies_to") == listed(sourceId="unknown") == []
-    assert listed(sourceType="tool") == listed(targetId=places.project, sourceType="tool") == [3]
+    assert listed(sourceType="tool") == listed(targetId=scope_ids.project, sourceType="tool") == [3]
     assert listed(limit=2, offset=1) == [1, 2]
     assert listed(sourceId=link["sourceId"], limit=1, offset=1) == [1]
-    assert listed(targetId=places.project, limit=1, offset=2) == [3]
+    assert listed(targetId=scope_ids.project, limit=1, offset=2) == [3]
 
 
 def test_delete_by_id_or_by_all_fields_writes_history(kernel: Kernel, do: Do, link: Link) -> None:
@@ -94,7 +94,7 @@ def test_both_ends_have_to_exist(unchanged: Call, link: Link, field: str, label:
     )
 
 
-def test_a_hundred_concurrent_creates_make_one_relation(storm: Storm, do: Do, link: Link) -> None:
-    made = {reply.body for reply in storm([("memory_relation", {"action": "create", **link})] * 100)}
+def test_a_hundred_concurrent_creates_make_one_relation(concurrently: Concurrently, do: Do, link: Link) -> None:
+    made = {reply.body for reply in concurrently([("memory_relation", {"action": "create", **link})] * 100)}
     assert len(made) == 1
     assert do("memory_relation", "list")["meta"] == {"returnedCount": 1}

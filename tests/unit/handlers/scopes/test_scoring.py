@@ -1,4 +1,4 @@
-"""Scores are those of the original for everything but the text, and grow with each part that speaks for an entry."""
+"""Scores equal those of the original except for the text, and grow with each piece of evidence."""
 
 from datetime import UTC, datetime, timedelta
 

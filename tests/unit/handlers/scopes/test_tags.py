@@ -1,4 +1,4 @@
-"""Tags are made once, put on entries and projects, and taken off again."""
+"""Tags are unique by name, attached to entries and projects, and detached."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from kernel.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 from tests.unit.handlers.scopes.test_entry_tools import named
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -52,7 +52,7 @@ def test_a_new_store_has_the_predefined_tags(do: Do) -> None:
     assert do("memory_tag", "create", name="python")["tag"]["id"] == "tag_python"
 
 
-def test_attach_is_idempotent_and_creates_tags_by_name(do: Do, places: Places, clock: Clock) -> None:
+def test_attach_is_idempotent_and_creates_tags_by_name(do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     do("memory_guideline", "add", **named("guideline", "g"))
     mark = {"entryType": "guideline", "entryId": "gl_1"}
     put = do("memory_tag", "attach", **mark, tagName="python")
@@ -65,11 +65,11 @@ def test_attach_is_idempotent_and_creates_tags_by_name(do: Do, places: Places, c
     found = do("memory_tag", "for_entry", **mark)
     assert list(found) == ["tags"]
     assert [(tag["name"], tag["category"]) for tag in found["tags"]] == [("python", "language"), ("fresh", "custom")]
-    assert do("memory_tag", "attach", entryType="project", entryId=places.project, tagName="fresh")["success"]
+    assert do("memory_tag", "attach", entryType="project", entryId=scope_ids.project, tagName="fresh")["success"]
 
 
-def test_detach_by_id_or_name_writes_history(kernel: Kernel, do: Do, places: Places, clock: Clock) -> None:
-    mark = {"entryType": "project", "entryId": places.project}
+def test_detach_by_id_or_name_writes_history(kernel: Kernel, do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
+    mark = {"entryType": "project", "entryId": scope_ids.project}
     put = do("memory_tag", "attach", **mark, tagName="python")["entryTag"]
     do("memory_tag", "attach", **mark, tagName="rust")
 
@@ -90,9 +90,9 @@ def test_detach_by_id_or_name_writes_history(kernel: Kernel, do: Do, places: Pla
 )
 def test_the_tagged_entry_has_to_exist(do: Do, unchanged: Call, action: str, entry_type: str, label: str) -> None:
     other = "guideline" if entry_type == "tool" else "tool"
-    stranger = do(f"memory_{other}", "add", **named(other, "a"))[other]["id"]
+    other_kind_id = do(f"memory_{other}", "add", **named(other, "a"))[other]["id"]
     more = {"tagName": "fresh"} if action == "attach" else {}
-    for unknown_id in ("unknown", stranger):
+    for unknown_id in ("unknown", other_kind_id):
         assert refused(unchanged("memory_tag", action=action, entryType=entry_type, entryId=unknown_id, **more)) == (
             "not_found",
             "E2000",
@@ -101,8 +101,8 @@ def test_the_tagged_entry_has_to_exist(do: Do, unchanged: Call, action: str, ent
         )
 
 
-def test_attach_needs_an_existing_tag_id_or_a_name(unchanged: Call, places: Places) -> None:
-    mark = {"entryType": "project", "entryId": places.project}
+def test_attach_needs_an_existing_tag_id_or_a_name(unchanged: Call, scope_ids: ScopeIds) -> None:
+    mark = {"entryType": "project", "entryId": scope_ids.project}
     for action in ("attach", "detach"):
         assert refused(unchanged("memory_tag", action=action, **mark)) == (
             "invalid",
@@ -118,11 +118,13 @@ def test_attach_needs_an_existing_tag_id_or_a_name(unchanged: Call, places: Plac
     )
 
 
-def test_a_hundred_concurrent_creates_of_a_name_return_one_tag(storm: Storm, places: Places) -> None:
-    made = [json.loads(reply.body) for reply in storm([("memory_tag", {"action": "create", "name": "new"})] * 100)]
+def test_a_hundred_concurrent_creates_of_a_name_return_one_tag(concurrently: Concurrently, scope_ids: ScopeIds) -> None:
+    made = [
+        json.loads(reply.body) for reply in concurrently([("memory_tag", {"action": "create", "name": "new"})] * 100)
+    ]
     assert sorted(answer["existed"] for answer in made) == [False, *[True] * 99]
     assert len({answer["tag"]["id"] for answer in made}) == 1
 
-    mark = {"action": "attach", "entryType": "project", "entryId": places.project, "tagName": "newer"}
-    marks = {reply.body for reply in storm([("memory_tag", mark)] * 100)}
+    mark = {"action": "attach", "entryType": "project", "entryId": scope_ids.project, "tagName": "newer"}
+    marks = {reply.body for reply in concurrently([("memory_tag", mark)] * 100)}
     assert len(marks) == 1

@@ -1,4 +1,4 @@
-"""A way to ask a kernel with the default settings, and one with the graph."""
+"""Fixtures that call tools of a kernel with default settings, and of one with the graph."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.unit.handlers.sessions.calls import Ask, asking, opened
 
 @pytest.fixture
 def ask(kernel: Kernel, runner: asyncio.Runner) -> Ask:
-    """Asks the kernel of the test."""
+    """Calls tools of the kernel of the test."""
     return asking(kernel, runner)
 
 

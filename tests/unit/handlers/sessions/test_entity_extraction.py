@@ -1,4 +1,4 @@
-"""What a memory mentions is found by its form, each thing once, in linear time."""
+"""Mentions are recognized by their form, once each, in linear time."""
 
 import pytest
 from hypothesis import given
@@ -105,7 +105,7 @@ PIECES = [
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_extraction_time_is_linear(piece: str) -> None:
-    """A pattern that goes back and forth would not end on a text of its own beginnings."""
+    """A pattern that backtracks would not finish on a text of repeated prefixes."""
     extract_mentions((piece * (100_000 // len(piece) + 1))[:100_000])
 
 

@@ -1,4 +1,4 @@
-"""The graph keeps types, says a fact once, knows where it comes from, and can be switched off."""
+"""The graph: types, unique facts, their source memories, and the setting that disables it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A database of the original comes in whole: under new ids, once, with its graph, less what must not be kept."""
+"""The import of a database of the original: new ids, idempotent, with its graph, without secrets."""
 
 import sqlite3
 from pathlib import Path

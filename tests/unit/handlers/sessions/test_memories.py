@@ -130,10 +130,10 @@ def test_concurrent_duplicates_are_stored_once(kernel: Kernel, runner: asyncio.R
     bound = kernel.dispatch.tools["remember"]
     raw = msgspec.json.encode({"content": "x", "session_id": "s"})
 
-    async def storm() -> list[Any]:
+    async def remember_concurrently() -> list[Any]:
         return await asyncio.gather(*(kernel.dispatch.call(bound, raw, TESTER) for _ in range(50)))
 
-    answers = [msgspec.json.decode(reply.body) for reply in runner.run(storm())]
+    answers = [msgspec.json.decode(reply.body) for reply in runner.run(remember_concurrently())]
     assert sorted(answer.get("status", "") for answer in answers) == [""] + ["skipped"] * 49
 
 

@@ -1,4 +1,4 @@
-"""The ranking of a session: the figures its users know, what is exact first, and nothing better hidden."""
+"""Scores follow the contract, exact matches come first, and no better result is dropped."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What holds a secret is answer from what does not: by the contract's samples, by measure, and in linear time."""
+"""Secrets are found and ordinary texts kept: samples of the contract, measured rates, linear time."""
 
 import re
 from collections import Counter
@@ -84,7 +84,7 @@ def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.check is None], ids=lambda rule: rule.pattern)
 def test_every_match_contains_a_hint(rule: SecretRule) -> None:
-    """A pattern is skipped where none of its hints is there, so a wrong hint would switch it off."""
+    """A pattern is skipped in texts without its hints, so a wrong hint would disable it."""
     wide = [text for _, text in samples.secrets(2000, seed=7)]
     for text in wide:
         if re.search(rule.pattern, text, re.I if rule.fold else 0):
@@ -131,5 +131,5 @@ PIECES = [
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_scan_time_is_linear(piece: str) -> None:
-    """A pattern that goes back and forth would not end on a megabyte of its own beginnings."""
+    """A pattern that backtracks would not finish on a megabyte of repeated prefixes."""
     find_secret([(piece * (1_000_000 // len(piece)))[:1_000_000]])

@@ -1,4 +1,4 @@
-"""Tags come from whole words, a summary from the first line, and a model is asked only where there is one."""
+"""Default tags and summaries, and summaries by a model where one is configured."""
 
 from pathlib import Path
 from typing import Any
