@@ -1,4 +1,4 @@
-"""The tools memory_health and memory_init (seed 000): how much there is, and how to begin anew."""
+"""The tools memory_health and memory_init (seed 000): row counts, migrations, and a reset with a backup."""
 
 from typing import Annotated
 
@@ -16,11 +16,11 @@ Verbose = Annotated[bool | None, Meta(description="Taken for compatibility; ther
 
 
 class GetHealth(Struct, forbid_unknown_fields=True):
-    """Nothing to say."""
+    """A request without arguments."""
 
 
 class DatabaseState(Struct, rename="camel"):
-    """How the rows are kept."""
+    """The storage engine."""
 
     type: str
     in_memory: bool
@@ -28,7 +28,7 @@ class DatabaseState(Struct, rename="camel"):
 
 
 class CacheState(Struct):
-    """Answers are never kept back, so that none is stale."""
+    """The result cache of the original; this server has none."""
 
     enabled: bool
     size: int
@@ -38,7 +38,7 @@ class CacheState(Struct):
 
 
 class RowCounts(Struct, rename="camel"):
-    """Rows: active entries, locks whose time is not over, conflicts nobody has resolved."""
+    """Rows: active entries, locks that have not expired, unresolved conflicts."""
 
     organizations: int
     projects: int
@@ -52,7 +52,7 @@ class RowCounts(Struct, rename="camel"):
 
 
 class HealthReport(Struct, rename="camel"):
-    """Answer of health; `server_version` is the release whose contract these tools keep."""
+    """Result of health; `server_version` is the release of the original that the contract describes."""
 
     server_version: str
     status: str
@@ -62,25 +62,25 @@ class HealthReport(Struct, rename="camel"):
 
 
 class Init(Struct, tag="init", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Brings the database up to date, which every start has done already."""
+    """Applies missing migrations; every start has done so already."""
 
     force: Annotated[bool | None, Meta(description="Taken for compatibility; there is never anything to force")] = False
     verbose: Verbose = False
 
 
 class GetStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Nothing more to say."""
+    """A request without further arguments."""
 
 
 class Reset(Struct, tag="reset", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The wish to delete all data of these tools."""
+    """Deletes all data of this dialect."""
 
     confirm: Annotated[bool, Meta(description="Must be true to confirm reset")]
     verbose: Verbose = False
 
 
 class Initialized(Struct, rename="camel"):
-    """Answer of init; `migrations_applied` are those that this call applied."""
+    """Result of init; `migrations_applied` are those that this call applied."""
 
     success: bool
     initialized: bool
@@ -93,7 +93,7 @@ class Initialized(Struct, rename="camel"):
 
 
 class InitializationStatus(Struct, rename="camel"):
-    """Answer of status."""
+    """Result of status."""
 
     initialized: bool
     status: str
@@ -105,7 +105,7 @@ class InitializationStatus(Struct, rename="camel"):
 
 
 class ResetDone(Struct, rename="camel"):
-    """Answer of reset; `backup` is the name of the file in the data directory that holds what there was before."""
+    """Result of reset; `backup` is the file in the data directory that holds the previous data."""
 
     success: bool
     message: str
@@ -115,7 +115,7 @@ class ResetDone(Struct, rename="camel"):
 
 
 class ResetRefused(Struct):
-    """Answer of reset without confirmation, which changes nothing."""
+    """Result of reset without confirmation, which changes nothing."""
 
     success: bool
     error: str
@@ -150,9 +150,9 @@ def memory_init(
 
 
 def _clear(tx: Tx) -> None:
-    """Deletes every row of the dialect with its history and its part of the index, and puts the first tags back.
+    """Deletes the rows, history and index documents of the dialect, and restores the predefined tags.
 
-    The numbers of lock events go on from where they were, so that no fencing number is given twice.
+    The numbers of lock events continue, so that no fencing number is used twice.
     """
     tx.run("scopes.admin.clear_locks")
     tx.run("scopes.admin.clear_lock_events")

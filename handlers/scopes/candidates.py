@@ -1,4 +1,4 @@
-"""Which entries a query is about: those its scopes see, by text, tags and relations, and what speaks for each."""
+"""The candidates of a query: entries visible in its scopes, by text, tags and relations, with their evidence."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -11,15 +11,12 @@ from kernel.search import index
 from kernel.store.transaction import Tx
 
 _FUSION_WEIGHTS = index.Weights(words=0.6, meaning=0.4)
-_WIDENING_FACTOR = 8
+_WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this
 _KIND_ORDER: Mapping[str, int] = {name: number for number, name in enumerate(KINDS)}
 
 
 class Candidate(NamedTuple):
-    """An entry that may be in the answer, with the version it would be shown with.
-
-    `indexed` says whether that version is what the index holds.
-    """
+    """An entry that may be in the result, with the version to show; `indexed` if the index holds that version."""
 
     seq: int
     id: str
@@ -33,7 +30,7 @@ class Candidate(NamedTuple):
 
 
 class TagIds(NamedTuple):
-    """The tags asked for, by id: any of `include` unless it is None, one of each of `require`, none of `exclude`."""
+    """A filter by tag ids: any of `include` unless it is None, one of each set of `require`, none of `exclude`."""
 
     include: frozenset[str] | None = None
     require: tuple[frozenset[str], ...] = ()
@@ -41,10 +38,10 @@ class TagIds(NamedTuple):
 
 
 class EntryQuery(NamedTuple):
-    """What a query wants: kinds, scopes nearest first, the time `at` to read at, and filters.
+    """A validated query: kinds, scopes nearest first, and filters.
 
-    `now` is that time or the present; `related` are the ids a relation leads to; `threshold` is None for a search by
-    words alone.
+    `as_of` is the time to read at, None for the present; `now` is that time or the present. `related_ids` are the
+    entries that a relation leads to. `threshold` in [0, 1] is the least similarity, None for a search by words alone.
     """
 
     kinds: Sequence[str]
@@ -61,10 +58,10 @@ class EntryQuery(NamedTuple):
 
 
 class CandidateSet(NamedTuple):
-    """Candidates, how many entries there are in all, and what the score needs of each by its id.
+    """Candidates, the total number of matches, and the evidence for the score by entry id.
 
-    `marks` counts the tags of `include` that an entry has. `cut` says that more entries are near in meaning than were
-    looked at, so that `total` leaves them out.
+    `tag_counts` is the number of tags of `include` that an entry has. `truncated` means that more entries are near in
+    meaning than were examined; `total` does not count them.
     """
 
     candidates: Sequence[Candidate]
@@ -75,7 +72,7 @@ class CandidateSet(NamedTuple):
 
 
 class RankedCandidate(NamedTuple):
-    """A candidate with its score, in fields that sort as shown: the expired last, of equals the newer first."""
+    """A candidate with its score; sorts in the order of the result: expired last, best score first, newest first."""
 
     expired: int
     minus_score: float
@@ -95,16 +92,16 @@ class _EntryText(NamedTuple):
 
 def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
     """Candidates with their scores, best first."""
-    places = {
+    levels = {
         scope: (depth, scoring.scope_points(depth, len(query.scopes))) for depth, scope in enumerate(query.scopes)
     }
     now, related = datetime.fromisoformat(query.now), query.related_ids is not None
     ranked: list[RankedCandidate] = []
     for item in pool.candidates:
-        depth, near = places[item.scope]
+        depth, nearness = levels[item.scope]
         age = scoring.age_days(item.created_at, now)
         score = scoring.score(
-            near,
+            nearness,
             age,
             item.priority,
             pool.tag_counts.get(item.id, 0),
@@ -117,117 +114,128 @@ def rank(query: EntryQuery, pool: CandidateSet) -> list[RankedCandidate]:
 
 
 def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
-    """The candidates of a query; without a text or a filter only those that can come first, counted all the same."""
+    """The candidates of a query; without a text or a filter only those that can be on the page, with the full count."""
     if query.text:
         return _find_by_text(tx, query)
     if _is_unfiltered(query) and query.as_of is None and not query.include_inactive:
         return _find_top(tx, query)
-    found, marks = _filter(tx, query, _narrowest_ids(tx, query))
-    return CandidateSet(found, len(found), marks)
+    found, tag_counts = _filter(tx, query, _narrowest_ids(tx, query))
+    return CandidateSet(found, len(found), tag_counts)
 
 
 def _is_unfiltered(query: EntryQuery) -> bool:
-    """Whether no filter asks for something that an entry must have."""
+    """Whether no filter requires a tag or a relation."""
     return query.related_ids is None and query.tags.include is None and not query.tags.require
 
 
 def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
-    """What can be among the first `limit` of any kind.
+    """Every entry that can be among the first `limit` of any kind.
 
-    Scores of one scope fall in the order of the column standing while entries are fresh, and of priority after that, so
-    the first of either order are enough.
+    Within one scope, entries sort by the column `standing` (which includes recency) while they are fresh, and by
+    priority afterwards, so the first of both orders are enough.
     """
     excluded = sorted(query.tags.exclude) if query.tags.exclude else None
-    where = {"scopes": query.scopes, "shadowed": query.include_shadowed, "excluded": excluded, "limit": query.limit}
-    found = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **where)
+    params = {"scopes": query.scopes, "shadowed": query.include_shadowed, "excluded": excluded, "limit": query.limit}
+    found = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
     if "guideline" in query.kinds:
-        found += tx.all("scopes.query.by_priority", Candidate, **where)
+        found += tx.all("scopes.query.by_priority", Candidate, **params)
     if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in found) < query.limit:
-        found += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=query.now, expired=1, **where)
+        found += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=query.now, expired=1, **params)
     return CandidateSet(list(dict.fromkeys(found)), _count(tx, query))
 
 
 def _count(tx: Tx, query: EntryQuery) -> int:
-    """How many there are: the index holds exactly the active entries, so it can count them."""
+    """The number of matches: the index holds exactly the active entries, so it can count them."""
     total = index.count(tx, _partitions(query))
     if not query.include_shadowed:
         total -= tx.one("scopes.query.count_shadowed", int, kinds=query.kinds, scopes=query.scopes) or 0
     if query.tags.exclude:
-        marked = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
-        total -= len(_filter(tx, query._replace(tags=TagIds()), marked)[0])
+        excluded = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
+        total -= len(_filter(tx, query._replace(tags=TagIds()), excluded)[0])
     return total
 
 
 def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
-    """The ids that the narrowest filter leaves, or all there are in the scopes."""
+    """The ids that pass the most selective filter, or all in the scopes."""
     if query.related_ids is not None:
         return query.related_ids
-    wanted = query.tags.require[:1] or ((query.tags.include,) if query.tags.include is not None else ())
-    if wanted:
-        return tx.all("scopes.query.ids_with_tags", str, tags=sorted(wanted[0]))
+    required = query.tags.require[:1] or ((query.tags.include,) if query.tags.include is not None else ())
+    if required:
+        return tx.all("scopes.query.ids_with_tags", str, tags=sorted(required[0]))
     return tx.all("scopes.query.entry_ids", str, kinds=query.kinds, scopes=query.scopes)
 
 
 def _filter(tx: Tx, query: EntryQuery, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
-    """Those of the ids that pass every filter but the text, and how many of the tags of `include` each has."""
+    """The candidates that pass every filter but the text, and the number of tags of `include` that each has."""
     found = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
-    tagging = query.tags
-    if tagging == TagIds():
+    tags = query.tags
+    if tags == TagIds():
         return found, {}
-    held = _tags_of_entries(tx, tagging, [item.id for item in found])
-    found = [item for item in found if _matches_tags(tagging, held[item.id])]
-    return found, {item.id: len(held[item.id].intersection(tagging.include or ())) for item in found}
+    held = _tags_of_entries(tx, tags, [item.id for item in found])
+    found = [item for item in found if _matches_tags(tags, held[item.id])]
+    return found, {item.id: len(held[item.id].intersection(tags.include or ())) for item in found}
 
 
 def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
     keys = [key for key in ids if query.related_ids is None or key in query.related_ids]
-    seen = {"ids": keys, "scopes": query.scopes, "inactive": query.include_inactive, "shadowed": query.include_shadowed}
+    params = {
+        "ids": keys,
+        "scopes": query.scopes,
+        "inactive": query.include_inactive,
+        "shadowed": query.include_shadowed,
+    }
     if query.as_of is None:
-        return tx.all("scopes.query.rows", Candidate, now=query.now, **seen)
-    return tx.all("scopes.query.rows_at", Candidate, at=query.as_of, **seen)
+        return tx.all("scopes.query.entries", Candidate, now=query.now, **params)
+    return tx.all("scopes.query.entries_as_of", Candidate, at=query.as_of, **params)
 
 
-def _tags_of_entries(tx: Tx, tagging: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
-    asked = sorted((tagging.include or frozenset()).union(tagging.exclude, *tagging.require))
+def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
+    relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
     held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.tags_of", _pair, ids=ids, tags=asked):
+    for entry_id, tag_id in tx.all("scopes.query.matching_tags", _pair, ids=ids, tags=relevant):
         held[entry_id].add(tag_id)
     return held
 
 
-def _matches_tags(tagging: TagIds, held: Collection[str]) -> bool:
+def _matches_tags(tags: TagIds, held: Collection[str]) -> bool:
     return (
-        tagging.exclude.isdisjoint(held)
-        and all(not one.isdisjoint(held) for one in tagging.require)
-        and (tagging.include is None or not tagging.include.isdisjoint(held))
+        tags.exclude.isdisjoint(held)
+        and all(not one.isdisjoint(held) for one in tags.require)
+        and (tags.include is None or not tags.include.isdisjoint(held))
     )
 
 
 def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
-    """What holds the words, and what is near in meaning: the nearest hundred, or more where filters leave too few."""
+    """Every entry that holds the words, and the nearest hundred by meaning, or more where filters leave too few."""
     within, width = _partitions(query), max(index.CANDIDATES, query.limit)
     filtered_ids = (
         None if _is_unfiltered(query) else [item.id for item in _filter(tx, query, _narrowest_ids(tx, query))[0]]
     )
     if filtered_ids == []:
         return CandidateSet([], 0)
-    first = index.search(tx, query.text, within=within, limit=width, semantic=query.threshold is not None, all_matches=True)
+    first = index.search(
+        tx, query.text, within=within, limit=width, semantic=query.threshold is not None, all_matches=True
+    )
     hits = {hit.id: hit for hit in first}
     while True:
-        near = _similar_ids(hits.values(), query.threshold)
-        found, marks = _filter(
-            tx, query, [key for key, hit in hits.items() if hit.text_rank is not None or key in near]
+        similar = _similar_ids(hits.values(), query.threshold)
+        found, tag_counts = _filter(
+            tx, query, [key for key, hit in hits.items() if hit.text_rank is not None or key in similar]
         )
         found = [item for item in found if item.indexed]
-        cut = len(near) >= width
-        if not cut or sum(item.id in near for item in found) >= query.limit:
+        truncated = len(similar) >= width
+        if not truncated or sum(item.id in similar for item in found) >= query.limit:
             break
         width *= _WIDENING_FACTOR
         hits |= {hit.id: hit for hit in index.search(tx, query.text, within=within, limit=width, lexical=False)} | hits
     relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _FUSION_WEIGHTS)}
-    worded = any(hit.text_rank is not None for hit in hits.values())
+    text_matched = any(hit.text_rank is not None for hit in hits.values())
     return _add_unindexed(
-        tx, query, CandidateSet(found, len(found), marks, relevance, cut), filtered_ids, worded=worded
+        tx,
+        query,
+        CandidateSet(found, len(found), tag_counts, relevance, truncated),
+        filtered_ids,
+        text_matched=text_matched,
     )
 
 
@@ -238,35 +246,36 @@ def _partitions(query: EntryQuery) -> list[tuple[str, str | None]]:
 def _similar_ids(hits: Iterable[index.Hit], threshold: float | None) -> set[str]:
     if threshold is None:
         return set()
-    least = scoring.cosine(threshold)
-    return {hit.id for hit in hits if hit.similarity is not None and hit.similarity >= least}
+    min_cosine = scoring.cosine(threshold)
+    return {hit.id for hit in hits if hit.similarity is not None and hit.similarity >= min_cosine}
 
 
 def _add_unindexed(
-    tx: Tx, query: EntryQuery, pool: CandidateSet, filtered_ids: Sequence[str] | None, *, worded: bool
+    tx: Tx, query: EntryQuery, pool: CandidateSet, filtered_ids: Sequence[str] | None, *, text_matched: bool
 ) -> CandidateSet:
-    """The pool with what only rows can tell: what the index does not hold, or parts of words where all else fails.
+    """The pool with matches that only the rows have: inactive entries and older versions.
 
-    Of the entries `filtered_ids` alone, unless it is None; parts of words are not looked for where the index has the words.
+    If nothing else matches and the index holds none of the words, parts of words match too. `filtered_ids` limits the
+    rows to be read, unless it is None.
     """
-    nothing = not pool.candidates and not worded
+    nothing = not pool.candidates and not text_matched
     if not nothing and query.as_of is None and not query.include_inactive:
         return pool
     rows = _load_unindexed(tx, query, filtered_ids, everything=nothing)
     words = query.text.casefold().split()
     ids = [row.id for row in rows if _contains_all(row, words)]
-    more, marks = _filter(tx, query, ids)
+    more, tag_counts = _filter(tx, query, ids)
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
     relevance = {item.id: _FUSION_WEIGHTS.words for item in more} | dict(pool.relevance)
-    return CandidateSet(found, len(found), {**pool.tag_counts, **marks}, relevance, pool.truncated)
+    return CandidateSet(found, len(found), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
 
 
 def _load_unindexed(
     tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, *, everything: bool
 ) -> list[_EntryText]:
     if filtered_ids is not None:
-        return tx.all("scopes.query.unindexed_of", _entry_text, ids=filtered_ids, at=query.as_of, all=everything)
+        return tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of, all=everything)
     return tx.all(
         "scopes.query.unindexed", _entry_text, kinds=query.kinds, scopes=query.scopes, at=query.as_of, all=everything
     )

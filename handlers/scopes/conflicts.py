@@ -1,4 +1,4 @@
-"""Conflicts between versions that were written too close to each other (seed 000): list and resolve them."""
+"""The tool memory_conflict (seed 000): conflicts between versions that were written within five seconds."""
 
 from typing import Annotated
 
@@ -31,14 +31,14 @@ class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_
 
 
 class ConflictList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     conflicts: list[Conflict]
     meta: Count
 
 
 class ConflictResolved(Struct):
-    """Answer of resolve."""
+    """Result of resolve."""
 
     success: bool
     conflict: Conflict

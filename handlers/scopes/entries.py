@@ -1,4 +1,4 @@
-"""Tools, guidelines and knowledge as rows: one implementation, versions that are only ever added to."""
+"""The rows of tools, guidelines and knowledge: one implementation for all kinds; versions are only ever added."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
-CONFLICT_WINDOW = timedelta(seconds=5)
+CONFLICT_WINDOW = timedelta(seconds=5)  # the time of the contract
 _NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(
     (
         "description",
@@ -48,10 +48,10 @@ class _Latest(NamedTuple):
 
 
 def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
-    """A new entry with its first version; refused where its name is taken in its scope."""
+    """Adds an entry with its first version; raises a Fault if the name is taken in its scope."""
     scope_id = required_scope_id(request.scope_type, request.scope_id)
     check_scope(tx, request.scope_type, scope_id)
-    name, said = _name(request), _version_columns(kind, request)
+    name, columns = _name(request), _version_columns(kind, request)
     entry_id, version_id = tx.new_id(kind.id_prefix), tx.new_id(kind.version_id_prefix)
     added = tx.one(
         "scopes.entries.add",
@@ -79,7 +79,7 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
         conflict_flag=0,
         created_by=request.created_by,
         change_reason="Initial version",
-        **said,
+        **columns,
     )
     after = get(tx, kind, entry_id)
     _record(tx, kind, "added", None, after)
@@ -87,11 +87,11 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
 
 
 def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
-    """A new version of an entry; one that follows another too soon, and may not know it, is recorded as a conflict."""
+    """Adds a version; one within `CONFLICT_WINDOW` of another, without `expectedVersion`, is recorded as a conflict."""
     before = get(tx, kind, request.id)
     _check_expected_version(before[1], request.expected_version)
     latest = tx.one("scopes.entries.latest", _Latest, id=request.id) or _Latest("", 0, tx.now)
-    clash = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)
+    conflicting = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)
     version_id = tx.new_id(kind.version_id_prefix)
     tx.run(
         "scopes.entries.add_version",
@@ -99,7 +99,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
         entry_id=request.id,
         version_num=latest.version_num + 1,
         now=tx.now,
-        conflict_flag=clash,
+        conflict_flag=conflicting,
         created_by=request.updated_by,
         change_reason=request.change_reason,
         **_version_columns(kind, request, before[1]),
@@ -111,7 +111,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
         category=getattr(request, "category", None),
         priority=getattr(request, "priority", None),
     )
-    if clash:
+    if conflicting:
         tx.run(
             "scopes.entries.add_conflict",
             id=tx.new_id("conf"),
@@ -127,7 +127,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
 
 
 def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
-    """Takes an entry out of use, which frees its name; nothing happens to one that is inactive already."""
+    """Deactivates an entry, which frees its name; no effect on an inactive one."""
     before = get(tx, kind, entry_id)
     if not before[0].is_active:
         return
@@ -137,7 +137,7 @@ def deactivate(tx: Tx, kind: Kind, entry_id: str) -> None:
 
 
 def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
-    """An entry, active or not, with its current version or that of a time; refused where there is none."""
+    """An entry, active or not, with its current version or that of the time `at`; raises a Fault if there is none."""
     if at is None:
         found = tx.one("scopes.entries.get", entry_and_version, id=entry_id, kind=kind.name)
     else:
@@ -148,38 +148,47 @@ def get(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> EntryPair:
 
 
 def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = None) -> EntryPair | None:
-    """The active entry of a name in the first of the scopes that has one, now or at a time."""
+    """The active entry of a name in the first of the scopes that has one, now or at the time `at`."""
     if at is None:
         return tx.one("scopes.entries.find", entry_and_version, kind=kind.name, name=name, scopes=scopes)
     return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=scopes, at=at)
 
 
 def list_scope(
-    tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, shown: Mapping[str, Any]
+    tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, filters: Mapping[str, Any]
 ) -> list[EntryPair]:
-    """A page of the entries of one scope, of all scopes of a type, or of all; `shown` is category, inactive, page."""
+    """A page of the entries of one scope, of all scopes of a type, or of all scopes."""
     if scope_type == GLOBAL or (scope_type and scope_id):
         return tx.all(
-            "scopes.entries.list_in", entry_and_version, kind=kind.name, scope=scope_key(scope_type, scope_id), **shown
+            "scopes.entries.list_in",
+            entry_and_version,
+            kind=kind.name,
+            scope=scope_key(scope_type, scope_id),
+            **filters,
         )
     return tx.all(
-        "scopes.entries.list_all", entry_and_version, kind=kind.name, scope_type=scope_type, scope_id=scope_id, **shown
+        "scopes.entries.list_all",
+        entry_and_version,
+        kind=kind.name,
+        scope_type=scope_type,
+        scope_id=scope_id,
+        **filters,
     )
 
 
-def list_chain(tx: Tx, kind: Kind, scopes: Sequence[str], shown: Mapping[str, Any]) -> list[EntryPair]:
-    """A page of the entries that a chain of scopes sees, each name once."""
-    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=scopes, **shown)
+def list_chain(tx: Tx, kind: Kind, scopes: Sequence[str], filters: Mapping[str, Any]) -> list[EntryPair]:
+    """A page of the entries that are visible in a chain of scopes, each name once."""
+    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=scopes, **filters)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:
-    """Every version of an entry, or those there were at a time, newest first; refused for an id without an entry."""
+    """The versions of an entry up to the time `at`, newest first; raises a Fault for an unknown id."""
     get(tx, kind, entry_id)
     return tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Every active entry as the index must hold it."""
+    """The documents that the index must hold: every active entry."""
     pairs = tx.all("scopes.entries.all_for_index", entry_and_version)
     return [
         IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
@@ -188,26 +197,26 @@ def sources(tx: Tx) -> list[IndexSource]:
 
 
 def texts_to_embed(request: Struct) -> list[str]:
-    """What a call that adds an entry will embed; a call of another action names nothing."""
+    """The texts that a call embeds: that of the new entry for add, none for other actions."""
     kind = _KIND_OF_REQUEST.get(type(request))
     if kind is None:
         return []
-    said = {field: getattr(request, field) for field in kind.indexed_fields}
-    return [index_text(kind, _name(request), said)]
+    values = {field: getattr(request, field) for field in kind.indexed_fields}
+    return [index_text(kind, _name(request), values)]
 
 
 def entry_scope_key(row: EntryRow) -> str:
-    """The scope of an entry as the index has it."""
+    """The index partition of an entry."""
     return scope_key(row.scope_type, row.scope_id)
 
 
 def entry_text(row: EntryRow, current: VersionRow) -> str:
-    """The text an entry is found by."""
+    """The indexed text of an entry."""
     return index_text(KINDS[row.kind], row.name, current._asdict())
 
 
 def within_conflict_window(earlier: str, later: str) -> bool:
-    """Whether two times of the store are less than five seconds apart, whatever the zone of the host."""
+    """Whether two stored times are less than `CONFLICT_WINDOW` apart."""
     return abs(datetime.fromisoformat(later) - datetime.fromisoformat(earlier)) < CONFLICT_WINDOW
 
 
@@ -216,7 +225,7 @@ def _name(request: Any) -> str:
 
 
 def _given_or_default(request: Any, field: str) -> Any:
-    """What a new entry says in a field: what is given, or what is usual."""
+    """The value of a field of a new entry: the argument, or its default for null."""
     given = getattr(request, field, None)
     return _DEFAULTS.get(field) if given is None and hasattr(request, field) else given
 
@@ -224,17 +233,17 @@ def _given_or_default(request: Any, field: str) -> Any:
 def _version_columns(
     kind: Kind, request: entry_requests.Add | entry_requests.Update, before: VersionRow | None = None
 ) -> dict[str, Any]:
-    """The columns of a new version: what is given, else what the version before it says."""
-    said = dict(_NO_VERSION_COLUMNS)
+    """The columns of a new version: the arguments, completed from the previous version."""
+    columns = dict(_NO_VERSION_COLUMNS)
     for field in kind.version_fields:
         given = getattr(request, field)
         if given is None:
-            said[field] = _given_or_default(request, field) if before is None else getattr(before, field)
+            columns[field] = _given_or_default(request, field) if before is None else getattr(before, field)
         elif field == "valid_until":
-            said[field] = timestamp("validUntil", given)
+            columns[field] = timestamp("validUntil", given)
         else:
-            said[field] = dumps(given) if field in _JSON_COLUMNS else given
-    return said
+            columns[field] = dumps(given) if field in _JSON_COLUMNS else given
+    return columns
 
 
 def _check_expected_version(current: VersionRow, expected: int | None) -> None:
@@ -257,7 +266,7 @@ def _record(
     tx: Tx, kind: Kind, operation: str, before: EntryPair | None, after: EntryPair, reason: str | None = None
 ) -> None:
     row, text = after[0], entry_text(*after)
-    said = None if before is None else entry_text(*before)
-    history.append(tx, kind.space, row.id, operation, before=said, after=text, reason=reason)
+    old = None if before is None else entry_text(*before)
+    history.append(tx, kind.space, row.id, operation, before=old, after=text, reason=reason)
     if row.is_active:
         index.put(tx, kind.space, row.id, text, scope=entry_scope_key(row))

@@ -1,4 +1,4 @@
-"""Tools, guidelines and knowledge as three rows of one table: what is called how, and what each says."""
+"""The three kinds of entries, as parameters of one implementation."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -7,10 +7,11 @@ EntryType = Literal["tool", "guideline", "knowledge"]
 
 
 class Kind(NamedTuple):
-    """One type of entry: `name` is its entryType and its key in answers, `many` the key of its lists.
+    """One kind of entry.
 
-    `heading` is the argument that names an entry, `fields` are the columns of a version that are its own, and `said`
-    those of them that the index searches after the heading.
+    `name` is its entryType and its key in results, `plural` the key of its lists, `space` its space in the index.
+    `name_field` is the argument that holds the name, `version_fields` are its columns in `scopes_version`, and
+    `indexed_fields` are those of them that are indexed after the name.
     """
 
     name: EntryType
@@ -65,5 +66,5 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (TOOL, GUIDELINE, KNOWL
 
 
 def index_text(kind: Kind, name: str, values: Mapping[str, Any]) -> str:
-    """The text an entry is found by: its heading, then each thing it says, a line each."""
+    """The indexed text of an entry: its name, then its indexed fields, separated by line breaks."""
     return "\n".join([name, *(text for field in kind.indexed_fields if (text := values[field]))])

@@ -1,4 +1,4 @@
-"""What the tools of tools, guidelines and knowledge take (seed 000): six actions each, alike but for their fields."""
+"""Request types of memory_tool, memory_guideline and memory_knowledge (seed 000): six actions each."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""The tools memory_tool, memory_guideline and memory_knowledge (seed 000): what each action of an entry answers."""
+"""The tools memory_tool, memory_guideline and memory_knowledge (seed 000), and their result types."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from kernel.store.transaction import Tx
 
 
 class EntrySaved(Struct):
-    """Answer of a write of an entry, under the name of its type."""
+    """Result of add and update, under the name of the kind."""
 
     success: bool
     tool: Tool | UnsetType = UNSET
@@ -22,7 +22,7 @@ class EntrySaved(Struct):
 
 
 class EntryFound(Struct):
-    """One entry, under the name of its type."""
+    """Result of get, under the name of the kind."""
 
     tool: Tool | UnsetType = UNSET
     guideline: Guideline | UnsetType = UNSET
@@ -30,7 +30,7 @@ class EntryFound(Struct):
 
 
 class EntryList(Struct, kw_only=True):
-    """Entries, under the plural of their type."""
+    """Result of list, under the plural of the kind."""
 
     tools: list[Tool] | UnsetType = UNSET
     guidelines: list[Guideline] | UnsetType = UNSET
@@ -39,7 +39,7 @@ class EntryList(Struct, kw_only=True):
 
 
 class VersionList(Struct):
-    """Every version of an entry, newest first."""
+    """Result of history, newest version first."""
 
     versions: list[AnyVersion]
 
@@ -109,7 +109,7 @@ def _find_by_name(
 
 
 def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
-    shown = {
+    filters = {
         "category": request.category,
         "inactive": bool(request.include_inactive),
         **page_bounds(request.limit, request.offset),
@@ -118,10 +118,10 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
         if request.scope_type is None:
             raise errors.required("scopeType", "to inherit")
         scope_id = required_scope_id(request.scope_type, request.scope_id)
-        pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), shown)
+        pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), filters)
     else:
         scope_id = None if request.scope_type == GLOBAL else request.scope_id
-        pairs = entries.list_scope(tx, kind, request.scope_type, scope_id, shown)
+        pairs = entries.list_scope(tx, kind, request.scope_type, scope_id, filters)
     listed: dict[str, Any] = {kind.plural: [to_entry(*pair) for pair in pairs]}
     return EntryList(**listed, meta=Count(len(pairs)))
 

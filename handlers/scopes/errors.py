@@ -1,4 +1,4 @@
-"""The refusals of `scopes`, in the words and with the codes its users know."""
+"""The errors of `scopes`: messages and codes of the original."""
 
 import re
 from collections.abc import Mapping
@@ -31,36 +31,36 @@ _GOT_NULL = regex(r"Expected `.+`, got `null`")
 
 
 def required(field: str, condition: str = "") -> Fault:
-    """`name is required`; the condition says when, as in `for non-global scope`."""
+    """`name is required`, followed by the condition, such as `for non-global scope`."""
     return Fault("invalid", f"{field} is required{condition and ' '}{condition}", MISSING, {"field": field})
 
 
 def invalid(field: str, problem: str, suggestion: str = "") -> Fault:
-    """`Validation error: field - problem`, with the field and the suggestion in the context."""
+    """`Validation error: field - problem`; the context holds the field and the suggestion."""
     more = {"suggestion": suggestion} if suggestion else {}
     hint = f". Suggestion: {suggestion}" if suggestion else ""
     return Fault("invalid", f"Validation error: {field} - {problem}{hint}", MISSING, {"field": field, **more})
 
 
 def not_found(resource: str, identifier: str, field: str = "id") -> Fault:
-    """`Project not error: x`; `field` is the argument that named it."""
+    """`Project not found: x`; `field` is the argument that holds the identifier."""
     context = {"resource": resource.lower(), "identifier": identifier, "field": field}
-    return Fault("not_found", f"{resource} not error: {identifier}", NOT_FOUND, context)
+    return Fault("not_found", f"{resource} not found: {identifier}", NOT_FOUND, context)
 
 
 def exists(resource: str, identifier: str, where: str, field: str, holder: str | None) -> Fault:
-    """`Tool already exists: x in project:y`; the holder of the name is in the context as `id`."""
+    """`Tool already exists: x in project:y`; the context holds the id of the entry that has the name."""
     context = {"resource": resource.lower(), "identifier": identifier, "field": field, "id": holder}
     return Fault("conflict", f"{resource} already exists: {identifier} in {where}", EXISTS, context)
 
 
 def conflict(message: str, label: str = CONFLICT, **context: Any) -> Fault:
-    """A refusal because of what is there, with what is there in the context."""
+    """A conflict with the stored state; the context describes that state."""
     return Fault("conflict", message, label, context)
 
 
 def argument_fault(error: ArgumentError) -> Fault:
-    """Arguments that do not fit, in the contract's words."""
+    """The fault for arguments that do not match the request type, worded as in the contract."""
     if error.field == "action" and error.problem != "unknown":
         return _unknown_action(error)
     if not error.field:
@@ -79,7 +79,7 @@ def argument_fault(error: ArgumentError) -> Fault:
 
 
 def _required_fields(error: ArgumentError) -> set[str]:
-    """The arguments that some action of the tool cannot do without."""
+    """The arguments that at least one action of the tool requires."""
     arms = get_args(error.tool.request) or (error.tool.request,)
     needed = [arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None] for arm in arms]
     return {field for fields in needed for field in fields}

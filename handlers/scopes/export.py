@@ -1,4 +1,4 @@
-"""The document that an export is: entries with all that belongs to them, the scopes they stand in, and their tags."""
+"""The document of an export: entries with their versions, tags and relations, their scopes, and custom tags."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ _session_row = row_factory(Session, "metadata", loads)
 
 
 class Selection(NamedTuple):
-    """Which entries: of these kinds, of a type of scope, of one scope, with any of these tags; None means any."""
+    """The entries to export: kinds, type of scope, scope, any of these tags; None means no filter."""
 
     kinds: Sequence[Kind]
     scope_type: str | None
@@ -61,13 +61,15 @@ class _RelationRow(NamedTuple):
     created_by: str | None
 
 
-def export_document(tx: Tx, wanted: Selection, metadata: Mapping[str, Any]) -> Document:
-    """Everything an import needs to bring these entries back as they are; only `exportedAt` depends on the moment."""
-    found = {kind.plural: _entries(tx, kind, wanted) for kind in wanted.kinds}
-    exported = {kind.plural: _exported_entries(tx, kind, found[kind.plural], wanted) for kind in wanted.kinds}
+def export_document(tx: Tx, selection: Selection, metadata: Mapping[str, Any]) -> Document:
+    """Everything an import needs to restore these entries; of equal data only `exportedAt` differs."""
+    found = {kind.plural: _entries(tx, kind, selection) for kind in selection.kinds}
+    exported = {kind.plural: _exported_entries(tx, kind, found[kind.plural], selection) for kind in selection.kinds}
     shown = {many: exported.get(many, []) for many in ("tools", "guidelines", "knowledge")}
-    scopes = _scopes(tx, None if _is_unfiltered(wanted) else [item.row for items in found.values() for item in items])
-    marked = [*(item for items in shown.values() for item in items), *scopes["projects"]]
+    scopes = _scopes(
+        tx, None if _is_unfiltered(selection) else [item.row for items in found.values() for item in items]
+    )
+    tagged = [*(item for items in shown.values() for item in items), *scopes["projects"]]
     return {
         "version": FORMAT,
         "exportedAt": tx.now,
@@ -75,24 +77,24 @@ def export_document(tx: Tx, wanted: Selection, metadata: Mapping[str, Any]) -> D
         "entries": shown,
         "scopes": scopes,
         "tags": _custom_tags(
-            tx, None if _is_unfiltered(wanted) else {name for item in marked for name in item["tags"]}
+            tx, None if _is_unfiltered(selection) else {name for item in tagged for name in item["tags"]}
         ),
     }
 
 
-def _is_unfiltered(wanted: Selection) -> bool:
-    return wanted.scope_type is None and wanted.scope_id is None and wanted.tags is None
+def _is_unfiltered(selection: Selection) -> bool:
+    return selection.scope_type is None and selection.scope_id is None and selection.tags is None
 
 
-def _entries(tx: Tx, kind: Kind, wanted: Selection) -> list[_EntryWithVersion]:
+def _entries(tx: Tx, kind: Kind, selection: Selection) -> list[_EntryWithVersion]:
     return tx.all(
         "scopes.export.entries",
         _entry_row,
         kind=kind.name,
-        scope_type=wanted.scope_type,
-        scope_id=wanted.scope_id,
-        inactive=wanted.inactive,
-        tags=wanted.tags and [tag.casefold() for tag in wanted.tags],
+        scope_type=selection.scope_type,
+        scope_id=selection.scope_id,
+        inactive=selection.inactive,
+        tags=selection.tags and [tag.casefold() for tag in selection.tags],
     )
 
 
@@ -100,20 +102,20 @@ def _entry_row(*columns: Any) -> _EntryWithVersion:
     return _EntryWithVersion(EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:-1]), columns[-1])
 
 
-def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], wanted: Selection) -> list[Document]:
+def _exported_entries(tx: Tx, kind: Kind, found: Sequence[_EntryWithVersion], selection: Selection) -> list[Document]:
     ids = [item.row.id for item in found]
     tags, relations = _tags(tx, kind.name, ids), _relations(tx, kind.name, ids)
     versions: dict[str, list[Any]] = {}
-    for row in tx.all("scopes.export.versions", VersionRow, ids=ids) if wanted.versions else ():
+    for row in tx.all("scopes.export.versions", VersionRow, ids=ids) if selection.versions else ():
         versions.setdefault(row.entry_id, []).append(to_version(kind.name, row))
-    told: list[Document] = []
+    exported: list[Document] = []
     for item in found:
         shown: Document = msgspec.to_builtins(to_entry(item.row, item.current))
         shown["deactivatedAt"] = item.deactivated_at
-        if wanted.versions:
+        if selection.versions:
             shown["versions"] = msgspec.to_builtins(versions.get(item.row.id, []))
-        told.append({**shown, "tags": tags.get(item.row.id, []), "relations": relations.get(item.row.id, [])})
-    return told
+        exported.append({**shown, "tags": tags.get(item.row.id, []), "relations": relations.get(item.row.id, [])})
+    return exported
 
 
 def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
@@ -126,7 +128,7 @@ def _tags(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[str]]:
 def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document]]:
     found: dict[str, list[Document]] = {}
     for link in tx.all("scopes.export.relations", _RelationRow, kind=kind, ids=ids):
-        told = {
+        relation = {
             "targetType": link.target_type,
             "targetId": link.target_id,
             "relationType": link.relation_type,
@@ -134,24 +136,24 @@ def _relations(tx: Tx, kind: str, ids: Sequence[str]) -> dict[str, list[Document
             "createdAt": link.created_at,
             "createdBy": link.created_by,
         }
-        found.setdefault(link.source_id, []).append(told)
+        found.setdefault(link.source_id, []).append(relation)
     return found
 
 
 def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]]:
-    """The scopes of these entries and those above them; every scope for None."""
+    """The scopes of these entries and their parents; every scope for None."""
 
-    def named(scope_type: str, above: Iterable[str | None] = ()) -> list[str] | None:
+    def ids_of(scope_type: str, above: Iterable[str | None] = ()) -> list[str] | None:
         if rows is None:
             return None
         held = {row.scope_id for row in rows if row.scope_type == scope_type}
         return sorted(found for found in {*held, *above} if found is not None)
 
-    sessions = tx.all("scopes.export.sessions", _session_row, ids=named("session"))
+    sessions = tx.all("scopes.export.sessions", _session_row, ids=ids_of("session"))
     projects = tx.all(
-        "scopes.export.projects", _project_row, ids=named("project", [row.project_id for row in sessions])
+        "scopes.export.projects", _project_row, ids=ids_of("project", [row.project_id for row in sessions])
     )
-    orgs = tx.all("scopes.export.orgs", _org_row, ids=named("org", [row.org_id for row in projects]))
+    orgs = tx.all("scopes.export.orgs", _org_row, ids=ids_of("org", [row.org_id for row in projects]))
     ids = [row.id for row in projects]
     tags, relations = _tags(tx, "project", ids), _relations(tx, "project", ids)
     return {
@@ -165,7 +167,7 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
 
 
 def _custom_tags(tx: Tx, names: set[str] | None) -> list[Document]:
-    """The tags of these names that no store has from the start, by name; all of them for None."""
+    """The tags of these names that are not predefined, by name; all of them for None."""
     return msgspec.to_builtins(
         tx.all("scopes.export.definitions", _tag_row, names=None if names is None else sorted(names))
     )

@@ -1,4 +1,4 @@
-"""The tools memory_export and memory_import (seed 000): entries out of one store and into another."""
+"""The tools memory_export and memory_import (seed 000), and the import of an export file by the command."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,7 +49,7 @@ class Export(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class ExportMetadata(Struct, rename="camel"):
-    """What an export holds."""
+    """The metadata of an export."""
 
     exported_at: str
     entry_count: int
@@ -59,7 +59,7 @@ class ExportMetadata(Struct, rename="camel"):
 
 
 class ExportResult(Struct):
-    """Answer of export; `content` is the whole document."""
+    """Result of export; `content` is the whole document."""
 
     success: bool
     format: str
@@ -68,7 +68,7 @@ class ExportResult(Struct):
 
 
 class TargetScope(Struct, forbid_unknown_fields=True):
-    """The scope that takes the place of one in the document."""
+    """The scope that replaces one of the document."""
 
     type: ScopeType
     id: ScopeId = None
@@ -101,14 +101,14 @@ class ImportCounts(Struct):
 
 
 class LeftOut(Struct):
-    """What was left out, and why."""
+    """An item that was left out, and the reason."""
 
     entry: str
     error: str
 
 
 class ImportResult(Struct):
-    """Answer of import; not a success where the content is no export, which changes nothing."""
+    """Result of import; `success` is false if the content is no export, which changes nothing."""
 
     success: bool
     created: int
@@ -130,8 +130,8 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
     types = [kind.plural for kind in kinds]
     scope = {"scopeType": request.scope_type, "scopeId": scope_id}
-    told = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
-    wanted = Selection(
+    metadata = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
+    selection = Selection(
         kinds,
         request.scope_type,
         scope_id,
@@ -139,11 +139,11 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
         versions=bool(request.include_versions),
         inactive=bool(request.include_inactive),
     )
-    found = export_document(tx, wanted, told)
+    found = export_document(tx, selection, metadata)
     shape = request.format or "json"
     count = sum(len(items) for items in found["entries"].values())
-    about = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, scope_id or UNSET)
-    return ExportResult(True, shape, render(found, shape), about)
+    summary = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, scope_id or UNSET)
+    return ExportResult(True, shape, render(found, shape), summary)
 
 
 def render(found: Mapping[str, Any], shape: Format) -> str:
@@ -158,14 +158,14 @@ def render(found: Mapping[str, Any], shape: Format) -> str:
 def memory_import(tx: Tx, request: Import) -> ImportResult:
     """Import memory entries from an export in JSON or YAML with intelligent conflict resolution."""
     validate(request)
-    to: dict[str, tuple[str, str | None]] = {}
+    scope_mapping: dict[str, tuple[str, str | None]] = {}
     for source, target in (request.scope_mapping or {}).items():
-        to[source if ":" in source else f"{source}:"] = (target.type, _checked_scope_id(tx, source, target))
+        scope_mapping[source if ":" in source else f"{source}:"] = (target.type, _checked_scope_id(tx, source, target))
     found = _read(request.content, request.format or "json", _max_separators(tx, request))
     if isinstance(found, Problem):
         return _import_result([found], None)
     options = ImportOptions(
-        request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), to
+        request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
     state = merge_document(tx, found, options)
     if options.strategy == "error" and (state.conflicts or state.problems):
@@ -174,7 +174,7 @@ def memory_import(tx: Tx, request: Import) -> ImportResult:
 
 
 def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
-    """The file of an export, as `memory_import` takes it; for those that are too large to be sent."""
+    """Imports an export file of any size, JSON or YAML by its suffix; the same as `memory_import`."""
     try:
         content = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -210,7 +210,7 @@ def _max_separators(tx: Tx, request: Import) -> int | None:
 
 
 def _read(content: str, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
-    """The document, or why there is none; entries of each type are lists in it."""
+    """The document, its entries as lists by kind; a Problem for content that is none."""
     if shape == "markdown":
         return Problem("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
     if limit is not None and sum(content.count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
@@ -241,17 +241,17 @@ def _import_result(problems: list[Problem], state: ImportState | None) -> Import
 
 
 def _strict_refusal(state: ImportState) -> Fault:
-    """The refusal of a strict import, with the first reasons; it leaves nothing of the import behind."""
+    """The fault of a strict import, with the first reasons; raising it rolls the import back."""
     found = [*state.conflicts, *state.problems]
     context = {
         "field": "content",
         "errors": [problem._asdict() for problem in found[:MAX_REASONS_SHOWN]],
         "count": len(found),
     }
-    told = f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
+    reasons = f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
     if state.conflicts:
-        return Fault("conflict", f"Nothing was imported, {told}", faults.EXISTS, context)
-    return Fault("invalid", f"Nothing was imported, {told}", faults.MISSING, context)
+        return Fault("conflict", f"Nothing was imported, {reasons}", faults.EXISTS, context)
+    return Fault("invalid", f"Nothing was imported, {reasons}", faults.MISSING, context)
 
 
 IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)

@@ -1,4 +1,4 @@
-"""The arguments that several tools of `scopes` take, with their bounds."""
+"""Argument types that several tools of `scopes` share, their bounds, and the checks that types cannot express."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, cast
@@ -8,9 +8,9 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from kernel.text import utc_time
 
-MAX_TEXT_LENGTH = 1_048_576
-MAX_PAGE_ROWS = 100
-MAX_DEPTH = 32
+MAX_TEXT_LENGTH = 1_048_576  # characters
+MAX_PAGE_ROWS = 100  # the cap of the contract
+MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, what YAML reads
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Name = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -30,9 +30,7 @@ AsOf = Annotated[Time | None, Meta(description="Read as it stood at this ISO 860
 
 
 def validate(request: Struct) -> None:
-    """Refuses what no bound of a type can: NUL characters in any argument, names of nothing but blanks, and
-    objects and lists that are nested deeper than an export can carry.
-    """
+    """Raises a Fault for NUL characters in any argument, blank names, and values nested deeper than `MAX_DEPTH`."""
     config = request.__struct_config__
     for field, wire in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True):
         value = getattr(request, field)
@@ -56,7 +54,7 @@ def _validate_part(path: str, part: Struct) -> None:
 
 
 def nested_deeper(value: Any, levels: int) -> bool:
-    """Whether objects and lists stand in one another more than `levels` levels deep."""
+    """Whether objects and lists are nested more than `levels` deep."""
     level = [value]
     for _ in range(levels):
         level = [part for one in level for part in _children(one) if isinstance(part, dict | list)]
@@ -72,7 +70,7 @@ def _children(value: Any) -> Iterable[Any]:
 
 
 def timestamp(field: str, given: str | None) -> str | None:
-    """An ISO 8601 time in UTC with milliseconds, or None where none is given."""
+    """An ISO 8601 time in UTC with milliseconds; None for None. Raises a Fault for any other text."""
     if given is None:
         return None
     found = utc_time(given)
@@ -82,5 +80,5 @@ def timestamp(field: str, given: str | None) -> str | None:
 
 
 def page_bounds(limit: int | None, offset: int | None, default: int = 20) -> dict[str, int]:
-    """The page a statement is to return, `default` rows where no limit is given and never more than `CAP`."""
+    """The parameters `limit` and `offset` of a statement: `default` rows for None, at most `MAX_PAGE_ROWS`."""
     return {"limit": min(default if limit is None else limit, MAX_PAGE_ROWS), "offset": offset or 0}

@@ -1,4 +1,4 @@
-"""Organizations, projects and sessions (seed 000): the scopes that entries live in."""
+"""The tools memory_org, memory_project and memory_session (seed 000): the scopes that hold entries."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,7 +32,7 @@ class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=
 
 
 class ListOrgs(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Organizations in the order they came."""
+    """Organizations in the order of creation."""
 
     limit: Limit = 50
     offset: Offset = 0
@@ -49,7 +49,7 @@ class CreateProject(Struct, tag="create", tag_field="action", forbid_unknown_fie
 
 
 class ListProjects(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Projects in the order they came."""
+    """Projects in the order of creation."""
 
     org_id: OrgId = None
     limit: Limit = 20
@@ -65,7 +65,7 @@ class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=Tr
 
 
 class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """What to change of a project; what is left out stays."""
+    """The changes to a project; fields left out keep their value."""
 
     id: Id
     name: Name | None = None
@@ -92,7 +92,7 @@ class EndSession(Struct, tag="end", tag_field="action", forbid_unknown_fields=Tr
 
 
 class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Sessions in the order they came."""
+    """Sessions in the order of creation."""
 
     project_id: ProjectId = None
     status: Literal["active", "completed", "discarded"] | None = None
@@ -101,48 +101,48 @@ class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields
 
 
 class OrgCreated(Struct):
-    """Answer of create."""
+    """Result of create."""
 
     success: bool
     organization: Organization
 
 
 class OrgList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     organizations: list[Organization]
     meta: Count
 
 
 class ProjectSaved(Struct):
-    """Answer of create and update."""
+    """Result of create and update."""
 
     success: bool
     project: Project
 
 
 class ProjectFound(Struct):
-    """Answer of get."""
+    """Result of get."""
 
     project: Project
 
 
 class ProjectList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     projects: list[Project]
     meta: Count
 
 
 class SessionSaved(Struct):
-    """Answer of start and end."""
+    """Result of start and end."""
 
     success: bool
     session: Session
 
 
 class SessionList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     sessions: list[Session]
     meta: Count
@@ -175,11 +175,11 @@ def memory_project(
         return ProjectSaved(True, _update_project(tx, request))
     if isinstance(request, GetProject):
         return ProjectFound(_get_project(tx, request))
-    shown = page_bounds(request.limit, request.offset)
+    page = page_bounds(request.limit, request.offset)
     if request.org_id is None:
-        projects = tx.all("scopes.hierarchy.projects", _project_row, **shown)
+        projects = tx.all("scopes.hierarchy.projects", _project_row, **page)
     else:
-        projects = tx.all("scopes.hierarchy.projects_of", _project_row, org_id=request.org_id, **shown)
+        projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
     return ProjectList(projects, Count(len(projects)))
 
 
@@ -199,18 +199,20 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         if ended is None:
             raise errors.not_found("Session", request.id)
         return SessionSaved(True, ended)
-    shown: dict[str, Any] = {"status": request.status, **page_bounds(request.limit, request.offset)}
+    filters: dict[str, Any] = {"status": request.status, **page_bounds(request.limit, request.offset)}
     if request.project_id is None:
-        sessions = tx.all("scopes.hierarchy.sessions", _session_row, **shown)
+        sessions = tx.all("scopes.hierarchy.sessions", _session_row, **filters)
     else:
-        sessions = tx.all("scopes.hierarchy.sessions_of", _session_row, project_id=request.project_id, **shown)
+        sessions = tx.all(
+            "scopes.hierarchy.sessions_of_project", _session_row, project_id=request.project_id, **filters
+        )
     return SessionList(sessions, Count(len(sessions)))
 
 
 def _create_project(tx: Tx, request: CreateProject) -> Project:
     if request.org_id is not None:
         check_scope(tx, "org", request.org_id, "orgId")
-    made = tx.one(
+    created = tx.one(
         "scopes.hierarchy.add_project",
         _project_row,
         id=tx.new_id("proj"),
@@ -222,9 +224,9 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
         now=tx.now,
         metadata=dumps(request.metadata),
     )
-    if made is None:
+    if created is None:
         raise _name_taken(tx, request.name, request.org_id)
-    return made
+    return created
 
 
 def _update_project(tx: Tx, request: UpdateProject) -> Project:
@@ -242,8 +244,8 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
     )
     if after is None:
         raise _name_taken(tx, request.name or "", before.org_id)
-    told = [msgspec.json.encode(project).decode() for project in (before, after)]
-    history.append(tx, PROJECT_SPACE, request.id, "updated", before=told[0], after=told[1])
+    old, new = (msgspec.json.encode(project).decode() for project in (before, after))
+    history.append(tx, PROJECT_SPACE, request.id, "updated", before=old, after=new)
     return after
 
 
@@ -252,15 +254,15 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
         return _project_by_id(tx, request.id)
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    found = tx.all("scopes.hierarchy.named", _project_row, fold=request.name.casefold())
-    alone = [project for project in found if project.org_id == request.org_id]
-    if not alone and request.org_id is None:
+    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=request.name.casefold())
+    matching = [project for project in found if project.org_id == request.org_id]
+    if not matching and request.org_id is None:
         if len(found) > 1:
             raise errors.invalid("orgId", f"is needed: {len(found)} organizations have a project {request.name}")
-        alone = found
-    if not alone:
+        matching = found
+    if not matching:
         raise errors.not_found("Project", request.name, "name")
-    return alone[0]
+    return matching[0]
 
 
 def _start_session(tx: Tx, request: StartSession) -> Session:
@@ -298,6 +300,6 @@ def _project_by_id(tx: Tx, project_id: str) -> Project:
 
 
 def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    namesakes = tx.all("scopes.hierarchy.named", _project_row, fold=name.casefold())
-    holder = next((project.id for project in namesakes if project.org_id == org_id), None)
+    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=name.casefold())
+    holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)

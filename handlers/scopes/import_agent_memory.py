@@ -1,4 +1,4 @@
-"""Brings in the database of the program this dialect comes from: agent-memory 0.2 to 0.9, by its column names."""
+"""`quipu import agent-memory`: imports the database of agent-memory 0.2 to 0.9, by its column names."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ _READ_TABLES = {
     "conflict_log",
     "file_locks",
 }
-# What can be made anew from the rest, or says nothing a user wrote.
+# Derived from the other tables, or not written by users.
 _DERIVED_TABLES = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
 
 
@@ -48,16 +48,15 @@ class _Known(NamedTuple):
 
 
 def import_database(tx: Tx, path: Path, _password: str | None) -> Imported:
-    """Everything in the file that is not here yet, under its own ids; what is here stays as it is.
+    """Imports every row that is not here yet, under its own id; existing rows are not changed.
 
-    An entry that has not been changed here since it was brought in takes on the versions it has got there, and is put
-    away if it was there. Raises
-    Fault("invalid") for a file that is none of that program's.
+    An entry that was not changed here since an earlier import gets its new versions, and is deactivated if it was
+    deactivated there. Raises Fault("invalid") for a file of another program.
     """
     remarks: list[str] = []
     with open_external(path) as source:
-        there = source.tables()
-        if not {kind.plural for kind in KINDS} <= set(there):
+        tables = source.tables()
+        if not {kind.plural for kind in KINDS} <= set(tables):
             raise Fault("invalid", f"{path.name} is no database of agent-memory: its tables are not there.")
         expect(tx, sum(len(source.rows(kind.plural)) for kind in KINDS))
         counts = {
@@ -70,25 +69,25 @@ def import_database(tx: Tx, path: Path, _password: str | None) -> Imported:
             "locks": import_locks(tx, source, remarks),
         }
         remarks += _missing_scopes(tx, source)
-        left = sorted(name for name in there if _is_unread(name) and source.rows(name))
+        left = sorted(name for name in tables if _is_unread(name) and source.rows(name))
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
 
 
 def _missing_scopes(tx: Tx, source: ExternalDatabase) -> list[str]:
-    """What there is to say of entries whose scopes are not here."""
-    stand = [
+    """A remark if the scopes of some entries do not exist."""
+    scopes = [
         (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.plural)
     ]
-    gone = [
+    missing = [
         scope_key(name, number)
-        for name, number in stand
+        for name, number in scopes
         if name != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=name, id=number)
     ]
-    scopes = ", ".join(sorted(set(gone))[:_MAX_SCOPES_NAMED])
-    few = f"{len(gone)} entries stand in scopes that are not in the file ({scopes})"
-    return [f"{few}: they are kept, and an import of their export leaves them out."] if gone else []
+    names = ", ".join(sorted(set(missing))[:_MAX_SCOPES_NAMED])
+    count = f"{len(missing)} entries stand in scopes that are not in the file ({names})"
+    return [f"{count}: they are kept, and an import of their export leaves them out."] if missing else []
 
 
 def _is_unread(table: str) -> bool:
@@ -137,9 +136,9 @@ def _add_session(tx: Tx, row: Row) -> int:
 
 
 def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
-    """Adds the entries of a kind with their versions; how many entries are new."""
+    """Imports the entries of a kind with their versions. The number of new entries."""
     rows = source.rows(kind.plural)
-    known = tx.all("scopes.import_agent_memory.known", _Known, ids=[text(row, "id") for row in rows])
+    known = tx.all("scopes.import_agent_memory.current_versions", _Known, ids=[text(row, "id") for row in rows])
     here = {row.id: row.current_version_id for row in known}
     versions: dict[str | None, list[Row]] = {}
     for row in source.rows(f"{kind.name}_versions"):
@@ -157,12 +156,12 @@ def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[
 
 
 def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
-    number, born = text(row, "id") or "", required_time(tx, row, "created_at")
+    number, created_at = text(row, "id") or "", required_time(tx, row, "created_at")
     name = text(row, kind.name_field) or ""
     creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
     kept = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
     for version in kept:
-        _add_version(tx, kind, number, version, born)
+        _add_version(tx, kind, number, version, created_at)
     tx.run(
         "scopes.import_entries.add",
         id=number,
@@ -172,25 +171,25 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         name=name,
         category=text(row, "category"),
         version_id=_current_version_id(row, kept),
-        now=born,
+        now=created_at,
         created_by=creator,
         priority=integer(row, "priority", DEFAULT_PRIORITY) if kind is GUIDELINE else None,
-        # When it was put away is not told; at the earliest when it last changed.
-        gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", born),
+        # The time of deactivation is not in the file; the last version is the earliest possible time.
+        gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", created_at),
     )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
     _record(tx, kind, number)
 
 
 def _fast_forward(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row], current: str) -> bool:
-    """Takes on what an entry has got there, and whether it was put away; false where it was changed here instead."""
+    """Adds the new versions of an entry, or deactivates it if it was there; false if it was changed here."""
     number = text(row, "id") or ""
-    here = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
-    there = {text(version, "id") for version in versions}
-    later = [version for version in versions if text(version, "id") not in here]
+    stored_ids = {version.id for version in tx.all("scopes.entries.versions", VersionRow, id=number, at=None)}
+    imported_ids = {text(version, "id") for version in versions}
+    later = [version for version in versions if text(version, "id") not in stored_ids]
     gone = not integer(row, "is_active", 1) and bool(entries.get(tx, kind, number)[0].is_active)
-    # One that had no version there was given one here.
-    if here - there if there else len(here) > 1:
+    # An entry without versions in the file got one here when it was imported.
+    if stored_ids - imported_ids if imported_ids else len(stored_ids) > 1:
         return not later and not gone
     for version in later:
         _add_version(tx, kind, number, version, tx.now)
@@ -214,34 +213,33 @@ def _current_version_id(row: Row, versions: Sequence[Row]) -> str | None:
     return named if any(text(one, "id") == named for one in versions) else text(versions[-1], "id")
 
 
-def _add_version(tx: Tx, kind: Kind, number: str, row: Row, born: str) -> None:
-    said: dict[str, Any] = {
+def _add_version(tx: Tx, kind: Kind, number: str, row: Row, entry_created_at: str) -> None:
+    columns: dict[str, Any] = {
         field: json_column(row, field) if field in _JSON_COLUMNS else text(row, field) for field in kind.version_fields
     }
     if kind is KNOWLEDGE:
-        said |= {"confidence": real_number(row, "confidence", 1.0), "valid_until": time_or_text(row, "valid_until")}
+        columns |= {"confidence": real_number(row, "confidence", 1.0), "valid_until": time_or_text(row, "valid_until")}
     if kind is not TOOL:
-        said["content"] = said["content"] or ""
-    columns: dict[str, Any] = {**dict.fromkeys(VERSION_COLUMNS), **said}
+        columns["content"] = columns["content"] or ""
     tx.run(
         "scopes.entries.add_version",
         id=text(row, "id"),
         entry_id=number,
         version_num=integer(row, "version_num", 1),
-        now=required_time(tx, row, "created_at", born),
+        now=required_time(tx, row, "created_at", entry_created_at),
         created_by=text(row, "created_by"),
         change_reason=text(row, "change_reason"),
         conflict_flag=int(integer(row, "conflict_flag", 0) != 0),
-        **columns,
+        **{**dict.fromkeys(VERSION_COLUMNS), **columns},
     )
 
 
 def _record(tx: Tx, kind: Kind, number: str) -> None:
     row, current = entries.get(tx, kind, number)
-    said = entries.entry_text(row, current)
-    history.append(tx, kind.space, number, "imported", after=said)
+    indexed = entries.entry_text(row, current)
+    history.append(tx, kind.space, number, "imported", after=indexed)
     if row.is_active:
-        index.put(tx, kind.space, number, said, scope=entries.entry_scope_key(row))
+        index.put(tx, kind.space, number, indexed, scope=entries.entry_scope_key(row))
 
 
 IMPORT = Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", import_database)

@@ -1,4 +1,4 @@
-"""Brings in what agent-memory keeps beside its entries: tags, relations, conflicts and file locks."""
+"""Imports the tags, relations, conflicts and file locks of an agent-memory database."""
 
 from typing import NamedTuple
 
@@ -16,13 +16,13 @@ class _Tag(NamedTuple):
 
 
 def import_tags_and_relations(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
-    """Adds tags, what they mark, and relations; how many of each are new.
+    """Imports tags, their attachments, and relations. The number of new rows of each.
 
-    A tag whose name is here already is that tag, since names are unique.
+    A tag is identified by its name, which is unique.
     """
     rows = source.rows("tags")
     names = [text(row, "name") for row in rows]
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=names)}
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=names)}
     ids: dict[str | None, str] = {}
     tags = 0
     for row in rows:
@@ -52,8 +52,8 @@ def _add_tag(tx: Tx, row: Row, name: str) -> str:
         "now": required_time(tx, row, "created_at"),
     }
     number, fresh = text(row, "id"), tx.new_id("tag")
-    kept = number and tx.one("scopes.import_tags.define", str, id=number, **columns)
-    return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
+    kept = number and tx.one("scopes.import_tags.add_tag", str, id=number, **columns)
+    return kept or tx.one("scopes.import_tags.add_tag", str, id=fresh, **columns) or fresh
 
 
 def _attach_tag(tx: Tx, row: Row, tag_id: str) -> int:
@@ -82,7 +82,7 @@ def _add_relation(tx: Tx, row: Row) -> int:
 
 
 def import_conflicts(tx: Tx, source: ExternalDatabase) -> int:
-    """Adds the log of conflicts; how many are new."""
+    """Imports the log of conflicts. The number of new rows."""
     return sum(
         tx.run(
             "scopes.import_agent_memory_tags.add_conflict",
@@ -102,9 +102,9 @@ def import_conflicts(tx: Tx, source: ExternalDatabase) -> int:
 
 
 def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
-    """Takes over the locks whose time is not over, unless another holds the file here; how many are new.
+    """Imports the locks that have not expired, unless the file is locked here. The number of new locks.
 
-    A lock that was taken over once is not taken over again, lest a second import lock what was released since.
+    A lock is imported only once, so that a second import does not lock a file that was released since.
     """
     tx.run("scopes.locks.add_expiry_events", now=tx.now)
     tx.run("scopes.locks.delete_expired", now=tx.now)
@@ -144,7 +144,7 @@ def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
                 fence=event,
             )
     if odd:
-        remarks.append(f"{odd} file locks were left out: nobody could release them by their path and holder.")
+        remarks.append(f"{odd} file locks were left out: no agent could release them by their path and holder.")
     if expired:
         remarks.append(f"{expired} file locks were left out: their time is over.")
     return new

@@ -1,4 +1,4 @@
-"""What an import reads: a document as scopes, tags and entries, each checked before anything is written."""
+"""Parses the document of an import into scopes, tags and entries; each is checked before anything is written."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,15 +11,15 @@ from handlers.scopes.entry_kinds import KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import Id, Label, Name, Text, nested_deeper
 from kernel.text import utc_time
 
-# What a field may hold, and with it an entry that has it in one of its versions.
+# Levels of objects and lists; an entry adds some to the fields of its versions.
 _MAX_FIELD_DEPTH = 64
 _MAX_ENTRY_DEPTH = 80
-_MAX_EXACT_INT = 2**53
+_MAX_EXACT_INT = 2**53  # JSON readers that use doubles keep whole numbers up to this
 _VersionNumber = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 
 
 class RelationItem(Struct, rename="camel"):
-    """A relation that goes out from an entry; its type may be one that cannot be made here."""
+    """An outgoing relation of an entry; its type may be one that this server does not accept."""
 
     target_type: Label
     target_id: Id
@@ -30,7 +30,7 @@ class RelationItem(Struct, rename="camel"):
 
 
 class VersionItem(Struct, rename="camel"):
-    """What a version says; of no kind are all of these fields."""
+    """A version: the fields of all kinds."""
 
     id: Id | None = None
     version_num: _VersionNumber | None = None
@@ -50,7 +50,7 @@ class VersionItem(Struct, rename="camel"):
 
 
 class EntryItem(VersionItem, rename="camel"):
-    """An entry; one without a version inside says by itself what its version says."""
+    """An entry; without `current_version` and `versions`, its own fields are its only version."""
 
     scope_type: Label = "global"
     scope_id: Id | None = None
@@ -68,7 +68,7 @@ class EntryItem(VersionItem, rename="camel"):
 
 
 class ParsedEntry(NamedTuple):
-    """An entry ready to be written: `versions` oldest first, `current` one of them; times as the store has them."""
+    """An entry ready to be written: `versions` oldest first, `current` one of them; times as stored."""
 
     kind: Kind
     item: EntryItem
@@ -82,7 +82,7 @@ class ParsedEntry(NamedTuple):
 
 
 class TagItem(Struct, rename="camel"):
-    """A tag as it was made."""
+    """A tag definition."""
 
     name: Name
     id: Id | None = None
@@ -131,9 +131,9 @@ class SessionItem(Struct, rename="camel"):
 
 
 def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
-    """One entry of a document in the scope it is to stand in; raises ValueError with what is wrong in it.
+    """One entry of a document, in its target scope; raises ValueError naming the invalid field.
 
-    `scope_mapping` maps `type:id` of a scope, as the document has it, to type and id.
+    `scope_mapping` maps `type:id` of a scope in the document to the type and id of the target scope.
     """
     item = convert(raw, EntryItem)
     name = item.title if kind is KNOWLEDGE else item.name
@@ -144,27 +144,27 @@ def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str
     current, versions = _versions(kind, item)
     if kind is not TOOL and not current.content:
         raise ValueError(f"{kind.label} content is required")
-    gone = timestamp("deactivatedAt", item.deactivated_at) if item.is_active is False else None
-    born = timestamp("createdAt", item.created_at)
-    return ParsedEntry(kind, item, name, scope_type, scope_id, versions, current, born, gone)
+    deactivated_at = timestamp("deactivatedAt", item.deactivated_at) if item.is_active is False else None
+    created_at = timestamp("createdAt", item.created_at)
+    return ParsedEntry(kind, item, name, scope_type, scope_id, versions, current, created_at, deactivated_at)
 
 
 def entry_label(kind: Kind, raw: Any, number: int) -> str:
-    """What to call an entry that may not be one: its name, or else its place in the document."""
+    """A label for an item that may be invalid: its name, or else its position in the document."""
     name = as_object(raw).get(kind.name_field)
     return name if isinstance(name, str) and name.strip() else f"{kind.plural}[{number}]"
 
 
 def convert(raw: Any, shape: Any) -> Any:
-    """Data as a shape; raises ValueError naming the field that does not fit."""
+    """Data as an instance of `shape`; raises ValueError naming the invalid field."""
     if nested_deeper(raw, _MAX_ENTRY_DEPTH):
         raise ValueError(f"nested deeper than {_MAX_ENTRY_DEPTH} levels")
     try:
         found = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).replace("`", "").partition(" - at $")
+        problem, _, place = str(error).replace("`", "").partition(" - at $")
         field = place.removeprefix(".")
-        raise ValueError(f"Validation error: {field or 'entry'} - {said[:1].lower()}{said[1:]}") from None
+        raise ValueError(f"Validation error: {field or 'entry'} - {problem[:1].lower()}{problem[1:]}") from None
     for field, wire in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
         if any("\0" in text for text in _texts(getattr(found, field))):
             raise ValueError(f"Validation error: {wire} - must not hold NUL characters")
@@ -172,17 +172,17 @@ def convert(raw: Any, shape: Any) -> Any:
 
 
 def as_object(raw: Any) -> dict[str, Any]:
-    """An object of a document; empty for what is none."""
+    """`raw` if it is an object, else an empty one."""
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
 
 
 def as_list(raw: Any) -> list[Any]:
-    """A list of a document; empty for what is none."""
+    """`raw` if it is a list, else an empty one."""
     return cast("list[Any]", raw) if isinstance(raw, list) else []
 
 
 def timestamp(field: str, given: str | None) -> str | None:
-    """A time as the store has it, or None; raises ValueError for text that is none."""
+    """A time as stored; None for None; raises ValueError for any other text."""
     found = None if given is None else utc_time(given)
     if given is not None and found is None:
         raise ValueError(f"Validation error: {field} - is not an ISO 8601 time")
@@ -190,7 +190,7 @@ def timestamp(field: str, given: str | None) -> str | None:
 
 
 def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionItem]]:
-    """The current version, and all of them oldest first, each with a number and its times as the store has them."""
+    """The current version, and all versions oldest first, each with a number and with times as stored."""
     given = [*(item.versions or ())]
     current = (
         item.current_version
@@ -207,7 +207,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
     if len(set(known)) < len(known):
         raise ValueError("Validation error: versions - two have the same versionNum")
     later = itertools.count(max(known, default=0) + 1)
-    whole = [
+    numbered = [
         msgspec.structs.replace(
             one,
             version_num=next(later) if one.version_num is None else one.version_num,
@@ -217,7 +217,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
         )
         for one in given
     ]
-    return whole[place], sorted(whole, key=lambda one: one.version_num or 0)
+    return numbered[place], sorted(numbered, key=lambda one: one.version_num or 0)
 
 
 def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> VersionItem | None:
@@ -225,20 +225,20 @@ def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> Vers
 
 
 def _is_same_version(one: VersionItem, other: VersionItem) -> bool:
-    """Whether two versions of one entry are the same one."""
+    """Whether two versions of one entry are the same version, by id or else by number."""
     if one.id is not None and other.id is not None:
         return one.id == other.id
     return one is other or (one.version_num is not None and one.version_num == other.version_num)
 
 
 def _version_of_flat_entry(item: EntryItem) -> VersionItem:
-    said: dict[str, Any] = {field: getattr(item, field) for field in VersionItem.__struct_fields__}
-    said |= {"id": None, "version_num": 1}
-    return VersionItem(**said)
+    fields: dict[str, Any] = {field: getattr(item, field) for field in VersionItem.__struct_fields__}
+    fields |= {"id": None, "version_num": 1}
+    return VersionItem(**fields)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text of an item but for those within its JSON."""
+    """Every text of an item, except within its JSON fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Struct):

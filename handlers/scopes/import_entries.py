@@ -1,4 +1,4 @@
-"""Writes the entries of an import: new ones as the document has them, and those that are here anew."""
+"""Writes the entries of an import: creates new ones, and merges the others into existing entries."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -17,7 +17,7 @@ from kernel.store import history
 from kernel.store.transaction import Tx
 
 Strategy = Literal["skip", "update", "replace", "error"]
-UPDATE_REASON = "Imported update"
+UPDATE_REASON = "Imported update"  # changeReason of the original
 DEFAULT_PRIORITY = 50
 _JSON_COLUMNS = {"parameters", "examples"}
 VERSION_COLUMNS = {field for field in VersionRow._fields if field in VersionItem.__struct_fields__} - {
@@ -31,7 +31,7 @@ VERSION_COLUMNS = {field for field in VersionRow._fields if field in VersionItem
 
 
 class ExistingEntry(NamedTuple):
-    """An entry that is here."""
+    """An entry of this store."""
 
     id: str
     kind: str
@@ -48,11 +48,11 @@ class _Latest(NamedTuple):
 
 
 class ImportState(Struct):
-    """How to import, and what came of it so far.
+    """The options of an import, and its progress.
 
-    `own` are the ids of the document that are to be kept, `known` the entries that are here under them, `claimed` the
-    entries that one of the document stands for, `ids` where each of them went, and `versions` the version ids that
-    are taken.
+    `kept_ids` are the entry ids of the document that are to be kept, `existing_entries` the entries that have them
+    here, `matched_ids` the entries that an entry of the document was matched with, `new_ids` maps kind and id in the
+    document to the id here, and `used_version_ids` are the version ids that are taken.
     """
 
     strategy: Strategy
@@ -70,17 +70,19 @@ class ImportState(Struct):
 
 
 def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
-    """A new entry with all its versions; its id, which is the one of the document if that is free."""
+    """Creates an entry with all its versions. Its id: that of the document if it is free."""
     kind, item = one.kind, one.item
     kept = item.id if item.id in state.kept_ids and item.id not in state.existing_entries else None
     number = kept or tx.new_id(kind.id_prefix)
-    born = one.created_at or tx.now
+    created_at = one.created_at or tx.now
     current = ""
-    for said in one.versions:
-        columns = _version_columns(kind, said)
-        added = _add_version(tx, state, one, number, said, columns, said.created_at or born, _author(state, said))
-        current = added if said is one.current else current
-    gone = None if item.is_active is not False else one.deactivated_at or tx.now
+    for version in one.versions:
+        columns = _version_columns(kind, version)
+        added = _add_version(
+            tx, state, one, number, version, columns, version.created_at or created_at, _author(state, version)
+        )
+        current = added if version is one.current else current
+    deactivated_at = None if item.is_active is not False else one.deactivated_at or tx.now
     tx.run(
         "scopes.import_entries.add",
         id=number,
@@ -91,44 +93,44 @@ def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
         category=item.category,
         priority=_priority(kind, item.priority),
         version_id=current,
-        gone=gone,
-        now=born,
+        gone=deactivated_at,
+        now=created_at,
         created_by=_author(state, item),
     )
     tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=one.name)
     state.existing_entries[number] = ExistingEntry(
-        number, kind.name, scope_key(one.scope_type, one.scope_id), one.name, gone is None, born
+        number, kind.name, scope_key(one.scope_type, one.scope_id), one.name, deactivated_at is None, created_at
     )
     _record(tx, kind, None, entries.get(tx, kind, number))
     return number
 
 
 def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> None:
-    """Makes an entry say what the document says, in a new version where it says anything else.
+    """Merges an entry of the document into an existing one, in a new version if a field differs.
 
-    Where the document knows the newest version that is here and later ones besides, these are added as they are.
-    `replace` also takes away what the document does not have.
+    If the document holds the newest version of this store and later ones, the later ones are added unchanged.
+    `replace` also clears the fields that the document leaves out.
     """
     kind, item = one.kind, one.item
     before = entries.get(tx, kind, number)
     version_id = _fast_forward(tx, state, one, number)
     if version_id is None:
-        held = {field: getattr(before[1], field) for field in kind.version_fields}
-        said = _version_columns(kind, one.current)
+        stored = {field: getattr(before[1], field) for field in kind.version_fields}
+        columns = _version_columns(kind, one.current)
         if state.strategy == "update":
-            said |= {field: held[field] for field in kind.version_fields if getattr(one.current, field) is None}
+            columns |= {field: stored[field] for field in kind.version_fields if getattr(one.current, field) is None}
         version_id = before[1].id
-        if any(said[field] != held[field] for field in kind.version_fields):
+        if any(columns[field] != stored[field] for field in kind.version_fields):
             later = VersionItem(version_num=_latest(tx, number).version_num + 1, change_reason=UPDATE_REASON)
-            version_id = _add_version(tx, state, one, number, later, said, tx.now, state.imported_by)
-    whole = state.strategy == "replace"
+            version_id = _add_version(tx, state, one, number, later, columns, tx.now, state.imported_by)
+    replace = state.strategy == "replace"
     tx.run(
         "scopes.import_entries.set_current_version",
         id=number,
         version_id=version_id,
-        whole=whole,
+        whole=replace,
         category=item.category,
-        priority=_priority(kind, item.priority) if whole else item.priority if kind is GUIDELINE else None,
+        priority=_priority(kind, item.priority) if replace else item.priority if kind is GUIDELINE else None,
         stays=item.is_active is None,
         gone=None if item.is_active is not False else one.deactivated_at or tx.now,
     )
@@ -138,21 +140,23 @@ def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> No
 
 
 def _fast_forward(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> str | None:
-    """Adds the later versions of the same history, if that is what the document has; the id of the current one."""
+    """Adds the later versions if the document continues the history of this store. The id of the current version."""
     latest = _latest(tx, number)
-    if one.item.id != number or all(said.id != latest.id for said in one.versions):
+    if one.item.id != number or all(version.id != latest.id for version in one.versions):
         return None
     current = None
-    for said in one.versions:
-        if (said.version_num or 0) > latest.version_num:
-            columns = _version_columns(one.kind, said)
-            added = _add_version(tx, state, one, number, said, columns, said.created_at or tx.now, said.created_by)
-            current = added if said is one.current else current
+    for version in one.versions:
+        if (version.version_num or 0) > latest.version_num:
+            columns = _version_columns(one.kind, version)
+            added = _add_version(
+                tx, state, one, number, version, columns, version.created_at or tx.now, version.created_by
+            )
+            current = added if version is one.current else current
     return current
 
 
-def _author(state: ImportState, said: VersionItem) -> str | None:
-    return state.imported_by if said.created_by is None else said.created_by
+def _author(state: ImportState, item: VersionItem) -> str | None:
+    return state.imported_by if item.created_by is None else item.created_by
 
 
 def _latest(tx: Tx, number: str) -> _Latest:
@@ -164,36 +168,36 @@ def _add_version(
     state: ImportState,
     one: ParsedEntry,
     number: str,
-    said: VersionItem,
+    item: VersionItem,
     columns: Mapping[str, Any],
     at: str,
     creator: str | None,
 ) -> str:
-    """Adds a version; its id, which is the one it had if that is free."""
-    kept = said.id if said.id is not None and not state.generate_ids and said.id not in state.used_version_ids else None
+    """Adds a version. Its id: that of the document if it is free."""
+    kept = item.id if item.id is not None and not state.generate_ids and item.id not in state.used_version_ids else None
     version_id = kept or tx.new_id(one.kind.version_id_prefix)
     state.used_version_ids.add(version_id)
     tx.run(
         "scopes.entries.add_version",
         id=version_id,
         entry_id=number,
-        version_num=said.version_num,
+        version_num=item.version_num,
         now=at,
         created_by=creator,
-        change_reason=said.change_reason,
-        conflict_flag=said.conflict_flag,
+        change_reason=item.change_reason,
+        conflict_flag=item.conflict_flag,
         **columns,
     )
     return version_id
 
 
-def _version_columns(kind: Kind, said: VersionItem) -> dict[str, Any]:
-    """What a version says, as its row has it."""
-    own = {field: getattr(said, field) for field in kind.version_fields}
+def _version_columns(kind: Kind, item: VersionItem) -> dict[str, Any]:
+    """The columns of a version."""
+    own = {field: getattr(item, field) for field in kind.version_fields}
     if "confidence" in own and own["confidence"] is None:
         own["confidence"] = 1.0
-    told = {field: dumps(value) if field in _JSON_COLUMNS else value for field, value in own.items()}
-    return {**dict.fromkeys(VERSION_COLUMNS), **told}
+    columns = {field: dumps(value) if field in _JSON_COLUMNS else value for field, value in own.items()}
+    return {**dict.fromkeys(VERSION_COLUMNS), **columns}
 
 
 def _priority(kind: Kind, given: int | None) -> int | None:
@@ -201,10 +205,10 @@ def _priority(kind: Kind, given: int | None) -> int | None:
 
 
 def _record(tx: Tx, kind: Kind, before: entries.EntryPair | None, after: entries.EntryPair) -> None:
-    """Tells the history and the index, which holds active entries only."""
+    """Records the change in the history and the index, which holds active entries only."""
     row, text = after[0], entries.entry_text(*after)
-    said = None if before is None else entries.entry_text(*before)
-    history.append(tx, kind.space, row.id, "imported", before=said, after=text)
+    old = None if before is None else entries.entry_text(*before)
+    history.append(tx, kind.space, row.id, "imported", before=old, after=text)
     if row.is_active:
         index.put(tx, kind.space, row.id, text, scope=entries.entry_scope_key(row))
     elif before is not None:

@@ -1,4 +1,4 @@
-"""Brings the entries of a document back, or into those that are here, as the strategy says."""
+"""Merges a document into the store: matches its entries with existing ones and applies the conflict strategy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ ScopeRef = tuple[str, str | None]
 
 
 class ImportOptions(NamedTuple):
-    """How to import: `scope_mapping` maps `type:id` of a scope in the document to its type and id here; `fresh` keeps no id."""
+    """The options of an import; `scope_mapping` maps `type:id` of a scope in the document to its type and id here."""
 
     strategy: Strategy
     imported_by: str | None
@@ -30,28 +30,28 @@ class ImportOptions(NamedTuple):
 
 
 class LabelledEntry(NamedTuple):
-    """An entry of a document, and what to call it."""
+    """An entry of a document, and its label in reports."""
 
     entry: ParsedEntry
     label: str
 
 
 def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> ImportState:
-    """Writes a document; what came of it, with a problem for everything that was left out.
+    """Writes a document. The counts, and a problem for every item that was left out.
 
-    Its scopes come back where they are not here; with a mapping only those that an entry still stands in.
+    Missing scopes are created; with a mapping only those that an entry still belongs to.
     """
     found, problems = _parse_entries(document["entries"], options.scope_mapping)
     scopes = scopes_of(document.get("scopes"))
     wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
     state = _new_state(tx, found, options)
-    here = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
+    existing_projects = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
     state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
     for one in steps(tx, found):
         _import_entry(tx, state, one)
     for project in scopes.projects:
         chosen = wanted is None or scope_key("project", project.id) in wanted
-        stays = project.id in here and options.strategy in {"skip", "error"}
+        stays = project.id in existing_projects and options.strategy in {"skip", "error"}
         if chosen and not stays and _project_exists(tx, project.id):
             state.taggings.append(
                 Tagging("project", project.id, f"project {project.name}", project.tags, project.relations, False)
@@ -67,7 +67,7 @@ def _project_exists(tx: Tx, project_id: str) -> bool:
 def _parse_entries(
     raw: Mapping[str, Any], scope_mapping: Mapping[str, ScopeRef]
 ) -> tuple[list[LabelledEntry], list[Problem]]:
-    """The entries of a document in the scopes they are to stand in, and what is wrong with the others."""
+    """The entries of a document in their target scopes, and the problems of the invalid ones."""
     found: list[LabelledEntry] = []
     problems: list[Problem] = []
     for kind in KINDS:
@@ -81,10 +81,10 @@ def _parse_entries(
 
 
 def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
-    said = {said.id for one in found for said in one.entry.versions if said.id is not None}
+    version_ids = {version.id for one in found for version in one.entry.versions if version.id is not None}
     own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
-    known = {row.id: row for row in tx.all("scopes.import_merge.known", ExistingEntry, ids=list(own))}
-    taken = set(tx.all("scopes.import_merge.versions", str, ids=list(said)))
+    known = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=list(own))}
+    taken = set(tx.all("scopes.import_merge.used_version_ids", str, ids=list(version_ids)))
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     return ImportState(
         options.strategy, options.imported_by, options.generate_ids, own, known, taken, counts, [], [], set(), {}, []
@@ -92,27 +92,27 @@ def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -
 
 
 def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
-    """Writes one entry, or counts it where the strategy leaves what is here."""
+    """Writes one entry, or only counts it where the strategy keeps the existing one."""
     one, (kind, item) = named.entry, named.entry[:2]
     if problem := _scope_problem(tx, one):
         state.problems.append(Problem(named.label, problem))
         return
-    there = _match(tx, state, one)
-    number = create_entry(tx, state, one) if there is None else there.id
+    existing = _match(tx, state, one)
+    number = create_entry(tx, state, one) if existing is None else existing.id
     if item.id is not None:
         state.matched_ids.add(number)
         state.new_ids[kind.name, item.id] = number
-    if there is not None and state.strategy == "error":
+    if existing is not None and state.strategy == "error":
         where = scope_key(one.scope_type, one.scope_id)
         state.conflicts.append(Problem(named.label, f"{kind.label} already exists: {one.name} in {where}"))
         return
-    if there is not None and state.strategy == "skip":
+    if existing is not None and state.strategy == "skip":
         state.counts[kind.plural]["skipped"] += 1
         return
-    if there is not None:
+    if existing is not None:
         merge_entry(tx, state, one, number)
-    state.counts[kind.plural]["created" if there is None else "updated"] += 1
-    exact = there is not None and state.strategy == "replace"
+    state.counts[kind.plural]["created" if existing is None else "updated"] += 1
+    exact = existing is not None and state.strategy == "replace"
     tags, relations = _none_if_unset(item.tags), _none_if_unset(item.relations)
     state.taggings.append(Tagging(kind.name, number, named.label, tags, relations, exact))
 
@@ -122,7 +122,7 @@ def _none_if_unset(values: Any) -> Any:
 
 
 def _scope_problem(tx: Tx, one: ParsedEntry) -> str | None:
-    """What is wrong with the scope of an entry."""
+    """The problem with the scope of an entry; None for a valid scope."""
     if one.scope_type == GLOBAL:
         return None
     if one.scope_type not in LABELS:
@@ -136,9 +136,9 @@ def _scope_problem(tx: Tx, one: ParsedEntry) -> str | None:
 
 
 def _match(tx: Tx, state: ImportState, one: ParsedEntry) -> ExistingEntry | None:
-    """The entry that is meant: by id, or by name in the very scope; never one that stands for another of the document.
+    """The existing entry by id, or by name in the same scope, unless another entry of the document was matched with it.
 
-    An entry that is retired in the document is not the one in use here, unless their ids say so.
+    An entry that is inactive in the document matches an active one here by id only.
     """
     scope, retired = scope_key(one.scope_type, one.scope_id), one.item.is_active is False
     same = state.existing_entries.get(one.item.id or "")

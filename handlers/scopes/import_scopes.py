@@ -1,4 +1,4 @@
-"""Puts back the organizations, projects and sessions that the entries of an import stand in."""
+"""Creates the organizations, projects and sessions that the entries of an import belong to."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,14 +11,14 @@ _ITEM_TYPES: Mapping[str, Any] = {"organizations": OrgItem, "projects": ProjectI
 
 
 class Problem(NamedTuple):
-    """What was left out of an import, and why."""
+    """An item that was left out of an import, and the reason."""
 
     entry: str
     error: str
 
 
 class DocumentScopes(NamedTuple):
-    """The scopes of a document; `problems` are those that are none."""
+    """The scopes of a document; `problems` are the invalid ones."""
 
     orgs: list[OrgItem]
     projects: list[ProjectItem]
@@ -27,7 +27,7 @@ class DocumentScopes(NamedTuple):
 
 
 def parse_scopes(raw: Any) -> DocumentScopes:
-    """The scopes that a document brings along; none where it has none."""
+    """The scopes in a document."""
     found = DocumentScopes([], [], [], [])
     for at, (many, shape) in enumerate(_ITEM_TYPES.items()):
         for number, item in enumerate(as_list(as_object(raw).get(many))):
@@ -39,9 +39,9 @@ def parse_scopes(raw: Any) -> DocumentScopes:
 
 
 def add_scopes(tx: Tx, scopes: DocumentScopes, wanted: set[str] | None) -> list[Problem]:
-    """Makes the scopes that are not there yet, those in `wanted` (`project:id`) and above them, all for None.
+    """Creates the missing scopes: those in `wanted` (`project:ID`) with their parents, all for None.
 
-    What is there stays as it is.
+    Existing scopes are not changed.
     """
     chosen = scopes if wanted is None else _with_parents(scopes, wanted)
     for org in chosen.orgs:
@@ -80,10 +80,10 @@ def _add_project(tx: Tx, project: ProjectItem, known: Sequence[str]) -> Problem 
         return None
     if project.org_id is not None and not tx.one("scopes.inheritance.exists", int, type="org", id=project.org_id):
         return Problem(label, f"Organization not found: {project.org_id}")
-    place = {"fold": project.name.casefold(), "org_id": project.org_id}
-    strangers = [one for one in tx.all("scopes.import_scopes.same_name", str, **place) if one not in known]
-    if strangers:
-        hint = f'map "project:{project.id}" to project {strangers[0]} with scopeMapping'
+    name_key = {"fold": project.name.casefold(), "org_id": project.org_id}
+    others = [one for one in tx.all("scopes.import_scopes.projects_by_name", str, **name_key) if one not in known]
+    if others:
+        hint = f'map "project:{project.id}" to project {others[0]} with scopeMapping'
         return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")
     created = project.created_at or tx.now
     tx.run(
@@ -95,7 +95,7 @@ def _add_project(tx: Tx, project: ProjectItem, known: Sequence[str]) -> Problem 
         now=created,
         updated_at=project.updated_at or created,
         metadata=dumps(project.metadata),
-        **place,
+        **name_key,
     )
     return None
 

@@ -1,4 +1,4 @@
-"""Puts back the tags and the relations of what was imported, once all of it is there."""
+"""Attaches the tags and relations of an import, after all its entries are written."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ from kernel.store.transaction import Tx
 
 
 class Tagging(NamedTuple):
-    """An entry or a project with the tags and relations it is to have; None leaves those it has.
+    """An entry or a project, and its tags and relations in the document; None changes nothing.
 
-    With `exact` it keeps no others.
+    With `exact`, tags and relations that the document does not have are removed.
     """
 
     kind: str
@@ -35,17 +35,18 @@ class _Tag(NamedTuple):
 
 
 def attach_all(
-    tx: Tx, definitions: Any, marked: Sequence[Tagging], ids: Mapping[tuple[str, str], str]
+    tx: Tx, definitions: Any, tagged: Sequence[Tagging], ids: Mapping[tuple[str, str], str]
 ) -> list[Problem]:
-    """Attaches tags, made as the document defines them where there are none, and relations.
+    """Attaches tags, created as the document defines them where missing, and relations. The problems found.
 
-    `ids` maps type and id of an entry in the document to its id here. A relation to what is not here is a problem.
+    `ids` maps kind and id of an entry in the document to its id here. A relation without an existing
+    target is a problem.
     """
-    names = dict.fromkeys(name for one in marked for name in one.tags or ())
+    names = dict.fromkeys(name for one in tagged for name in one.tags or ())
     known, problems = _resolve_tags(tx, definitions, list(names))
-    taken = {link.id for one in marked for link in one.relations or () if link.id is not None}
-    used = set(tx.all("scopes.import_tags.used", str, ids=list(taken)))
-    for one in marked:
+    taken = {link.id for one in tagged for link in one.relations or () if link.id is not None}
+    used = set(tx.all("scopes.import_tags.used_relation_ids", str, ids=list(taken)))
+    for one in tagged:
         if one.tags is not None:
             _attach(tx, one, [known[name] for name in one.tags])
         if one.relations is not None:
@@ -54,7 +55,7 @@ def attach_all(
 
 
 def _resolve_tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
-    """The id of each tag, and what is wrong in the definitions; a definition of a tag nobody bears is made too."""
+    """The id of each tag, and the problems of the definitions; defined tags are created even if no entry has them."""
     defined: dict[str, TagItem] = {}
     problems: list[Problem] = []
     for number, raw in enumerate(as_list(definitions)):
@@ -65,7 +66,7 @@ def _resolve_tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[
         except ValueError as error:
             problems.append(Problem(f"tags[{number}]", str(error)))
     wanted = dict.fromkeys([*defined, *names])
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags", _Tag, names=list(wanted))}
+    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=list(wanted))}
     for name in wanted:
         if name not in known:
             known[name] = _add_tag(tx, defined.get(name) or TagItem(name))
@@ -82,16 +83,16 @@ def _add_tag(tx: Tx, tag: TagItem) -> str:
         "now": tag.created_at or tx.now,
     }
     fresh = tx.new_id("tag")
-    kept = tag.id and tx.one("scopes.import_tags.define", str, id=tag.id, **columns)
-    return kept or tx.one("scopes.import_tags.define", str, id=fresh, **columns) or fresh
+    kept = tag.id and tx.one("scopes.import_tags.add_tag", str, id=tag.id, **columns)
+    return kept or tx.one("scopes.import_tags.add_tag", str, id=fresh, **columns) or fresh
 
 
 def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> None:
     for tag in tags:
         tx.run("scopes.tags.attach", id=tx.new_id("et"), type=one.kind, entry_id=one.id, tag_id=tag, now=tx.now)
     if one.exact:
-        gone = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
-        for row in gone:
+        removed = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
+        for row in removed:
             history.append(tx, TAG_SPACE, row.id, "detached", before=msgspec.json.encode(row).decode())
 
 
@@ -120,14 +121,16 @@ def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[
             "target_id": target,
             "relation_type": link.relation_type,
         }
-        free = link.id is not None and link.id not in used
-        number = link.id if free and link.id is not None else tx.new_id("rel")
-        made = tx.one("scopes.relations.add", Relation, id=number, now=created, created_by=link.created_by, **ends)
-        found = made or tx.one("scopes.relations.get", Relation, **ends)
+        is_free = link.id is not None and link.id not in used
+        number = link.id if is_free and link.id is not None else tx.new_id("rel")
+        created_relation = tx.one(
+            "scopes.relations.add", Relation, id=number, now=created, created_by=link.created_by, **ends
+        )
+        found = created_relation or tx.one("scopes.relations.get", Relation, **ends)
         used.add(number)
         kept += [found.id] if found else []
     if one.exact:
-        gone = tx.all("scopes.import_tags.unlink_others", Relation, kind=one.kind, id=one.id, kept=kept)
-        for row in gone:
+        removed = tx.all("scopes.import_tags.delete_other_relations", Relation, kind=one.kind, id=one.id, kept=kept)
+        for row in removed:
             history.append(tx, RELATION_SPACE, row.id, "deleted", before=msgspec.json.encode(row).decode())
     return problems

@@ -12,19 +12,19 @@ LABELS: Mapping[str, str] = {"org": "Organization", "project": "Project", "sessi
 
 
 class _Ancestors(NamedTuple):
-    """The scopes over one; None where there is none."""
+    """The scopes above a scope; None where there is none."""
 
     project_id: str | None
     org_id: str | None
 
 
 def scope_key(scope_type: str, scope_id: str | None) -> str:
-    """The scope as the index and the entries have it: `global`, `project:<id>`."""
+    """The scope as one key, as in `scopes_entry.scope` and the index: `global`, `project:ID`."""
     return scope_type if scope_type == GLOBAL or scope_id is None else f"{scope_type}:{scope_id}"
 
 
 def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
-    """The keys of a scope and of those it inherits from, nearest first; an id nobody knows inherits from global."""
+    """The keys of a scope and of those it inherits from, nearest first; an unknown id inherits from global."""
     own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
@@ -43,7 +43,7 @@ def _ancestors(tx: Tx, scope_type: str, scope_id: str | None) -> _Ancestors:
 
 
 def required_scope_id(scope_type: ScopeType, scope_id: str | None) -> str | None:
-    """The id a scope needs: None for global, whatever was given; refused where one is missing."""
+    """The id of a scope: None for global; raises a Fault if another type of scope has none."""
     if scope_type == GLOBAL:
         return None
     if not scope_id:
@@ -52,6 +52,6 @@ def required_scope_id(scope_type: ScopeType, scope_id: str | None) -> str | None
 
 
 def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:
-    """Refuses a scope that does not exist; `field` is the argument that named it."""
+    """Raises a Fault for a scope that does not exist; `field` is the argument that holds the id."""
     if scope_type != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=scope_type, id=scope_id):
         raise errors.not_found(LABELS[scope_type], scope_id or "", field)

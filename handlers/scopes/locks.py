@@ -1,4 +1,4 @@
-"""File locks between agents (seed 000): one holder, an end by the server's clock, a fencing number in each checkout."""
+"""The tool memory_file_lock (seed 000): one holder per file, expiry by the server's clock, fencing numbers."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -16,9 +16,8 @@ from kernel.text import utc_time
 
 DEFAULT_LOCK_SECONDS = 3600
 MAX_LOCK_SECONDS = 86_400
-# A shorter time than times can tell would be over at once.
-_MIN_LOCK_SECONDS = 0.001
-_MAX_PATH_LENGTH = 4096
+_MIN_LOCK_SECONDS = 0.001  # the resolution of stored times; less would expire at once
+_MAX_PATH_LENGTH = 4096  # PATH_MAX of Linux
 _MAX_AGENT_LENGTH = 1024
 FORCED_UNLOCKS_SHOWN = 10
 _ABSOLUTE_PATH = regex(r"/|[A-Za-z]:[\\/]|\\\\")
@@ -30,7 +29,7 @@ ProjectId = Annotated[Id | None, Meta(description="Project reference")]
 
 
 class Checkout(Struct, tag="checkout", tag_field="action", forbid_unknown_fields=True):
-    """The file to lock, and for whom; the holder may check out again, which extends the lock."""
+    """The file and the agent that locks it; a second checkout by the holder extends the lock."""
 
     file_path: FilePath
     agent_id: AgentId
@@ -55,13 +54,13 @@ class Checkin(Struct, tag="checkin", tag_field="action", forbid_unknown_fields=T
 
 
 class GetLockStatus(Struct, tag="status", tag_field="action", forbid_unknown_fields=True):
-    """The file to ask about."""
+    """The file to look up."""
 
     file_path: FilePath
 
 
 class ListLocks(Struct, tag="list", tag_field="action", forbid_unknown_fields=True):
-    """Which locks to list; every field given has to fit."""
+    """Filters of the list; a lock must match all that are given."""
 
     project_id: ProjectId = None
     session_id: SessionId = None
@@ -69,7 +68,7 @@ class ListLocks(Struct, tag="list", tag_field="action", forbid_unknown_fields=Tr
 
 
 class ForceUnlock(Struct, tag="force_unlock", tag_field="action", forbid_unknown_fields=True):
-    """The lock to break, by whom and why."""
+    """The file to unlock, the agent that does it, and its reason."""
 
     file_path: FilePath
     agent_id: AgentId
@@ -77,7 +76,7 @@ class ForceUnlock(Struct, tag="force_unlock", tag_field="action", forbid_unknown
 
 
 class Lock(Struct, rename="camel"):
-    """Who holds a file until when; a later checkout of any file has a greater `fencing_token`."""
+    """A lock; a later checkout of any file has a greater `fencing_token`."""
 
     id: str
     file_path: str
@@ -94,21 +93,21 @@ _lock_row = row_factory(Lock, "metadata", loads)
 
 
 class CheckedOut(Struct):
-    """Answer of checkout."""
+    """Result of checkout."""
 
     success: bool
     lock: Lock
 
 
 class LockReleased(Struct):
-    """Answer of checkin and force_unlock."""
+    """Result of checkin and force_unlock."""
 
     success: bool
     message: str
 
 
 class ForcedUnlock(Struct, rename="camel"):
-    """One lock that was broken: by whom, whose it was, and why."""
+    """One forced unlock: the agent that did it, the holder it was taken from, and the reason."""
 
     agent_id: str
     holder: str
@@ -117,7 +116,7 @@ class ForcedUnlock(Struct, rename="camel"):
 
 
 class LockStatus(Struct, rename="camel"):
-    """Answer of status; `force_unlocks` are the last ten of the file, newest first, absent where there are none."""
+    """Result of status; `force_unlocks` are the last ten of the file, newest first, absent where there are none."""
 
     success: bool
     is_locked: bool
@@ -126,7 +125,7 @@ class LockStatus(Struct, rename="camel"):
 
 
 class LockList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     success: bool
     locks: list[Lock]
@@ -227,7 +226,7 @@ def _force_unlock(tx: Tx, request: ForceUnlock) -> LockReleased:
 
 
 def _active_lock(tx: Tx, path: str) -> Lock | None:
-    """The lock on a file, unless its time is over."""
+    """The lock on a file, unless it has expired."""
     lock = tx.one("scopes.locks.get", _lock_row, path=path)
     return None if lock is None or _is_expired(lock, tx.now) else lock
 
@@ -239,7 +238,7 @@ def _is_expired(lock: Lock, now: str) -> bool:
 def _add_event(
     tx: Tx, path: str, operation: str, agent: str, holder: str, fence: int | None = None, reason: str | None = None
 ) -> int:
-    """Records what happened to the lock of a file; the number of the record."""
+    """Adds a row to the log of locks. Its number."""
     number = tx.one(
         "scopes.locks.add_event",
         int,
@@ -256,12 +255,12 @@ def _add_event(
 
 def _expiry(now: str, seconds: float | None) -> str | None:
     wanted = DEFAULT_LOCK_SECONDS if seconds is None else seconds
-    end = datetime.fromisoformat(now) + timedelta(seconds=max(wanted, _MIN_LOCK_SECONDS))
-    return utc_time(end.isoformat()) if wanted else None
+    expires_at = datetime.fromisoformat(now) + timedelta(seconds=max(wanted, _MIN_LOCK_SECONDS))
+    return utc_time(expires_at.isoformat()) if wanted else None
 
 
 def accepts(path: str, agent: str) -> bool:
-    """Whether a lock of this file and holder could be released with these tools."""
+    """Whether these tools would accept a lock of this path and holder; a lock they reject could not be released."""
     fits = len(path) <= _MAX_PATH_LENGTH and len(agent) <= _MAX_AGENT_LENGTH and bool(agent.strip())
     plain = not any(letter in path for letter in "\0\r\n") and "\0" not in agent
     return fits and plain and bool(_ABSOLUTE_PATH.match(path)) and not _PARENT_SEGMENT.search(path)
@@ -277,8 +276,8 @@ def _check_path(path: str) -> None:
 
 
 def _locked_fault(message: str, lock: Lock | None) -> Fault:
-    who = {"lockedBy": lock.checked_out_by, "expiresAt": lock.expires_at} if lock else {}
-    return errors.conflict(message, errors.LOCKED, field="file_path", **who)
+    context = {"lockedBy": lock.checked_out_by, "expiresAt": lock.expires_at} if lock else {}
+    return errors.conflict(message, errors.LOCKED, field="file_path", **context)
 
 
 def _not_locked_fault(path: str) -> Fault:

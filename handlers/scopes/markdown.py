@@ -1,4 +1,4 @@
-"""An export as a Markdown page for people, whose structure no entry can break out of."""
+"""An export as a Markdown page for people; no text of an entry can change its structure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,16 +24,16 @@ _JSON_FIELDS = (("parameters", "Parameters"), ("examples", "Examples"))
 def render_page(document: Mapping[str, Any]) -> str:
     """The document as Markdown: names and labels escaped, texts as quotations, data as fenced JSON."""
     entries: Mapping[str, list[dict[str, Any]]] = document["entries"]
-    about: Mapping[str, Any] = document["metadata"]
+    metadata: Mapping[str, Any] = document["metadata"]
     lines = [
         "# Agent Memory Export",
         "",
         f"**Exported:** {document['exportedAt']}",
         f"**Entries:** {sum(len(items) for items in entries.values())}",
     ]
-    if "scopeType" in about or "scopeId" in about:
+    if "scopeType" in metadata or "scopeId" in metadata:
         lines.append(
-            f"**Scope:** {_escaped(' / '.join(about[key] for key in ('scopeType', 'scopeId') if key in about))}"
+            f"**Scope:** {_escaped(' / '.join(metadata[key] for key in ('scopeType', 'scopeId') if key in metadata))}"
         )
     for kind in _KINDS:
         if items := entries[kind.plural]:
@@ -59,7 +59,7 @@ def _entry(kind: Kind, item: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _properties(item: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is told in a line each, and only where there is something to tell."""
+    """The properties that have a value, as label and Markdown."""
     scope = item["scopeType"] if item["scopeId"] is None else f"{item['scopeType']} / {item['scopeId']}"
     yield "ID", _code_span(item["id"])
     yield "Scope", _escaped(scope)
@@ -83,12 +83,12 @@ def _properties(item: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator
 
 
 def _version_line(version: Mapping[str, Any]) -> str:
-    said = [f"{version['versionNum']}", version["createdAt"], version["createdBy"], version["changeReason"]]
-    return "- " + ", ".join(_escaped(part) for part in said if part)
+    parts = [f"{version['versionNum']}", version["createdAt"], version["createdBy"], version["changeReason"]]
+    return "- " + ", ".join(_escaped(part) for part in parts if part)
 
 
 def _escaped(text: str) -> str:
-    """Text on one line, in which nothing is markup."""
+    """Text on one line with all markup escaped."""
     return _SPECIAL.sub(r"\\\1", _CONTROLS.sub(" ", text)).strip() or "\\_"
 
 
@@ -105,7 +105,7 @@ def _quotation(text: str) -> list[str]:
 
 
 def _json_block(value: Any) -> list[str]:
-    """Data as JSON, of which no line can begin with a fence."""
+    """Data as fenced JSON; strings in it hold no line breaks, so no line can begin with a fence."""
     shown = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return ["```json", *shown.split("\n"), "```"]
 

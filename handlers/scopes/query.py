@@ -1,4 +1,4 @@
-"""Search over tools, guidelines and knowledge, and what a scope knows as a whole (seed 000, memory_query)."""
+"""The tool memory_query (seed 000): search over tools, guidelines and knowledge, and the context of a scope."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from kernel.store.transaction import Tx
 
 
 class _View(NamedTuple):
-    """How much of each entry to show, and as of when."""
+    """Which parts of each entry to return, and as of which time."""
 
     compact: bool = False
     versions: bool = False
@@ -77,7 +77,7 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
 
 
 def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
-    """The request as an `Ask`, or None where no entry can fit since a tag that is required does not exist."""
+    """The request as a query; None if no entry can match because a required tag does not exist."""
     at = timestamp("asOf", request.as_of)
     scopes, related_ids = _searched_scopes(tx, request.scope), _related_ids(tx, request.related_to)
     tags = _tag_ids(tx, request.tags)
@@ -111,7 +111,7 @@ def _searched_scopes(tx: Tx, scope: ScopeFilter | None) -> list[str]:
 
 
 def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
-    """The tags by their ids; None where one of those to include or require is needed and there is none."""
+    """The tags as ids; None if a required tag, or every tag to include, does not exist."""
     if tags is None:
         return TagIds()
     include, require, exclude = _casefolded(tags.include), _casefolded(tags.require), _casefolded(tags.exclude)
@@ -150,7 +150,7 @@ def _totals(pool: CandidateSet, returned: int) -> Totals:
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[QueryResult]:
-    """The page with its entries, tags and versions, one statement for each."""
+    """The results of a page; one statement each for entries, tags and versions."""
     if not page:
         return []
     ids = [one.candidate.id for one in page]

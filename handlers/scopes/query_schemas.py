@@ -1,4 +1,4 @@
-"""What memory_query takes and gives (seed 000)."""
+"""Request and result types of memory_query (seed 000)."""
 
 from typing import Annotated, Literal
 
@@ -10,8 +10,8 @@ from handlers.scopes.relations import RelationType
 from handlers.scopes.results import AnyVersion, Guideline, Knowledge, Tag, Tool
 from handlers.scopes.targets import TargetType
 
-DEFAULT_LIMIT = 20
-DEFAULT_THRESHOLD = 0.7
+DEFAULT_LIMIT = 20  # results, the default of the contract
+DEFAULT_THRESHOLD = 0.7  # (1 + cosine) / 2, the default of the contract
 EntryTypes = Literal["tools", "guidelines", "knowledge"]
 TagNames = Annotated[list[Label], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
@@ -46,7 +46,7 @@ class RelationFilter(Struct, forbid_unknown_fields=True):
 
 
 class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """What to look for; every filter given has to fit."""
+    """The text to search for, and filters; an entry must match all that are given."""
 
     types: Annotated[list[EntryTypes] | None, Meta(description="Types of entries; all of them for none")] = None
     scope: Annotated[ScopeFilter | None, Meta(description="Where to look; global for none")] = None
@@ -66,7 +66,7 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 
 
 class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The scope whose entries to give, the best of each type."""
+    """The scope to return the best entries of, by kind."""
 
     scope_type: ScopeType
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
@@ -78,7 +78,7 @@ class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_field
 
 
 class CompactTool(Struct):
-    """A tool in few words."""
+    """A tool in a compact result."""
 
     id: str
     name: str
@@ -86,7 +86,7 @@ class CompactTool(Struct):
 
 
 class CompactGuideline(Struct):
-    """A guideline in few words."""
+    """A guideline in a compact result."""
 
     id: str
     name: str
@@ -95,7 +95,7 @@ class CompactGuideline(Struct):
 
 
 class CompactKnowledge(Struct):
-    """Knowledge in few words."""
+    """A knowledge entry in a compact result."""
 
     id: str
     title: str
@@ -103,7 +103,7 @@ class CompactKnowledge(Struct):
 
 
 class QueryResult(Struct, rename="camel", kw_only=True):
-    """One entry, under the name of its type, with its current version beside it; `expired` stands there if it is."""
+    """One entry, under the name of its kind, with its current version beside it; `expired` is true or left out."""
 
     type: str
     id: str
@@ -120,7 +120,7 @@ class QueryResult(Struct, rename="camel", kw_only=True):
 
 
 class Totals(Struct, rename="camel"):
-    """How much there is and how much came; `truncated` says that more is near in meaning than was counted."""
+    """How many entries match and how many are returned; if `truncated`, more are near in meaning than were counted."""
 
     total_count: int
     returned_count: int
@@ -129,21 +129,21 @@ class Totals(Struct, rename="camel"):
 
 
 class SearchResults(Struct):
-    """Answer of search, best first."""
+    """Result of search, best first."""
 
     results: list[QueryResult]
     meta: Totals
 
 
 class ContextScope(Struct):
-    """The scope a context is of."""
+    """The scope of a context."""
 
     type: str
     id: str | None
 
 
 class ScopeContext(Struct):
-    """Answer of context, each type best first."""
+    """Result of context, each type best first."""
 
     scope: ContextScope
     tools: list[QueryResult]

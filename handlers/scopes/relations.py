@@ -1,4 +1,4 @@
-"""Explicit links between entries (seed 000)."""
+"""The tool memory_relation (seed 000): links between entries."""
 
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ _KEY_REQUIRED = "either id or all of sourceType, sourceId, targetType, targetId 
 
 
 class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The link to make."""
+    """The link to create."""
 
     source_type: TargetType
     source_id: Id
@@ -30,7 +30,7 @@ class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fi
 
 
 class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Which links to list; every field given has to fit."""
+    """Filters of the list; a link must match all that are given."""
 
     source_type: TargetType | None = None
     source_id: Id | None = None
@@ -53,14 +53,14 @@ class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fi
 
 
 class RelationCreated(Struct):
-    """Answer of create; a link that was there is given as it is."""
+    """Result of create; an existing link is returned unchanged."""
 
     success: bool
     relation: Relation
 
 
 class RelationList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     relations: list[Relation]
     meta: Count
@@ -85,35 +85,35 @@ def memory_relation(
 
 
 def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relation:
-    """The link between two ends, made if there is none."""
-    made = tx.one("scopes.relations.add", Relation, id=tx.new_id("rel"), now=tx.now, created_by=created_by, **ends)
-    found = made or tx.one("scopes.relations.get", Relation, **ends)
+    """The link between two ends, created if there is none."""
+    created = tx.one("scopes.relations.add", Relation, id=tx.new_id("rel"), now=tx.now, created_by=created_by, **ends)
+    found = created or tx.one("scopes.relations.get", Relation, **ends)
     if found is None:
         raise errors.not_found("Relation", str(ends["source_id"]), "sourceId")
     return found
 
 
 def _list(tx: Tx, request: ListRelations) -> list[Relation]:
-    shown = {**_key_of(request), **page_bounds(request.limit, request.offset)}
+    params = {**_key_of(request), **page_bounds(request.limit, request.offset)}
     if request.source_id is not None:
-        return tx.all("scopes.relations.from_source", Relation, **shown)
+        return tx.all("scopes.relations.from_source", Relation, **params)
     if request.target_id is not None:
-        return tx.all("scopes.relations.to_target", Relation, **shown)
-    del shown["source_id"], shown["target_id"]
-    return tx.all("scopes.relations.list", Relation, **shown)
+        return tx.all("scopes.relations.to_target", Relation, **params)
+    del params["source_id"], params["target_id"]
+    return tx.all("scopes.relations.list", Relation, **params)
 
 
 def _delete(tx: Tx, request: DeleteRelation) -> bool:
     if request.id is not None:
-        gone = tx.one("scopes.relations.delete", Relation, id=request.id)
+        deleted = tx.one("scopes.relations.delete", Relation, id=request.id)
     else:
         ends = _key_of(request)
         if None in ends.values():
             raise errors.invalid("id", _KEY_REQUIRED)
-        gone = tx.one("scopes.relations.delete_ends", Relation, **ends)
-    if gone is None:
+        deleted = tx.one("scopes.relations.delete_by_ends", Relation, **ends)
+    if deleted is None:
         return False
-    history.append(tx, RELATION_SPACE, gone.id, "deleted", before=msgspec.json.encode(gone).decode())
+    history.append(tx, RELATION_SPACE, deleted.id, "deleted", before=msgspec.json.encode(deleted).decode())
     return True
 
 

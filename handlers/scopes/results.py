@@ -1,4 +1,4 @@
-"""What the tools of `scopes` give (seed 000): rows in camelCase, every key there, null where a row has nothing."""
+"""Result types that several tools share (seed 000), and the rows they are made from; absent values are null."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -12,7 +12,7 @@ S = TypeVar("S", bound=Struct)
 
 
 class Organization(Struct, rename="camel"):
-    """The outermost scope but for global."""
+    """A scope directly below global."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Session(Struct, rename="camel"):
 
 
 class ToolVersion(Struct, rename="camel"):
-    """What a tool said at one time."""
+    """One version of a tool."""
 
     id: str
     tool_id: str
@@ -64,7 +64,7 @@ class ToolVersion(Struct, rename="camel"):
 
 
 class GuidelineVersion(Struct, rename="camel"):
-    """What a guideline said at one time."""
+    """One version of a guideline."""
 
     id: str
     guideline_id: str
@@ -79,7 +79,7 @@ class GuidelineVersion(Struct, rename="camel"):
 
 
 class KnowledgeVersion(Struct, rename="camel"):
-    """What a knowledge entry said at one time; `confidence` in [0, 1]."""
+    """One version of a knowledge entry; `confidence` in [0, 1]."""
 
     id: str
     knowledge_id: str
@@ -98,7 +98,7 @@ AnyVersion = ToolVersion | GuidelineVersion | KnowledgeVersion
 
 
 class Tool(Struct, rename="camel"):
-    """A tool; without its version where that stands beside it."""
+    """A tool; `current_version` is left out where the result holds the version beside it."""
 
     id: str
     scope_type: str
@@ -147,7 +147,7 @@ AnyEntry = Tool | Guideline | Knowledge
 
 
 class Tag(Struct, rename="camel"):
-    """A word that entries can be marked with."""
+    """A tag."""
 
     id: str
     name: str
@@ -158,7 +158,7 @@ class Tag(Struct, rename="camel"):
 
 
 class EntryTag(Struct, rename="camel"):
-    """One entry marked with one tag."""
+    """One tag on one entry."""
 
     id: str
     entry_type: str
@@ -202,13 +202,13 @@ class Count(Struct, rename="camel"):
 
 
 class Done(Struct):
-    """Whether it was done; false where there was nothing to do it to."""
+    """Whether something was changed; false where the row did not exist."""
 
     success: bool
 
 
 class EntryRow(NamedTuple):
-    """A row of `scopes_entry` as every statement of entries selects it."""
+    """A row of `scopes_entry`, in the column order of every statement that selects entries."""
 
     id: str
     kind: EntryType
@@ -224,7 +224,7 @@ class EntryRow(NamedTuple):
 
 
 class VersionRow(NamedTuple):
-    """A row of `scopes_version` as every statement of versions selects it; parameters and examples are JSON."""
+    """A row of `scopes_version`, in the column order of every statement; parameters and examples are JSON text."""
 
     id: str
     entry_id: str
@@ -253,12 +253,12 @@ def loads(text: str | None) -> Any:
 
 
 def dumps(value: Any) -> str | None:
-    """Data as a JSON column; NULL for None."""
+    """Data as the text of a JSON column; None for None."""
     return None if value is None else msgspec.json.encode(value).decode()
 
 
 def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Callable[..., S]:
-    """Makes rows of a shape whose column `field` the database keeps in another form."""
+    """A row factory for `shape` that applies `convert` to the column `field`."""
     at = shape.__struct_fields__.index(field)
     make: Callable[..., S] = shape
 
@@ -269,7 +269,7 @@ def row_factory(shape: type[S], field: str, convert: Callable[[Any], Any]) -> Ca
 
 
 def to_version(kind: str, row: VersionRow) -> AnyVersion:
-    """A version as its users see it."""
+    """The result type of a version."""
     head = (row.id, row.entry_id, row.version_num)
     tail = (row.created_at, row.created_by, row.change_reason, bool(row.conflict_flag))
     if kind == "tool":
@@ -281,7 +281,7 @@ def to_version(kind: str, row: VersionRow) -> AnyVersion:
 
 
 def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
-    """An entry as its users see it, with its version inside where one is given."""
+    """The result type of an entry, including its version if one is given."""
     head = (row.id, row.scope_type, row.scope_id, row.name, row.category)
     tail = (row.current_version_id, bool(row.is_active), row.created_at, row.created_by)
     inside: Any = UNSET if current is None else to_version(row.kind, current)
@@ -293,5 +293,5 @@ def to_entry(row: EntryRow, current: VersionRow | None = None) -> AnyEntry:
 
 
 def entry_and_version(*columns: Any) -> tuple[EntryRow, VersionRow]:
-    """The columns of an entry followed by those of a version, as a statement that joins them gives both."""
+    """A row factory for statements that select the columns of an entry, then those of a version."""
     return EntryRow(*columns[:ENTRY_COLUMNS]), VersionRow(*columns[ENTRY_COLUMNS:])

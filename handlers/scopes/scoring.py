@@ -1,7 +1,8 @@
-"""How well an entry answers a query: the weights of each part, and what a similarity makes of their sum."""
+"""The score of an entry for a query: points for relations, tags, scope, priority and recency, and text relevance."""
 
 from datetime import datetime, timedelta
 
+# The points and the days are those of the original.
 RELATION_POINTS = 5.0
 POINTS_PER_TAG = 3.0
 MAX_TAGS_COUNTED = 3
@@ -11,6 +12,7 @@ PRIORITY_POINTS = 1.5
 RECENCY_POINTS = 0.5
 FRESH_DAYS = 30.0
 _MAX_POINTS = RELATION_POINTS + POINTS_PER_TAG * MAX_TAGS_COUNTED + SCOPE_POINTS + TEXT_POINTS + PRIORITY_POINTS
+# With a text, relevance counts 70 % and all points but recency 30 %, on a scale of 10.
 _RELEVANCE_SHARE = 0.7
 _POINTS_SHARE = 0.3
 _MAX_TEXT_SCORE = 10.0
@@ -19,7 +21,7 @@ _SCORE_DIGITS = 4
 
 
 def scope_points(depth: int, levels: int) -> float:
-    """What the scope of a scope in a chain of `levels` is worth; depth 0 is the nearest."""
+    """The points for a scope in a chain of `levels`; depth 0 is the nearest."""
     return SCOPE_POINTS * (levels - depth) / levels
 
 
@@ -34,8 +36,8 @@ def score(
 ) -> float:
     """The score of an entry, higher is better: up to 19 without a text, up to 10.5 with one.
 
-    `scope` is the `standing` of its scope; `tags` counts the asked-for tags it has; `relevance` in [0, 1] says how well
-    it fits a text that was asked for, None where none was.
+    `scope` are the `scope_points` of its scope; `tags` is the number of requested tags it has; `relevance` in [0, 1] is
+    the fused evidence of the text, None without a text.
     """
     rest = scope + PRIORITY_POINTS * (priority or 0) / 100
     if tags:
@@ -48,17 +50,17 @@ def score(
 
 
 def recency_points(age_days: float) -> float:
-    """`RECENCY` for what is new, falling to nothing over `FRESH_DAYS`."""
+    """`RECENCY_POINTS` for a new entry, falling linearly to 0 over `FRESH_DAYS`."""
     if age_days >= FRESH_DAYS:
         return 0.0
     return RECENCY_POINTS if age_days <= 0 else RECENCY_POINTS * (1 - age_days / FRESH_DAYS)
 
 
 def age_days(created_at: str, now: datetime) -> float:
-    """Days from a time of the store to another."""
+    """Days from a stored time to `now`."""
     return (now - datetime.fromisoformat(created_at)) / _DAY
 
 
 def cosine(similarity: float) -> float:
-    """The cosine of two vectors whose similarity in [0, 1] this is: opposite ones have 0, unrelated ones about .5."""
+    """The cosine for a similarity in [0, 1]: 0 stands for opposite vectors, about .5 for unrelated ones."""
     return 2 * similarity - 1

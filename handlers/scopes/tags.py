@@ -1,4 +1,4 @@
-"""Tags, and the entries marked with them (seed 000)."""
+"""The tool memory_tag (seed 000): tags, and the entries they are attached to."""
 
 from typing import Annotated, Literal
 
@@ -30,7 +30,7 @@ class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=
 
 
 class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Tags in the order they came."""
+    """Tags in the order of creation."""
 
     category: Category | None = None
     is_predefined: bool | None = None
@@ -39,7 +39,7 @@ class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=Tru
 
 
 class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """An entry to mark, and with what."""
+    """An entry and the tag to attach to it."""
 
     entry_type: EntryType
     entry_id: EntryId
@@ -48,7 +48,7 @@ class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=Tru
 
 
 class Detach(Struct, tag="detach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """An entry to take a tag from."""
+    """An entry and the tag to detach from it."""
 
     entry_type: EntryType
     entry_id: EntryId
@@ -57,14 +57,14 @@ class Detach(Struct, tag="detach", tag_field="action", forbid_unknown_fields=Tru
 
 
 class ForEntry(Struct, tag="for_entry", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The entry whose tags to list."""
+    """The entry to list the tags of."""
 
     entry_type: EntryType
     entry_id: EntryId
 
 
 class TagCreated(Struct):
-    """Answer of create; `existed` says that the name was taken and whose tag this is."""
+    """Result of create; if `existed`, the name was taken and this is the tag that has it."""
 
     success: bool
     tag: Tag
@@ -72,20 +72,20 @@ class TagCreated(Struct):
 
 
 class TagList(Struct):
-    """Answer of list."""
+    """Result of list."""
 
     tags: list[Tag]
     meta: Count
 
 
 class TagsOfEntry(Struct):
-    """Answer of for_entry."""
+    """Result of for_entry."""
 
     tags: list[Tag]
 
 
 class Attached(Struct, rename="camel"):
-    """Answer of attach."""
+    """Result of attach."""
 
     success: bool
     entry_tag: EntryTag
@@ -103,10 +103,8 @@ def memory_tag(
         tag, existed = create(tx, request.name, request.category or "custom", request.description)
         return TagCreated(True, tag, existed)
     if isinstance(request, ListTags):
-        shown = page_bounds(request.limit, request.offset)
-        tags = tx.all(
-            "scopes.tags.list", _tag_row, category=request.category, predefined=request.is_predefined, **shown
-        )
+        page = page_bounds(request.limit, request.offset)
+        tags = tx.all("scopes.tags.list", _tag_row, category=request.category, predefined=request.is_predefined, **page)
         return TagList(tags, Count(len(tags)))
     if isinstance(request, Detach):
         return Done(_detach(tx, request))
@@ -117,8 +115,8 @@ def memory_tag(
 
 
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
-    """The tag of a name, made if there is none, and whether it was there."""
-    made = tx.one(
+    """The tag of a name, created if there is none, and whether it existed."""
+    created = tx.one(
         "scopes.tags.add",
         _tag_row,
         id=tx.new_id("tag"),
@@ -128,24 +126,24 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
         description=description,
         now=tx.now,
     )
-    found = made or tx.one("scopes.tags.named", _tag_row, name=name)
+    found = created or tx.one("scopes.tags.by_name", _tag_row, name=name)
     if found is None:
         raise errors.not_found("Tag", name, "tagName")
-    return found, made is None
+    return found, created is None
 
 
 def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
-    """Marks an entry with a tag; a mark that is there stays as it is."""
-    mark = {"type": entry_type, "entry_id": entry_id, "tag_id": tag_id}
-    made = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), now=tx.now, **mark)
-    found = made or tx.one("scopes.tags.attached", EntryTag, **mark)
+    """Attaches a tag to an entry; an existing attachment is returned unchanged."""
+    key = {"type": entry_type, "entry_id": entry_id, "tag_id": tag_id}
+    created = tx.one("scopes.tags.attach", EntryTag, id=tx.new_id("et"), now=tx.now, **key)
+    found = created or tx.one("scopes.tags.attachment", EntryTag, **key)
     if found is None:
         raise errors.not_found("Tag", tag_id, "tagId")
     return found
 
 
 def _tag_to_attach(tx: Tx, request: Attach) -> str:
-    """The id of the tag to attach, which a name brings into being."""
+    """The id of the tag to attach; a name without a tag creates one."""
     if request.tag_id is not None:
         if tx.one("scopes.tags.get", _tag_row, id=request.tag_id) is None:
             raise errors.not_found("Tag", request.tag_id, "tagId")
@@ -158,7 +156,7 @@ def _tag_to_attach(tx: Tx, request: Attach) -> str:
 def _detach(tx: Tx, request: Detach) -> bool:
     if request.tag_id is None and request.tag_name is None:
         raise errors.invalid("tagId", "either tagId or tagName is required")
-    gone = tx.one(
+    detached = tx.one(
         "scopes.tags.detach",
         EntryTag,
         type=request.entry_type,
@@ -166,7 +164,7 @@ def _detach(tx: Tx, request: Detach) -> bool:
         tag_id=request.tag_id,
         name=request.tag_name,
     )
-    if gone is None:
+    if detached is None:
         return False
-    history.append(tx, TAG_SPACE, gone.id, "detached", before=msgspec.json.encode(gone).decode())
+    history.append(tx, TAG_SPACE, detached.id, "detached", before=msgspec.json.encode(detached).decode())
     return True

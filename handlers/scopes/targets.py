@@ -1,4 +1,4 @@
-"""What a tag or a relation can be put on: the three types of entry, and projects."""
+"""The types of rows that a tag or a relation can refer to: the three kinds of entries, and projects."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -16,6 +16,6 @@ LABELS: Mapping[str, str] = {
 
 
 def check_target(tx: Tx, kind: TargetType, identifier: str, field: str) -> None:
-    """Refuses what does not exist; `field` is the argument that named it."""
+    """Raises a Fault for a row that does not exist; `field` is the argument that holds the id."""
     if not tx.one("scopes.targets.exists", int, kind=kind, id=identifier):
         raise errors.not_found(LABELS[kind], identifier, field)

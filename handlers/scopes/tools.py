@@ -126,7 +126,7 @@ TOOLS: tuple[Tool, ...] = (
         deviations=(
             parameter(
                 "fencing_token",
-                "An agent whose lock expired and went to another must not release it; the number distinguishes the "
+                "An agent must not release a lock that expired and went to another agent; the number distinguishes the "
                 "two locks",
             ),
             Deviation(

@@ -18,7 +18,7 @@ _LISTS = (MemoryList, SearchResults, MentionedEntities)
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """The result as JSON; of a list the text is the bare array, and there is no text where it is empty."""
+    """The result as JSON; the text of a list is the bare array, and an empty list has no text block."""
     structured = msgspec.json.encode(result)
     if not isinstance(result, _LISTS):
         return Reply(structured, _JSON, None, structured)
@@ -33,7 +33,7 @@ def fail(fault: Fault) -> Reply:
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Every memory and every entity as the index must hold it."""
+    """The documents that the index must hold: every memory and every entity."""
     return memories.sources(tx) + graph.sources(tx)
 
 

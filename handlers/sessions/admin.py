@@ -1,4 +1,4 @@
-"""What is done to the whole store of `sessions`, and what it says of itself (seed 002)."""
+"""The tools maintenance, diagnostics and health (seed 002), and their schemas."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 class Maintenance(Struct, forbid_unknown_fields=True):
-    """What to do, and what it needs."""
+    """The action, and its arguments."""
 
     action: Annotated[
         Literal["vacuum", "purge_all", "purge_session", "prune_older_than"],
@@ -37,15 +37,15 @@ class Maintenance(Struct, forbid_unknown_fields=True):
 
 
 class Diagnostics(Struct, forbid_unknown_fields=True):
-    """Nothing is needed."""
+    """A request without arguments."""
 
 
 class Health(Struct, forbid_unknown_fields=True):
-    """Nothing is needed."""
+    """A request without arguments."""
 
 
 class MaintenanceResult(Struct, omit_defaults=True):
-    """Answer of maintenance; `deleted` counts memories."""
+    """Result of maintenance; `deleted` counts memories."""
 
     status: Literal["ok"]
     action: Literal["vacuum"] | UnsetType = UNSET
@@ -53,7 +53,7 @@ class MaintenanceResult(Struct, omit_defaults=True):
 
 
 class Flags(Struct):
-    """What is switched on."""
+    """The features that are enabled."""
 
     vec: bool
     fts: bool
@@ -62,7 +62,7 @@ class Flags(Struct):
 
 
 class Defaults(Struct):
-    """What a search assumes."""
+    """The defaults of a search."""
 
     top_k: int
     top_p: float
@@ -73,7 +73,7 @@ class Defaults(Struct):
 
 
 class SummaryState(Struct):
-    """How summaries are made; `model` is null where no GGUF model is configured."""
+    """The configuration of summaries; `model` is null without a GGUF model."""
 
     enabled: bool
     model: str | None
@@ -95,7 +95,7 @@ class RowCounts(Struct):
 
 
 class DiagnosticsReport(Struct):
-    """Answer of diagnostics."""
+    """Result of diagnostics."""
 
     cwd: str
     db_path: str
@@ -109,7 +109,7 @@ class DiagnosticsReport(Struct):
 
 
 class HealthReport(Struct):
-    """Answer of health."""
+    """Result of health."""
 
     status: Literal["ok"]
     db_path: str
@@ -147,7 +147,7 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
         index.drop(tx, memories.SPACE, str(memory.id))
         history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
     numbers = [memory.id for memory in gone]
-    tx.run("sessions.admin.forget_mentions", memories=numbers)
+    tx.run("sessions.admin.delete_mentions", memories=numbers)
     if request.action == "purge_all":
         graph.clear(tx)
     else:
@@ -206,11 +206,11 @@ def _delete(tx: Tx, request: Maintenance) -> list[_DeletedMemory]:
         return tx.all("sessions.admin.purge_session", _DeletedMemory, session_id=session)
     if request.older_than_days is None:
         raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")
-    return tx.all("sessions.admin.prune", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
+    return tx.all("sessions.admin.purge_before", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
 
 
 def _days_before(now: str, days: int) -> str:
-    """The moment so many days ago; the beginning of time where there were not that many."""
+    """The time `days` days ago; the empty string, which sorts before every time, if that is before the year 1."""
     moment = datetime.fromisoformat(now)
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
     return memories.time_before(now, days * _SECONDS_PER_DAY) if moment - first > timedelta(days=days) else ""

@@ -1,4 +1,4 @@
-"""The things a memory mentions: by regular expressions always, by tree-sitter grammars where they are installed."""
+"""Finds the entities that a text mentions: by regular expressions, and by tree-sitter grammars where installed."""
 
 import re
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 from kernel.lazy_regex import regex
 
-MAX_ENTITIES = 50
+MAX_ENTITIES = 50  # of one text
 MAX_NAME_LENGTH = 200
-_MAX_TEXT = 100_000
+_MAX_TEXT = 100_000  # characters; the patterns take time in proportion to the text
 _REGEX = "regex"
 _TREE_SITTER = "tree-sitter"
 _PACKAGE = "tree_sitter_language_pack"
-# Words that stand before a parenthesis in code or prose without being functions.
+# Words that precede a parenthesis in code or prose but are no functions.
 _KEYWORDS = frozenset(
     """and assert async await case catch def elif else except exec for foreach from func function import lambda match
     not print raise return sizeof switch throw typeof until using when where while with yield class new""".split()
 )
-# Each pattern with strings of which one stands in every text it can match.
+# Type, hints and pattern; every match contains one of the hints, so a text without any skips the pattern.
 _PATTERNS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     ("url", ("://",), regex(r"\b(https?://(?:[^\s<>\"'`\[\](){}]|\([^\s()]{0,99}\)){3,2000})")),
     (
@@ -95,7 +95,7 @@ _CLASS_LIKE = {"class": "class", "struct": "class", "interface": "class", "trait
 
 
 class Mention(NamedTuple):
-    """One thing mentioned: its type, its name as written, what found it, and its path if it is a file."""
+    """One mention: type, name as written, the source that found it, and the path of a file."""
 
     entity_type: str
     name: str
@@ -104,14 +104,14 @@ class Mention(NamedTuple):
 
 
 def extract_mentions(text: str) -> list[Mention]:
-    """What a text mentions, each type and name once, at most 50; grammars go first, since they know more."""
+    """The mentions in a text, each type and name once, at most 50; those by grammars first."""
     text = text[:_MAX_TEXT]
     found: dict[tuple[str, str], Mention] = {}
-    named: set[str] = set()
+    known_names: set[str] = set()
     for entity in (*_by_grammar(text), *_by_regex(text)):
-        if entity.entity_type == "function_like" and entity.name in named:
+        if entity.entity_type == "function_like" and entity.name in known_names:
             continue
-        named.add(entity.name)
+        known_names.add(entity.name)
         found.setdefault((entity.entity_type, entity.name), entity)
     return list(found.values())[:MAX_ENTITIES]
 
@@ -143,12 +143,12 @@ def _by_grammar(text: str) -> Iterator[Mention]:
 
 
 def _definitions(language: str, code: str) -> Iterator[Mention]:
-    """The functions and classes a piece of code defines."""
+    """The functions and classes that a piece of code defines."""
     parser: Any = import_module(_PACKAGE).get_parser(language)
-    waiting: list[Any] = [parser.parse(code.encode()).root_node]
-    while waiting:
-        node = waiting.pop()
-        waiting.extend(reversed(node.named_children))
+    pending: list[Any] = [parser.parse(code.encode()).root_node]
+    while pending:
+        node = pending.pop()
+        pending.extend(reversed(node.named_children))
         kind = _definition_type(node.type)
         name = node.child_by_field_name("name") if kind else None
         if kind and name is not None:
@@ -156,7 +156,7 @@ def _definitions(language: str, code: str) -> Iterator[Mention]:
 
 
 def _definition_type(node: str) -> str:
-    """`function` or `class` for the types of nodes that define one, as grammars call them; empty for others."""
+    """`function` or `class` for the node types of a grammar that define one; empty for others."""
     if not node.endswith(("_definition", "_declaration", "_item", "_specifier")) and node not in {"class", "method"}:
         return ""
     if "function" in node or "method" in node:

@@ -1,4 +1,4 @@
-"""The graph of entities, what was observed of them, and how they relate (seed 002, `CODE_MEMORY_ENABLE_GRAPH`)."""
+"""The graph of entities, observations and relations, and its four tools (seed 002, `CODE_MEMORY_ENABLE_GRAPH`)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -28,8 +28,8 @@ from kernel.tools import IndexSource
 
 ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"
-_MAX_RELATIONS = 1000
-_MAX_INDEX_TEXT = 4000
+_MAX_RELATIONS = 1000  # of one result
+_MAX_INDEX_TEXT = 4000  # characters
 _SCORE_DIGITS = 6
 
 
@@ -91,15 +91,15 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
     found = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
     if found is None:
         return EntityDetails("not_found")
-    seen = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
+    observations = tx.all("sessions.graph.observations", _Observation, entity_id=found.id)
     return EntityDetails(
         UNSET,
         found.id,
         found.name,
         found.entity_type,
         found.created_at,
-        [one.content for one in seen],
-        [one.memory_id for one in seen],
+        [one.content for one in observations],
+        [one.memory_id for one in observations],
         _relations_of(tx, [found.id]),
     )
 
@@ -116,28 +116,28 @@ def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
 
 
 def add_mentions(tx: Tx, mentioned: Sequence[tuple[str, str]], text: str, memory: int, at: str) -> None:
-    """Notes what a memory mentions, as (name, type): an entity for each, with `text` as its observation."""
-    ids = sorted(set(tx.all("sessions.graph.mention", int, rows=mentioned, now=at)))
+    """Adds an entity for each mention of a memory, given as (name, type), with `text` as its observation."""
+    ids = sorted(set(tx.all("sessions.graph.add_mentioned", int, rows=mentioned, now=at)))
     rows = [(number, text) for number in ids]
-    tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
+    tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     index_entities(tx, ids)
 
 
 def add_entity_row(
     tx: Tx, name: str, kind: str, observations: Sequence[str], memory: int | None, at: str, *, stated: bool
 ) -> int:
-    """Writes one entity, not yet indexed; `stated` ones stay when the memories that mention them go. Its id."""
-    number = tx.one("sessions.graph.upsert", int, name=name, entity_type=kind, stated=stated, now=at) or 0
+    """Writes one entity without indexing it; if `stated`, it outlives the memories that mention it. Its id."""
+    number = tx.one("sessions.graph.add_entity", int, name=name, entity_type=kind, stated=stated, now=at) or 0
     if observations:
         rows = [(number, text) for text in observations]
-        tx.run("sessions.graph.observe", rows=rows, memory_id=memory, now=at)
+        tx.run("sessions.graph.add_observations", rows=rows, memory_id=memory, now=at)
     return number
 
 
 def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | None, at: str) -> int:
-    """Writes one relation, which rests on its memory if it has one. Its id."""
+    """Writes one relation, which is deleted with its memory if it has one. Its id."""
     number = tx.one(
-        "sessions.graph.relate",
+        "sessions.graph.add_relation",
         int,
         source_id=source,
         target_id=target,
@@ -151,18 +151,18 @@ def add_relation_row(tx: Tx, source: int, target: int, kind: str, memory: int | 
 
 
 def index_entities(tx: Tx, ids: Sequence[int]) -> None:
-    """Makes the entities findable by what they now say."""
-    for row in tx.all("sessions.graph.texts", _EntityText, ids=ids):
+    """Indexes the entities with their current observations."""
+    for row in tx.all("sessions.graph.index_texts", _EntityText, ids=ids):
         index.put(tx, ENTITY_SPACE, str(row.id), _index_text(row))
 
 
 def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
-    """Removes what only these memories said: observations, then relations and entities that rest on nothing else."""
-    touched = set(tx.all("sessions.graph.forget_observations", int, memories=memories))
-    relations = tx.all("sessions.graph.forget_supports", int, memories=memories)
-    for ends in tx.all("sessions.graph.forget_relations", _Ends, ids=relations):
+    """Deletes what comes from these memories alone: observations, then relations and entities without other sources."""
+    touched = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
+    relations = tx.all("sessions.graph.delete_relation_memories", int, memories=memories)
+    for ends in tx.all("sessions.graph.delete_unsupported_relations", _Ends, ids=relations):
         touched |= {ends.source_id, ends.target_id}
-    dropped = set(tx.all("sessions.graph.forget_entities", int, ids=sorted(touched)))
+    dropped = set(tx.all("sessions.graph.delete_unsupported_entities", int, ids=sorted(touched)))
     for number in dropped:
         index.drop(tx, ENTITY_SPACE, str(number))
     index_entities(tx, sorted(touched - dropped))
@@ -171,20 +171,20 @@ def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
 def clear(tx: Tx) -> None:
     """Empties the graph."""
     tx.run("sessions.graph.clear_observations")
-    tx.run("sessions.graph.clear_supports")
+    tx.run("sessions.graph.clear_relation_memories")
     tx.run("sessions.graph.clear_relations")
     tx.run("sessions.graph.clear_entities")
     index.drop_scope(tx, ENTITY_SPACE, "")
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Every entity as the index must hold it."""
-    rows = tx.all("sessions.graph.texts", _EntityText, ids=tx.all("sessions.graph.ids", int))
+    """The documents that the index must hold: every entity."""
+    rows = tx.all("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
     return [IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row)) for row in rows]
 
 
 def checked_name(field: str, given: str) -> str:
-    """A name as it is kept; raises Fault for an empty one or one with a character nobody can see."""
+    """The name without surrounding blanks; raises a Fault for an empty one or one with unprintable characters."""
     name = given.strip()
     if not name:
         raise Fault("invalid", f"{field} is required")
@@ -194,7 +194,7 @@ def checked_name(field: str, given: str) -> str:
 
 
 def parse_observations(given: str | None) -> list[str]:
-    """The observations in a JSON text: an array of strings, or one string; raises Fault for anything else."""
+    """The observations in a JSON text: an array of strings, or one string; raises a Fault for anything else."""
     if not given or not given.strip():
         return []
     try:
@@ -208,14 +208,14 @@ def parse_observations(given: str | None) -> list[str]:
 
 
 def _existing_memory(tx: Tx, number: int | None) -> int | None:
-    if number is not None and tx.one("sessions.graph.memory", int, id=number) is None:
+    if number is not None and tx.one("sessions.graph.memory_id", int, id=number) is None:
         raise Fault("not_found", f"memory_id {number} does not exist")
     return number
 
 
 def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
-    """The entities called so, then those nearest in meaning; where there is no meaning, those whose name has it."""
-    called = tx.all("sessions.graph.by_name_nocase", _entity_row, name=query, limit=limit)
+    """The entities of this name, then the hits of the index; if there are none, a match of parts of names."""
+    same_name = tx.all("sessions.graph.by_name_nocase", _entity_row, name=query, limit=limit)
     hits = index.search(
         tx,
         query,
@@ -225,12 +225,12 @@ def _search_entities(tx: Tx, query: str, limit: int) -> list[GraphEntity]:
         semantic=option(tx, "ENABLE_VEC"),
     )
     scores = {int(hit.id): round(hit.distance or 0.0, _SCORE_DIGITS) for hit in hits}
-    near = tx.all("sessions.graph.nodes", _entity_row, ids=list(scores))
-    near.sort(key=lambda node: (scores[node.id], -node.id))
-    nodes = [msgspec.structs.replace(node, score=0.0) for node in called]
-    nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in near if node not in called]
+    found = tx.all("sessions.graph.by_ids", _entity_row, ids=list(scores))
+    found.sort(key=lambda node: (scores[node.id], -node.id))
+    nodes = [msgspec.structs.replace(node, score=0.0) for node in same_name]
+    nodes += [msgspec.structs.replace(node, score=scores[node.id]) for node in found if node not in same_name]
     if not nodes:
-        rows = tx.all("sessions.graph.containing", _entity_row, part=query, limit=limit)
+        rows = tx.all("sessions.graph.name_contains", _entity_row, part=query, limit=limit)
         nodes = [msgspec.structs.replace(node, score=0.0) for node in rows]
     return nodes[:limit]
 

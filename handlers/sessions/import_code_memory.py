@@ -1,4 +1,4 @@
-"""Brings in the database of the program this dialect comes from (`code_memory.db`, seed 002)."""
+"""`quipu import code-memory`: imports the database of mcp-code-vector-memory-sql (`code_memory.db`, seed 002)."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -16,14 +16,14 @@ from kernel.store.transaction import Tx
 from kernel.tools import Import, Imported
 
 _DEFAULT_SESSION = "imported"
-_ANY_TIME = ""
-_ONE_MILLISECOND = 0.001
+_ANY_TIME = ""  # sorts before every time
+_ONE_MILLISECOND = 0.001  # seconds
 _GENERIC_TYPE = "entity"
 Columns = Mapping[str, Any]
 
 
 def code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
-    """Memories under new ids, then the graph; what was brought in before is not brought in again."""
+    """Imports the memories under new ids, then the graph; skips what an earlier import added."""
     with open_external(path) as source:
         if "memories" not in source.tables():
             raise Fault("invalid", f"{path.name} has no table of memories: it is not a code_memory.db.")
@@ -35,7 +35,7 @@ def code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
 
 
 def _import_memories(tx: Tx, rows: Iterable[Columns], counts: dict[str, int]) -> dict[int, int]:
-    """Adds the memories; their new ids by their old ones."""
+    """Adds the memories. Their new ids by their old ids."""
     numbers: dict[int, int] = {}
     for columns in rows:
         row = _memory_row(tx, columns)
@@ -74,16 +74,16 @@ def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
 
 
 def _import_graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) -> dict[str, int]:
-    """Adds entities, observations and relations; what rests on a memory that was left out is left out too."""
+    """Adds entities, observations and relations, except those of memories that were left out."""
     names: dict[int, int] = {}
-    seen: dict[int, list[Columns]] = {}
+    observations_of: dict[int, list[Columns]] = {}
     for columns in source.rows("graph_observations"):
-        seen.setdefault(columns["entity_id"], []).append(columns)
+        observations_of.setdefault(columns["entity_id"], []).append(columns)
     observations = 0
     for columns in source.rows("graph_entities"):
         name = _text(columns.get("name")).strip()
         if name.isprintable() and name and not find_secret([name]):
-            kept = [one for one in seen.get(columns["id"], []) if _is_importable(one, numbers)]
+            kept = [one for one in observations_of.get(columns["id"], []) if _is_importable(one, numbers)]
             names[columns["id"]] = _import_entity(tx, name, columns, kept, numbers)
             observations += len(kept)
     relations: set[int] = set()
@@ -98,13 +98,15 @@ def _import_graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) 
     return {"entities": len(names), "observations": observations, "relations": len(relations)}
 
 
-def _import_entity(tx: Tx, name: str, columns: Columns, seen: Iterable[Columns], numbers: Mapping[int, int]) -> int:
-    """One entity with its observations, each at its time and with its memory."""
+def _import_entity(
+    tx: Tx, name: str, columns: Columns, observations: Iterable[Columns], numbers: Mapping[int, int]
+) -> int:
+    """Adds one entity with its observations, each with its time and memory. Its id."""
     kind, at = (
         _text(columns.get("entity_type")).strip() or _GENERIC_TYPE,
         _utc_time(columns.get("created_at")) or tx.now,
     )
-    observed = list(seen)
+    observed = list(observations)
     stated = not any(one.get("memory_id") is not None for one in observed)
     number = graph.add_entity_row(tx, name, kind, [], None, at, stated=stated)
     for one in observed:
@@ -122,7 +124,7 @@ def _import_entity(tx: Tx, name: str, columns: Columns, seen: Iterable[Columns],
 
 
 def _is_importable(columns: Columns, numbers: Mapping[int, int]) -> bool:
-    """Whether the memory this rests on was brought in, if it rests on one, and its text may be kept."""
+    """Whether the memory of a row was imported, if it has one, and its text holds no secret."""
     memory = columns.get("memory_id")
     return (memory is None or memory in numbers) and not find_secret([_text(columns.get("content"))])
 
@@ -132,7 +134,7 @@ def _text(value: Any) -> str:
 
 
 def _metadata(value: Any) -> str:
-    """The metadata as an object; what is none is kept under a name."""
+    """The metadata as a JSON object; any other value becomes its field `metadata`."""
     if not isinstance(value, str) or not value.strip():
         return "{}"
     try:
@@ -142,7 +144,7 @@ def _metadata(value: Any) -> str:
 
 
 def _utc_time(value: Any) -> str | None:
-    """A time as SQLite writes it, taken as UTC, in our form."""
+    """A time as SQLite writes it, taken as UTC, as stored here."""
     try:
         moment = datetime.fromisoformat(_text(value))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Memories of a session: remember, search, list, and what they mention (seed 002)."""
+"""The tools remember, search_memory, list_recent and list_entities (seed 002)."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -31,11 +31,11 @@ from kernel.store.transaction import Tx
 from kernel.tools import IndexSource
 
 SPACE = "sessions"
-DUPLICATE_WINDOW_SECONDS = 300
+DUPLICATE_WINDOW_SECONDS = 300  # the time of the contract
 PRIORITY_RANGE = (1, 5)
 _DEFAULT_PRIORITY = 3
-_MAX_METADATA_DEPTH = 32
-_MAX_CANDIDATES = 4096
+_MAX_METADATA_DEPTH = 32  # levels of objects and lists
+_MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are
 _DECODE_ERRORS = (msgspec.DecodeError, RecursionError)
 
 
@@ -82,7 +82,7 @@ def remember(tx: Tx, request: Remember) -> Remembered:
 
 
 def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
-    """Stores a memory with all that goes with it; None where its session has the same content, newer than `since`."""
+    """Stores a memory with its index document and mentions. Its id; None for a duplicate after `since`."""
     number = tx.one(
         "sessions.memories.add",
         int,
@@ -101,12 +101,12 @@ def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
         return None
     index.put(tx, SPACE, str(number), row.content, scope=row.session_id, words=extra_index_text(row))
     history.append(tx, SPACE, str(number), "remembered", after=row.content)
-    mentioned = entity_extraction.extract_mentions(row.content)
-    if mentioned:
-        tx.run("sessions.memories.add_mentions", memory_id=number, rows=mentioned)
-    if mentioned and option(tx, "ENABLE_GRAPH"):
+    mentions = entity_extraction.extract_mentions(row.content)
+    if mentions:
+        tx.run("sessions.memories.add_mentions", memory_id=number, rows=mentions)
+    if mentions and option(tx, "ENABLE_GRAPH"):
         graph.add_mentions(
-            tx, [(entity.name, entity.entity_type) for entity in mentioned], row.summary, number, row.created_at
+            tx, [(mention.name, mention.entity_type) for mention in mentions], row.summary, number, row.created_at
         )
     return number
 
@@ -129,8 +129,10 @@ def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:
     )
     evidence = {int(hit.id): hit for hit in hits}
     rows = _load(tx, list(evidence), request.query, scope) or _load_newest(tx, scope, limit)
-    whole = _matching_every_word(tx, rows, evidence, request.query)
-    candidates = [_candidate(row, evidence.get(row.id), request.query, whole=row.id in whole) for row in rows]
+    full_matches = _matching_every_word(tx, rows, evidence, request.query)
+    candidates = [
+        _candidate(row, evidence.get(row.id), request.query, matches_every_word=row.id in full_matches) for row in rows
+    ]
     by_id = {row.id: row for row in rows}
     best = rank(candidates, weights(tx), top_p, limit)
     return SearchResults(
@@ -153,7 +155,7 @@ def list_entities(tx: Tx, request: ListEntities) -> MentionedEntities:
 
 
 def prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[[Tx], Remember] | None:
-    """The writing of a missing summary by the configured model, which takes too long to hold the write lock."""
+    """The generation of a missing summary by the configured model, which is too slow to run inside the write lock."""
     model = None if request.summary else summary.configured_model(settings)
     texts = [request.content, request.kind or "", request.tags or "", request.metadata_json or ""]
     if model is None or not request.content.strip() or find_secret(texts):
@@ -162,18 +164,18 @@ def prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[
 
 
 def texts_to_embed(request: Remember) -> list[str]:
-    """What `remember` will embed."""
+    """The texts that `remember` embeds."""
     return [request.content]
 
 
 def sources(tx: Tx) -> list[IndexSource]:
-    """Every memory as the index must hold it."""
+    """The documents that the index must hold: every memory."""
     rows = tx.all("sessions.memories.all_for_index", MemoryRow)
     return [IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row)) for row in rows]
 
 
 def extra_index_text(row: MemoryRow) -> str:
-    """What a memory is found by beside its content: the words of its summary, tags and metadata that are not in it."""
+    """The text indexed as words beside the content: summary, tags and metadata, unless they are generated or empty."""
     parts = [
         row.summary if row.summary != summary.first_line(row.content) else "",
         row.tags if row.tags != summary.default_tags(row.content) else "",
@@ -183,7 +185,7 @@ def extra_index_text(row: MemoryRow) -> str:
 
 
 def resolve_session(tx: Tx, given: str | None) -> str:
-    """The session a call means: the one it names, or the configured one."""
+    """The session of a call: its argument, or the configured one; raises a Fault if there is neither."""
     session = (given or "").strip() or option(tx, "SESSION_ID")
     if not session:
         raise Fault("invalid", "session_id is required")
@@ -193,7 +195,7 @@ def resolve_session(tx: Tx, given: str | None) -> str:
 
 
 def normalized_metadata(given: str | None) -> str:
-    """The metadata as compact JSON text, `{}` for none; raises Fault for anything but a sound JSON object."""
+    """The metadata as compact JSON text, `{}` for none; raises a Fault for anything but a JSON object."""
     if not given or not given.strip():
         return "{}"
     try:
@@ -209,23 +211,23 @@ def normalized_metadata(given: str | None) -> str:
 
 
 def content_hash(content: str) -> str:
-    """What equal contents share."""
+    """The SHA-256 of a content, in hexadecimal."""
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def time_before(now: str, seconds: float) -> str:
-    """The moment `seconds` before `now`, in the same form."""
+    """The time `seconds` before `now`, in the same form."""
     moment = datetime.fromisoformat(now) - timedelta(seconds=seconds)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def display_time(moment: str) -> str:
-    """A time as the contract's users read it: `YYYY-MM-DD HH:MM:SS` in UTC."""
+    """A time as the contract shows it: `YYYY-MM-DD HH:MM:SS` in UTC."""
     return moment[:19].replace("T", " ")
 
 
 def _summary_and_tags(request: Remember) -> tuple[str, str]:
-    """Summary and tags as given, or made from the content where they are empty."""
+    """Summary and tags: the arguments, or generated from the content where they are empty."""
     given, tags = request.summary or "", request.tags or ""
     content = request.content
     return given if given.strip() else summary.first_line(content), tags if tags.strip() else summary.default_tags(
@@ -239,9 +241,9 @@ def _clamped_priority(request: Remember) -> int:
 
 
 def _load(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[MemoryRow]:
-    """The memories of these ids and those that say just what the query says, newest first."""
+    """The memories with these ids and those equal to the query, newest first."""
     rows = tx.all(
-        "sessions.memories.found",
+        "sessions.memories.by_ids_or_hash",
         MemoryRow,
         ids=ids,
         hash=content_hash(query),
@@ -253,11 +255,11 @@ def _load(tx: Tx, ids: list[int], query: str, scope: str | None) -> list[MemoryR
 def _load_newest(tx: Tx, scope: str | None, limit: int) -> list[MemoryRow]:
     if scope is None:
         return tx.all("sessions.memories.recent", MemoryRow, limit=limit)
-    return tx.all("sessions.memories.recent_of", MemoryRow, session_id=scope, limit=limit)
+    return tx.all("sessions.memories.recent_of_session", MemoryRow, session_id=scope, limit=limit)
 
 
 def _matching_every_word(tx: Tx, rows: list[MemoryRow], evidence: Mapping[int, index.Hit], query: str) -> set[int]:
-    """The memories far from the query in meaning that hold every word of it."""
+    """The ids of memories that are far from the query in meaning but hold every word of it."""
     far = [
         row
         for row in rows
@@ -267,10 +269,10 @@ def _matching_every_word(tx: Tx, rows: list[MemoryRow], evidence: Mapping[int, i
     return {row.id for row, share in zip(far, held, strict=True) if share == 1}
 
 
-def _candidate(row: MemoryRow, hit: index.Hit | None, query: str, *, whole: bool) -> Candidate:
+def _candidate(row: MemoryRow, hit: index.Hit | None, query: str, *, matches_every_word: bool) -> Candidate:
     return Candidate(
         row.id,
-        hit.distance if hit and not whole else None,
+        hit.distance if hit and not matches_every_word else None,
         hit is not None and hit.text_rank is not None,
         row.priority,
         datetime.fromisoformat(row.created_at).timestamp(),

@@ -19,7 +19,7 @@ Name = Annotated[str, Meta(description="Name of the entity, case matters", max_l
 
 
 class Remember(Struct, forbid_unknown_fields=True):
-    """What to remember."""
+    """The memory to store."""
 
     content: Annotated[str, Meta(description="The raw text to store, at most 1 MB", max_length=MAX_CONTENT_LENGTH)]
     session_id: Session = None
@@ -41,7 +41,7 @@ class Remember(Struct, forbid_unknown_fields=True):
 
 
 class SearchMemory(Struct, forbid_unknown_fields=True):
-    """What to look for, and where."""
+    """The query, and the session to search."""
 
     query: Annotated[
         str, Meta(description="Plain words, any punctuation; empty for the newest memories", max_length=65_536)
@@ -60,19 +60,19 @@ class SearchMemory(Struct, forbid_unknown_fields=True):
 
 
 class ListRecent(Struct, forbid_unknown_fields=True):
-    """How many to list."""
+    """The number of memories to list."""
 
     limit: Annotated[int, Meta(description="Most memories to list, of all sessions", ge=0, le=MAX_RESULTS)] = 20
 
 
 class ListEntities(Struct, forbid_unknown_fields=True):
-    """The memory whose entities to list."""
+    """The memory to list the entities of."""
 
     memory_id: Annotated[int, Meta(description="Id of the memory", ge=1, le=_BIG)]
 
 
 class UpsertEntity(Struct, forbid_unknown_fields=True):
-    """An entity, and what was observed of it."""
+    """An entity, and observations of it."""
 
     name: Name
     entity_type: Annotated[
@@ -86,7 +86,7 @@ class UpsertEntity(Struct, forbid_unknown_fields=True):
 
 
 class AddRelation(Struct, forbid_unknown_fields=True):
-    """Two entities, and how the first relates to the second."""
+    """Two entities, and the relation from the first to the second."""
 
     source: Annotated[str, Meta(description="Name of the entity the relation starts from", max_length=512)]
     target: Annotated[str, Meta(description="Name of the entity it leads to", max_length=512)]
@@ -103,7 +103,7 @@ class GetEntity(Struct, forbid_unknown_fields=True):
 
 
 class GetContextGraph(Struct, forbid_unknown_fields=True):
-    """What part of the graph to show."""
+    """The part of the graph to return."""
 
     query: Annotated[
         Annotated[str, Meta(max_length=4096)] | None,
@@ -113,7 +113,7 @@ class GetContextGraph(Struct, forbid_unknown_fields=True):
 
 
 class Remembered(Struct, omit_defaults=True):
-    """Answer of remember: the memory as it is stored, or `status` skipped."""
+    """Result of remember: the memory as it is stored, or `status` skipped."""
 
     status: Literal["skipped"] | UnsetType = UNSET
     id: int | UnsetType = UNSET
@@ -139,26 +139,26 @@ class MemoryResult(Struct):
 
 
 class ScoredMemory(MemoryResult):
-    """One memory that was found: a lower score is better, `fts_hit` says whether its words matched."""
+    """One search result: a lower score is better; `fts_hit` if it matched by words."""
 
     score: float
     fts_hit: bool
 
 
 class MemoryList(Struct):
-    """Answer of list_recent."""
+    """Result of list_recent."""
 
     result: list[MemoryResult]
 
 
 class SearchResults(Struct):
-    """Answer of search_memory, best first."""
+    """Result of search_memory, best first."""
 
     result: list[ScoredMemory]
 
 
 class MentionedEntity(Struct):
-    """One thing a memory mentions; `source` is what told it: regex or tree-sitter."""
+    """One thing that a memory mentions; `source` is regex or tree-sitter."""
 
     entity_type: str
     name: str
@@ -167,20 +167,20 @@ class MentionedEntity(Struct):
 
 
 class MentionedEntities(Struct):
-    """Answer of list_entities, in the order they were found."""
+    """Result of list_entities, in the order they were found."""
 
     result: list[MentionedEntity]
 
 
 class EntityUpserted(Struct, omit_defaults=True):
-    """Answer of upsert_entity; `skipped` for sensitive content, `disabled` where there is no graph."""
+    """Result of upsert_entity; `skipped` for sensitive content, `disabled` where there is no graph."""
 
     status: Literal["ok", "skipped", "disabled"]
     entity_id: int | UnsetType = UNSET
 
 
 class RelationAdded(Struct, omit_defaults=True):
-    """Answer of add_relation; `disabled` where there is no graph."""
+    """Result of add_relation; `disabled` where there is no graph."""
 
     status: Literal["ok", "skipped", "disabled"]
     relation_id: int | UnsetType = UNSET
@@ -195,9 +195,9 @@ class GraphRelation(Struct):
 
 
 class EntityDetails(Struct, omit_defaults=True):
-    """Answer of get_entity, or only a `status`.
+    """Result of get_entity, or only a `status`.
 
-    `observations` are the newest 50, newest first; `memory_ids` says of each which memory it comes from.
+    `observations` are the newest 50, newest first; `memory_ids` are the memories they come from, in the same order.
     """
 
     status: Literal["not_found", "disabled"] | UnsetType = UNSET
@@ -221,7 +221,7 @@ class GraphEntity(Struct, omit_defaults=True):
 
 
 class ContextGraph(Struct, omit_defaults=True):
-    """Answer of get_context_graph: entities, and the newest 1000 relations that touch them."""
+    """Result of get_context_graph: entities, and the newest 1000 relations that touch them."""
 
     status: Literal["disabled"] | UnsetType = UNSET
     entities: list[GraphEntity] | UnsetType = UNSET

@@ -1,15 +1,15 @@
-"""The ranking of a search in a session: lower is better (seed 002, `search_memory`)."""
+"""The score of a memory in `search_memory` (seed 002): lower is better."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-LEXICAL_BASE_SCORE = 1.0
+LEXICAL_BASE_SCORE = 1.0  # instead of a distance, for hits by words alone
 _SCORE_DIGITS = 6
 
 
 class ScoreWeights(NamedTuple):
-    """What the words take off a score, and what each step of priority and the whole span of ages add to it."""
+    """The bonus for a hit by words, and the penalties per step of priority and for the oldest candidate."""
 
     fts_bonus: float = 0.1
     priority: float = 0.15
@@ -17,9 +17,9 @@ class ScoreWeights(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """One memory as it is scored: `distance` is that of the vectors, in [0, 2], None where there is none.
+    """One memory to score: `distance` is the vector distance in [0, 2], None for a hit by words alone.
 
-    `at` is when it was stored, in seconds; `exact` says that its content is the query.
+    `at` is the time it was stored, in seconds since the epoch; `exact` if its content equals the query.
     """
 
     id: int
@@ -40,7 +40,7 @@ class ScoredCandidate(NamedTuple):
 def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
     """The score of one candidate; `age` is 0 for the newest of all candidates and 1 for the oldest.
 
-    What only words have found starts from 1.0; what is the query itself starts from 0.0.
+    A hit by words alone starts from 1.0, content equal to the query from 0.0.
     """
     base = 0.0 if candidate.exact else LEXICAL_BASE_SCORE if candidate.distance is None else candidate.distance
     bonus = weights.fts_bonus if candidate.fts_hit else 0.0
@@ -50,7 +50,7 @@ def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
 def rank(candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, limit: int) -> list[ScoredCandidate]:
     """The best `limit` candidates, best first, after the recency filter; equal scores keep the order given.
 
-    A candidate that is the query itself comes first, whatever its priority and age.
+    A candidate equal to the query comes first, regardless of its priority and age.
     """
     if not candidates:
         return []
@@ -67,9 +67,9 @@ def rank(candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, l
 
 
 def recency_filter(scored: Sequence[ScoredCandidate], top_p: float) -> list[ScoredCandidate]:
-    """The newest share `top_p` of the candidates, at least one, and every older one that is better than one of these.
+    """The newest share `top_p` of the candidates, at least one, and older ones that score better than one of these.
 
-    So the filter takes only what is both older and worse than all that stays.
+    So the filter drops only candidates that are both older and worse than all that remain.
     """
     share = top_p if 0.0 < top_p <= 1.0 else 1.0
     count = max(1, math.ceil(round(len(scored) * share, _SCORE_DIGITS)))

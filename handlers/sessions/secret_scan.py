@@ -1,4 +1,4 @@
-"""What must not be remembered: keys, tokens, passwords and private keys, told by their form."""
+"""Finds secrets that must not be stored: keys, tokens, passwords and private keys, by their form."""
 
 import math
 import re
@@ -22,7 +22,7 @@ _PLACEHOLDER = regex(
     r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
     re.I,
 )
-# A token that only says where a list or a parser goes on, or which form was posted.
+# Prefixes of tokens that are no secrets: cursors of lists, CSRF and idempotency tokens.
 _HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
 _RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
 _WORDS = regex(r"[A-Z]?[a-z]{3,}")
@@ -31,9 +31,10 @@ _MIN_ENTROPY_BITS = 3.0
 
 
 class SecretRule(NamedTuple):
-    """One form of secret: one of `hints` stands in every text the pattern can match, in lower case if `fold`.
+    """One form of secret.
 
-    `check(match)` has the last word where there is one.
+    Every match contains one of `hints`, in lower case if `fold`, so a text without any skips the pattern.
+    `check(match)`, if given, decides whether a match is a secret.
     """
 
     name: str
@@ -44,7 +45,7 @@ class SecretRule(NamedTuple):
 
 
 def find_secret(texts: Sequence[str]) -> str:
-    """The name of a rule that one of the texts breaks; empty where all may be kept."""
+    """The name of the first rule that matches one of the texts; empty for none."""
     for text in texts:
         lower = text.lower()
         tried = None
@@ -67,12 +68,12 @@ def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
     return re.compile(pattern, re.I if fold else 0)
 
 
-# Compiled at first use: most servers never meet most kinds of secrets, and every start would pay for all.
+# Compiled at first use: most servers never meet most forms of secrets, and compiling all would slow down every start.
 _compiled = cache(_compile)
 
 
 def _looks_random(value: str) -> bool:
-    """Whether a value looks drawn by chance: long, digits well mixed with letters, no name and no placeholder."""
+    """Whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
     if len(value) < _MIN_TOKEN_LENGTH or _PLACEHOLDER.search(value):
         return False
     counts = Counter(value)
@@ -88,7 +89,7 @@ def _is_random_value(match: re.Match[str]) -> bool:
 
 
 def _is_assigned_secret(match: re.Match[str]) -> bool:
-    """Whether a value that looks drawn by chance is given to something with the name of a secret."""
+    """Whether a random-looking value is assigned to a name such as `api_key`."""
     if not _looks_random(match["value"]):
         return False
     before = match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
@@ -97,7 +98,7 @@ def _is_assigned_secret(match: re.Match[str]) -> bool:
 
 
 def _is_password(match: re.Match[str]) -> bool:
-    """Whether a password somebody chose stands there: anything but a placeholder or a name in code."""
+    """Whether the value can be a password: anything but a placeholder or an identifier in code."""
     value = match["value"].strip("\"'`,;)")
     return len(value) >= 6 and not _PLACEHOLDER.search(value) and not re.fullmatch(r"[A-Za-z_][A-Za-z_.]*\(?", value)
 
@@ -107,12 +108,12 @@ def _is_literal(match: re.Match[str]) -> bool:
 
 
 def _token(name: str, hints: str, body: str) -> SecretRule:
-    """A token that its prefix gives away; it must not stand within a longer word."""
+    """A rule for tokens with a fixed prefix that are not part of a longer word."""
     return SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
 
 
 def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]], bool] | None = None) -> SecretRule:
-    """A secret that the words beside it give away, in any case."""
+    """A rule for secrets with a label beside them, in any case."""
     return SecretRule(name, tuple(hints.split()), body, True, check)
 
 
@@ -172,7 +173,7 @@ _TOKEN_RULES = (
     _token("monitoring token", "NRAK-", r"NRAK-[A-Z0-9]{27}"),
     _token("monitoring token", "sntr", r"sntr[yu]s?_[\w=+/]{40,}"),
     _token("chat bot token", ":AA", r"\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
-    # A run of letters and hyphens is looked at once, from its start.
+    # The lookbehind makes the pattern try each run of letters and hyphens once, from its start.
     _token("web token", "eyJ", r"(?<![\w-])eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}\.[\w-]*|[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+)"),
     _token("private key", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
     _token("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-\d"),

@@ -1,4 +1,4 @@
-"""The settings of `sessions`, under the names its users know, and the ones a search or a summary asks for together."""
+"""The settings of `sessions`, under the names of the original."""
 
 from typing import Any
 

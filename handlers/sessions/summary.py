@@ -1,4 +1,4 @@
-"""What `remember` fills in: tags from a few words, a summary from the first line or from a local GGUF model."""
+"""Generated summaries and tags: by keywords, by the first line, or by a local GGUF model."""
 
 import atexit
 import re
@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
-MAX_SUMMARY_LENGTH = 240
+MAX_SUMMARY_LENGTH = 240  # characters, as in the original
 _LIBRARY = "llama_cpp"
-_TAG_SCAN_LENGTH = 20_000
+_TAG_SCAN_LENGTH = 20_000  # characters
 _ELLIPSIS = "..."
-_SPARE_TOKENS = 16  # tokens; pieces do not always come apart as they were put together
+_SPARE_TOKENS = 16  # the prompt as a whole may take more tokens than its parts
 _FALLBACK_TAG = "general"
-# Each tag with the forms that stand for it, whole words only: "build" is no `ui`, "latest" no `test`.
+# The word forms of each tag, matched as whole words: "build" is not `ui`, "latest" is not `test`.
 _TAG_WORDS = {
     "bug": r"bugs?|buggy|bugfix(?:es)?",
     "error": r"errors?|(?-i:[A-Z][^\W_]*Error)",
@@ -41,7 +41,7 @@ _model_lock = threading.Lock()  # the library is not safe to share between threa
 
 
 class SummaryModel(NamedTuple):
-    """A GGUF model and how it is asked (the `CODE_MEMORY_SUMMARY_*` settings)."""
+    """A GGUF model and its parameters (the settings `CODE_MEMORY_SUMMARY_*`)."""
 
     path: str
     context: int
@@ -56,13 +56,13 @@ class SummaryModel(NamedTuple):
 
 
 def default_tags(content: str) -> str:
-    """The tags whose words stand in a content, in a fixed order, separated by commas; `general` for none."""
+    """The tags with at least one word in the content, in a fixed order, separated by commas; `general` for none."""
     start = content[:_TAG_SCAN_LENGTH]
     return ",".join(name for name, words in _TAG_PATTERNS.items() if words.search(start)) or _FALLBACK_TAG
 
 
 def first_line(content: str) -> str:
-    """The first line with something to read in it, at most 240 characters."""
+    """The first line that holds a letter or digit, at most 240 characters."""
     lines = [line.strip() for line in content.strip().splitlines()]
     line = next((line for line in lines if any(letter.isalnum() for letter in line)), lines[0] if lines else "")
     return line if len(line) <= MAX_SUMMARY_LENGTH else line[: MAX_SUMMARY_LENGTH - len(_ELLIPSIS)].rstrip() + _ELLIPSIS
@@ -74,7 +74,7 @@ def has_library() -> bool:
 
 
 def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
-    """The configured model, or None where there is none or llama-cpp-python is not installed."""
+    """The configured model; None without one or without llama-cpp-python."""
     if not settings["CODE_MEMORY_SUMMARY_MODEL"] or not has_library():
         return None
     return SummaryModel(
@@ -97,11 +97,11 @@ def configured_model(settings: Mapping[str, Any]) -> SummaryModel | None:
 
 
 def model_summary(model: SummaryModel, content: str) -> str:
-    """A summary by the model, at most 240 characters; the first line where the model fails or has nothing to say."""
+    """A summary by the model, at most 240 characters; the first line if the model fails or returns nothing."""
     try:
         with _model_lock:
             library = _cached_model(model.path, model.context, model.threads, model.gpu_layers)
-            answer = library.create_completion(
+            completion = library.create_completion(
                 _prompt(model, library, content),
                 max_tokens=model.max_tokens,
                 temperature=model.temperature,
@@ -111,12 +111,12 @@ def model_summary(model: SummaryModel, content: str) -> str:
             )
     except (OSError, ValueError, RuntimeError, Fault):
         return first_line(content)
-    text = "".join(letter if letter.isprintable() else " " for letter in str(answer["choices"][0]["text"]))
+    text = "".join(letter if letter.isprintable() else " " for letter in str(completion["choices"][0]["text"]))
     return first_line(" ".join(text.split())[: model.max_chars]) or first_line(content)
 
 
 def _prompt(model: SummaryModel, library: Any, content: str) -> str:
-    """The instruction, and as much of the content as leaves room for the answer."""
+    """The instruction, and as much of the content as leaves room for the completion."""
     before, after = f"{model.prompt or _PROMPT}\n\n", "\n\nSUMMARY:"
     fixed = len(library.tokenize((before + after).encode()))
     tokens = library.tokenize(content.encode(), add_bos=False)
@@ -133,7 +133,7 @@ def _open_model(path: str, context: int, threads: int, gpu_layers: int) -> Any:
     model = library.Llama(
         model_path=path, n_ctx=context, n_threads=threads, n_gpu_layers=gpu_layers, verbose=False, seed=0
     )
-    atexit.register(model.close)  # left to the interpreter's end it complains
+    atexit.register(model.close)  # otherwise its finalizer reports an error at interpreter exit
     return model
 
 

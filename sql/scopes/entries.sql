@@ -1,5 +1,6 @@
 -- name: add
--- Gives the id back only if the name was free in its scope; one that came along beside a namesake holds it too.
+-- Returns the id only if the name was free in its scope. The unique index alone does not suffice: imported duplicates
+-- have a `twin` above 0.
 INSERT INTO scopes_entry (
     id, kind, scope_type, scope_id, name, category, priority, current_version_id, created_at, created_by
 )
@@ -17,7 +18,7 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: mark_same_name
--- Marks a new entry whose name another has or had, and that other. Where there are more, they are marked already.
+-- Marks a new entry if another entry has or had its name, and one of the others; further ones are marked already.
 UPDATE scopes_entry
 SET shared = 1
 WHERE
@@ -30,7 +31,7 @@ WHERE
     );
 
 -- name: id_by_name
--- Who has the name.
+-- The active entry that has the name.
 SELECT id FROM scopes_entry
 WHERE kind = :kind AND name = :name AND scope = :scope AND deactivated_at IS NULL
 ORDER BY twin
@@ -47,7 +48,7 @@ VALUES (
 );
 
 -- name: set_current_version
--- Makes a version the current one; category and priority stay where none is given.
+-- Category and priority keep their value where the parameter is null.
 UPDATE scopes_entry
 SET current_version_id = :version_id,
     category = coalesce(:category, category),
@@ -58,7 +59,7 @@ WHERE id = :id;
 UPDATE scopes_entry SET deactivated_at = :now WHERE id = :id;
 
 -- name: latest
--- The newest version of an entry, which need not be the current one after an import.
+-- The newest version; after an import the current one may be another.
 SELECT id, version_num, created_at FROM scopes_version WHERE entry_id = :id ORDER BY version_num DESC LIMIT 1;
 
 -- name: get
@@ -72,7 +73,7 @@ JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE e.id = :id AND e.kind = :kind;
 
 -- name: get_as_of
--- The entry as it stood at a time, with the version of that time.
+-- The entry as of a time, with the version of that time.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
@@ -98,7 +99,7 @@ ORDER BY s.key, e.twin
 LIMIT 1;
 
 -- name: find_as_of
--- The same at a time.
+-- The same as of a time.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
@@ -112,7 +113,7 @@ ORDER BY s.key, e.twin, e.seq DESC, v.version_num DESC
 LIMIT 1;
 
 -- name: list_all
--- Of every scope, or of those of a type or an id; guidelines of high priority first, the rest in the order they came.
+-- In every scope, or in those of a type or an id; by priority (guidelines only), then in the order of creation.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
     e.deactivated_at IS NULL, e.created_at, e.created_by,
@@ -130,7 +131,7 @@ ORDER BY e.priority DESC, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_in
--- Of one scope.
+-- In one scope.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
     e.deactivated_at IS NULL, e.created_at, e.created_by,
@@ -147,7 +148,7 @@ ORDER BY e.priority DESC, e.seq
 LIMIT :limit OFFSET :offset;
 
 -- name: list_chain
--- Of a chain of scopes, nearest first, without what an active entry of the same name in a nearer scope shadows.
+-- In a chain of scopes, nearest first, without entries shadowed by an active one of the same name in a nearer scope.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
     e.deactivated_at IS NULL, e.created_at, e.created_by,
@@ -177,12 +178,12 @@ WHERE entry_id = :id AND (:at IS NULL OR created_at <= :at)
 ORDER BY version_num DESC;
 
 -- name: add_conflict
--- Two versions of one entry that came within the same few seconds.
+-- Two versions of one entry that were written within five seconds.
 INSERT INTO scopes_conflict (id, entry_type, entry_id, version_a_id, version_b_id, detected_at)
 VALUES (:id, :entry_type, :entry_id, :version_a_id, :version_b_id, :now);
 
 -- name: all_for_index
--- What the index holds: every active entry with its current version.
+-- Every active entry with its current version.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
     e.deactivated_at IS NULL, e.created_at, e.created_by,

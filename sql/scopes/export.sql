@@ -1,5 +1,5 @@
 -- name: entries
--- Entries of a kind with their current versions, in the order they came; tags are names without case.
+-- Entries of a kind with their current versions, in the order of creation; tags are case-folded names.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, e.current_version_id,
     e.deactivated_at IS NULL, e.created_at, e.created_by,
@@ -42,7 +42,7 @@ CROSS JOIN scopes_tag AS t ON t.id = m.tag_id
 ORDER BY m.seq;
 
 -- name: relations
--- Those that go out from the entries.
+-- The outgoing relations of the entries.
 SELECT r.source_id, r.target_type, r.target_id, r.relation_type, r.id, r.created_at, r.created_by
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_relation AS r ON r.source_id = i.value AND r.source_type = :kind
@@ -67,7 +67,7 @@ WHERE :ids IS NULL OR id IN (SELECT value FROM json_each(:ids))
 ORDER BY seq;
 
 -- name: definitions
--- The tags that a new store does not have.
+-- The tags that are not predefined.
 SELECT id, name, category, is_predefined, description, created_at
 FROM scopes_tag
 WHERE

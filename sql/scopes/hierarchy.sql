@@ -5,7 +5,7 @@ INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :now
 SELECT id, name, created_at, metadata FROM scopes_org ORDER BY seq LIMIT :limit OFFSET :offset;
 
 -- name: add_project
--- Gives the row back only if no project of the organization had the name.
+-- Returns the row only if no project of the organization had the name.
 INSERT INTO scopes_project (id, org_id, name, fold, description, root_path, created_at, updated_at, metadata)
 SELECT :id, :org_id, :name, :fold, :description, :root_path, :now, :now, :metadata
 WHERE
@@ -20,8 +20,8 @@ SELECT id, org_id, name, description, root_path, created_at, updated_at, metadat
 FROM scopes_project
 WHERE id = :id;
 
--- name: named
--- Those of a name in any organization.
+-- name: projects_by_name
+-- Projects of a name, in any organization.
 SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
 FROM scopes_project
 WHERE fold = :fold
@@ -33,8 +33,7 @@ FROM scopes_project
 ORDER BY seq
 LIMIT :limit OFFSET :offset;
 
--- name: projects_of
--- Of one organization.
+-- name: projects_of_org
 SELECT id, org_id, name, description, root_path, created_at, updated_at, metadata
 FROM scopes_project
 WHERE org_id = :org_id
@@ -42,7 +41,7 @@ ORDER BY seq
 LIMIT :limit OFFSET :offset;
 
 -- name: update_project
--- Gives nothing back where another project of the organization has the name.
+-- Returns no row if another project of the organization has the name.
 UPDATE OR IGNORE scopes_project
 SET name = coalesce(:name, name),
     fold = coalesce(:fold, fold),
@@ -78,8 +77,7 @@ WHERE :status IS NULL OR status = :status
 ORDER BY seq
 LIMIT :limit OFFSET :offset;
 
--- name: sessions_of
--- Of one project.
+-- name: sessions_of_project
 SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
 FROM scopes_session
 WHERE project_id = :project_id AND (:status IS NULL OR status = :status)

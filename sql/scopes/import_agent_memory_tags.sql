@@ -21,8 +21,8 @@ VALUES (
 ON CONFLICT DO NOTHING;
 
 -- name: add_checkout_event
--- Records the checkout of a lock that is not here, and gives its number, unless it was recorded before or the file is
--- held here.
+-- Records the checkout of an imported lock and returns its number, unless it was recorded before or the file is locked
+-- here.
 INSERT INTO scopes_lock_event (file_path, operation, agent_id, holder, reason, at)
 SELECT :path, 'checkout', :holder, :holder, :reason, :now
 WHERE

@@ -1,5 +1,5 @@
 -- name: add
--- A namesake in use that came along from the same place gets the next number.
+-- An active duplicate of a name in the same scope gets the next number.
 INSERT INTO scopes_entry (
     id, kind, scope_type, scope_id, name, category, priority, current_version_id, deactivated_at, created_at,
     created_by, twin
@@ -14,7 +14,7 @@ WHERE
     AND deactivated_at IS NULL;
 
 -- name: set_current_version
--- Points an entry at its version; category and priority stay where none is given, unless all of it is replaced.
+-- Category and priority keep their value where the parameter is null, unless `whole`.
 UPDATE scopes_entry
 SET current_version_id = :version_id,
     category = CASE WHEN :whole THEN :category ELSE coalesce(:category, category) END,

@@ -2,12 +2,12 @@
 INSERT INTO scopes_org (id, name, created_at, metadata) VALUES (:id, :name, :now, :metadata)
 ON CONFLICT (id) DO NOTHING;
 
--- name: same_name
+-- name: projects_by_name
 -- The projects of a name in an organization, or without one.
 SELECT id FROM scopes_project WHERE fold = :fold AND coalesce(org_id, '') = coalesce(:org_id, '');
 
 -- name: add_project
--- A namesake that came along from the same place gets the next number.
+-- A duplicate of a name in the same organization gets the next number.
 INSERT INTO scopes_project (
     id, org_id, name, fold, description, root_path, created_at, updated_at, metadata, twin
 )

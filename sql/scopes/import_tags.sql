@@ -1,12 +1,11 @@
--- name: used
--- Those of the ids that relations have already.
+-- name: used_relation_ids
 SELECT r.id FROM json_each(:ids) AS i CROSS JOIN scopes_relation AS r ON r.id = i.value;
 
--- name: tags
+-- name: tags_by_name
 SELECT t.name, t.id FROM json_each(:names) AS n CROSS JOIN scopes_tag AS t ON t.name = n.value;
 
--- name: define
--- Gives the id back only if neither it nor the name was taken.
+-- name: add_tag
+-- Returns the id only if neither it nor the name was taken.
 INSERT INTO scopes_tag (id, name, fold, category, is_predefined, description, created_at)
 VALUES (:id, :name, :fold, :category, :predefined, :description, :now)
 ON CONFLICT DO NOTHING
@@ -17,7 +16,7 @@ DELETE FROM scopes_entry_tag
 WHERE entry_id = :id AND entry_type = :kind AND tag_id NOT IN (SELECT value FROM json_each(:tags))
 RETURNING id, entry_type, entry_id, tag_id, created_at;
 
--- name: unlink_others
+-- name: delete_other_relations
 DELETE FROM scopes_relation
 WHERE source_id = :id AND source_type = :kind AND id NOT IN (SELECT value FROM json_each(:kept))
 RETURNING id, source_type, source_id, target_type, target_id, relation_type, created_at, created_by;

@@ -16,7 +16,7 @@ SELECT file_path, 'expired', checked_out_by, fencing_token, :now FROM scopes_loc
 DELETE FROM scopes_lock WHERE expires_at <= :now;
 
 -- name: acquire
--- Gives the row back only if nobody else holds the file; the holder keeps the time of the first checkout.
+-- Returns the row unless another agent holds the file; a second checkout keeps the time of the first.
 INSERT INTO scopes_lock (
     id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
 )
@@ -34,7 +34,7 @@ RETURNING id, file_path, checked_out_by, session_id, project_id, checked_out_at,
 DELETE FROM scopes_lock WHERE file_path = :path;
 
 -- name: list
--- Those whose time is not over.
+-- Locks that have not expired.
 SELECT id, file_path, checked_out_by, session_id, project_id, checked_out_at, expires_at, metadata, fencing_token
 FROM scopes_lock
 WHERE

@@ -1,5 +1,5 @@
 -- name: count_shadowed
--- How many active entries of a chain of scopes are shadowed: of each name all but one.
+-- The number of shadowed active entries in a chain of scopes: of each name all but one.
 SELECT coalesce(sum(n.held - 1), 0)
 FROM (
     SELECT count(*) AS held
@@ -11,7 +11,8 @@ FROM (
 ) AS n;
 
 -- name: by_score
--- The active entries of each kind and scope that score highest while they are fresh; expired ones or the others.
+-- The active entries of each kind and scope with the highest scores while they are fresh; either the expired ones or
+-- the others.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, :expired, 1
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
@@ -49,7 +50,7 @@ WHERE e.seq IN (
 );
 
 -- name: by_priority
--- The active guidelines of each scope that score highest once age counts for nothing.
+-- The active guidelines of each scope with the highest scores after recency has fallen to 0.
 SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, 0, 1
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
@@ -80,9 +81,8 @@ WHERE e.seq IN (
     LIMIT :limit
 );
 
--- name: rows
--- The entries of these ids, whether each is expired, and whether it is what the index holds. Without what a nearer
--- active entry of the same name shadows.
+-- name: entries
+-- Entries by id, whether each is expired, and whether the index holds it; without shadowed ones unless `shadowed`.
 SELECT
     e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id,
     e.kind = 'knowledge' AND EXISTS (
@@ -107,8 +107,8 @@ WHERE
         )
     );
 
--- name: rows_at
--- The same at a time, with the version of then.
+-- name: entries_as_of
+-- The same as of a time, with the version of that time.
 SELECT
     e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id,
     v.valid_until IS NOT NULL AND v.valid_until <= :at,
@@ -138,14 +138,14 @@ WHERE
     );
 
 -- name: entry_ids
--- Every entry a chain of scopes has, active or not.
+-- Every entry in a chain of scopes, active or not.
 SELECT e.id
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
 
 -- name: unindexed
--- What the index does not hold as it is asked for: inactive entries, those that say something else since a time, or all.
+-- Entries that the index does not hold in the requested version: inactive ones, those changed since `at`, or all.
 SELECT
     e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
     v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
@@ -165,8 +165,8 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
 END
 WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
--- name: unindexed_of
--- The same of these entries alone.
+-- name: unindexed_by_ids
+-- The same for the given entries.
 SELECT
     e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
     v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
@@ -189,12 +189,12 @@ WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 SELECT id, fold FROM scopes_tag WHERE fold IN (SELECT value FROM json_each(:folds));
 
 -- name: ids_with_tags
--- The entries that have any of these tags.
+-- Entries with any of these tags.
 SELECT DISTINCT t.entry_id
 FROM json_each(:tags) AS g
 CROSS JOIN scopes_entry_tag AS t ON t.tag_id = g.value;
 
--- name: tags_of
+-- name: matching_tags
 -- Which of these tags each of these entries has.
 SELECT t.entry_id, t.tag_id
 FROM json_each(:ids) AS i
@@ -202,7 +202,7 @@ CROSS JOIN scopes_entry_tag AS t ON t.entry_id = i.value
 WHERE t.tag_id IN (SELECT value FROM json_each(:tags));
 
 -- name: related
--- What has a relation with one thing, whichever end it is, and that thing itself.
+-- The rows related to one row in either direction, and that row itself.
 SELECT source_id FROM scopes_relation
 WHERE target_id = :id AND target_type = :type AND (:relation IS NULL OR relation_type = :relation)
 UNION
@@ -212,7 +212,7 @@ UNION
 SELECT :id;
 
 -- name: page
--- Entries with the versions wanted of them, as (entry, version) pairs name them.
+-- Entries with the given versions, as pairs (entry id, version id).
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
@@ -223,7 +223,7 @@ CROSS JOIN scopes_entry AS e ON e.id = p.value ->> 0
 CROSS JOIN scopes_version AS v ON v.id = p.value ->> 1;
 
 -- name: tags
--- The tags of these entries, in the order they were put on.
+-- The tags of these entries, in the order they were attached.
 SELECT t.entry_id, g.id, g.name, g.category, g.is_predefined, g.description, g.created_at
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry_tag AS t ON t.entry_id = i.value
@@ -231,7 +231,7 @@ CROSS JOIN scopes_tag AS g ON g.id = t.tag_id
 ORDER BY t.seq;
 
 -- name: versions
--- Every version of these entries, or those there were at a time, newest first.
+-- The versions of these entries up to the time `at`, newest first.
 SELECT
     v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
     v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag

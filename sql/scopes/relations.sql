@@ -1,5 +1,5 @@
 -- name: add
--- Gives the row back only if there was no such link.
+-- Returns the row only if there was no such link.
 INSERT INTO scopes_relation (
     id, source_type, source_id, target_type, target_id, relation_type, created_at, created_by
 )
@@ -52,7 +52,7 @@ LIMIT :limit OFFSET :offset;
 DELETE FROM scopes_relation WHERE id = :id
 RETURNING id, source_type, source_id, target_type, target_id, relation_type, created_at, created_by;
 
--- name: delete_ends
+-- name: delete_by_ends
 DELETE FROM scopes_relation
 WHERE
     source_id = :source_id AND source_type = :source_type AND target_id = :target_id AND target_type = :target_type

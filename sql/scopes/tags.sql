@@ -1,11 +1,11 @@
 -- name: add
--- Gives the row back only if the name was free.
+-- Returns the row only if the name was free.
 INSERT INTO scopes_tag (id, name, fold, category, description, created_at)
 VALUES (:id, :name, :fold, :category, :description, :now)
 ON CONFLICT (name) DO NOTHING
 RETURNING id, name, category, is_predefined, description, created_at;
 
--- name: named
+-- name: by_name
 SELECT id, name, category, is_predefined, description, created_at FROM scopes_tag WHERE name = :name;
 
 -- name: get
@@ -19,13 +19,13 @@ ORDER BY seq
 LIMIT :limit OFFSET :offset;
 
 -- name: attach
--- Gives the row back only if the entry had not been marked.
+-- Returns the row only if the tag was not attached yet.
 INSERT INTO scopes_entry_tag (id, entry_type, entry_id, tag_id, created_at)
 VALUES (:id, :type, :entry_id, :tag_id, :now)
 ON CONFLICT (entry_id, entry_type, tag_id) DO NOTHING
 RETURNING id, entry_type, entry_id, tag_id, created_at;
 
--- name: attached
+-- name: attachment
 SELECT id, entry_type, entry_id, tag_id, created_at
 FROM scopes_entry_tag
 WHERE entry_id = :entry_id AND entry_type = :type AND tag_id = :tag_id;

@@ -6,11 +6,11 @@ RETURNING id, content;
 DELETE FROM sessions_memory WHERE session_id = :session_id
 RETURNING id, content;
 
--- name: prune
+-- name: purge_before
 DELETE FROM sessions_memory WHERE created_at < :before
 RETURNING id, content;
 
--- name: forget_mentions
+-- name: delete_mentions
 DELETE FROM sessions_mention WHERE memory_id IN (SELECT value FROM json_each(:memories));
 
 -- name: counts

@@ -1,8 +1,8 @@
--- name: memory
+-- name: memory_id
 SELECT id FROM sessions_memory WHERE id = :id;
 
--- name: upsert
--- A type that says no more than `entity` never replaces another.
+-- name: add_entity
+-- The generic type `entity` never replaces another type.
 INSERT INTO sessions_entity (name, entity_type, stated, created_at)
 VALUES (:name, :entity_type, :stated, :now)
 ON CONFLICT (name) DO UPDATE SET
@@ -10,16 +10,16 @@ ON CONFLICT (name) DO UPDATE SET
     stated = max(stated, excluded.stated)
 RETURNING id;
 
--- name: mention
--- Rows are (name, entity_type); a type that is there stays, unless it is `entity`.
+-- name: add_mentioned
+-- Rows are (name, entity_type); an existing type is kept unless it is `entity`.
 INSERT INTO sessions_entity (name, entity_type, stated, created_at)
 SELECT value ->> 0, value ->> 1, 0, :now FROM json_each(:rows) WHERE true
 ON CONFLICT (name) DO UPDATE SET
     entity_type = CASE WHEN entity_type = 'entity' THEN excluded.entity_type ELSE entity_type END
 RETURNING id;
 
--- name: observe
--- Rows are (entity, text); what one memory says of an entity is kept once.
+-- name: add_observations
+-- Rows are (entity, text); equal observations of one memory are kept once.
 INSERT INTO sessions_observation (entity_id, content, memory_id, created_at)
 SELECT r.value ->> 0, r.value ->> 1, :memory_id, :now
 FROM json_each(:rows) AS r
@@ -28,7 +28,7 @@ WHERE NOT EXISTS (
     WHERE o.entity_id = r.value ->> 0 AND o.content = r.value ->> 1 AND o.memory_id IS :memory_id
 );
 
--- name: relate
+-- name: add_relation
 INSERT INTO sessions_relation (source_id, target_id, relation_type, stated, created_at)
 VALUES (:source_id, :target_id, :relation_type, :stated, :now)
 ON CONFLICT (source_id, target_id, relation_type) DO UPDATE SET stated = max(stated, excluded.stated)
@@ -38,8 +38,8 @@ RETURNING id;
 INSERT INTO sessions_relation_memory (memory_id, relation_id) VALUES (:memory_id, :relation_id)
 ON CONFLICT (memory_id, relation_id) DO NOTHING;
 
--- name: texts
--- What the given entities are found by: name, type, and the newest 50 observations.
+-- name: index_texts
+-- The parts of the indexed text: name, type, and the newest 50 observations.
 SELECT e.id, e.name, e.entity_type, (
     SELECT group_concat(n.content, char(10) ORDER BY n.id DESC)
     FROM (
@@ -50,7 +50,7 @@ SELECT e.id, e.name, e.entity_type, (
 FROM json_each(:ids) AS i
 CROSS JOIN sessions_entity AS e ON e.id = i.value;
 
--- name: ids
+-- name: entity_ids
 SELECT id FROM sessions_entity ORDER BY id;
 
 -- name: by_name
@@ -76,7 +76,7 @@ LIMIT :limit;
 -- name: newest
 SELECT id, name, entity_type, created_at FROM sessions_entity ORDER BY id DESC LIMIT :limit;
 
--- name: nodes
+-- name: by_ids
 SELECT e.id, e.name, e.entity_type, e.created_at
 FROM json_each(:ids) AS i
 CROSS JOIN sessions_entity AS e ON e.id = i.value;
@@ -89,25 +89,25 @@ WHERE name = :name COLLATE NOCASE
 ORDER BY id DESC
 LIMIT :limit;
 
--- name: containing
+-- name: name_contains
 SELECT id, name, entity_type, created_at
 FROM sessions_entity
 WHERE instr(lower(name), lower(:part)) > 0
 ORDER BY id DESC
 LIMIT :limit;
 
--- name: forget_observations
--- Gives the entities back that lost one.
+-- name: delete_observations
+-- Returns the entities of the deleted observations.
 DELETE FROM sessions_observation WHERE memory_id IN (SELECT value FROM json_each(:memories))
 RETURNING entity_id;
 
--- name: forget_supports
--- Gives the relations back that lost one.
+-- name: delete_relation_memories
+-- Returns the relations of the deleted rows.
 DELETE FROM sessions_relation_memory WHERE memory_id IN (SELECT value FROM json_each(:memories))
 RETURNING relation_id;
 
--- name: forget_relations
--- Those of the given relations that rest on nothing any more; gives their ends.
+-- name: delete_unsupported_relations
+-- Those of the given relations that no memory supports any more. Returns their ends.
 DELETE FROM sessions_relation
 WHERE
     id IN (SELECT value FROM json_each(:ids))
@@ -115,8 +115,8 @@ WHERE
     AND NOT EXISTS (SELECT 1 FROM sessions_relation_memory AS m WHERE m.relation_id = sessions_relation.id)
 RETURNING source_id, target_id;
 
--- name: forget_entities
--- Those of the given entities that rest on nothing any more.
+-- name: delete_unsupported_entities
+-- Those of the given entities without observations and relations.
 DELETE FROM sessions_entity
 WHERE
     id IN (SELECT value FROM json_each(:ids))
@@ -129,7 +129,7 @@ RETURNING id;
 -- name: clear_observations
 DELETE FROM sessions_observation;
 
--- name: clear_supports
+-- name: clear_relation_memories
 DELETE FROM sessions_relation_memory;
 
 -- name: clear_relations

@@ -1,5 +1,5 @@
 -- name: add
--- Gives an id only if the session holds no equal content newer than `since`.
+-- Returns an id only if the session has no equal content newer than `since`.
 INSERT INTO sessions_memory (session_id, kind, content, summary, tags, priority, metadata, hash, created_at)
 SELECT :session_id, :kind, :content, :summary, :tags, :priority, :metadata, :hash, :now
 WHERE NOT EXISTS (
@@ -15,8 +15,8 @@ SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_
 -- name: mentions
 SELECT entity_type, name, source, path FROM sessions_mention WHERE memory_id = :memory_id ORDER BY id;
 
--- name: found
--- The given memories, and those whose content is the query; a null session is any.
+-- name: by_ids_or_hash
+-- The given memories, and those with the content of the query; null for any session.
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
 FROM sessions_memory
 WHERE id IN (
@@ -25,7 +25,7 @@ WHERE id IN (
     SELECT id FROM sessions_memory WHERE hash = :hash AND (:session_id IS NULL OR session_id = :session_id)
 );
 
--- name: recent_of
+-- name: recent_of_session
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at
 FROM sessions_memory
 WHERE session_id = :session_id

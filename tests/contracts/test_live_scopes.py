@@ -1,4 +1,4 @@
-"""Every call that the document of scopes shows is answered, with every key that it shows in an answer."""
+"""Every call in the contract of scopes returns all the keys that the contract shows."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ NAMES = {
 
 
 class Example(NamedTuple):
-    """One call the document shows, and the answer it shows for it, if it does."""
+    """One call of the document, and its documented result, if any."""
 
     tool: str
     action: str
@@ -40,7 +40,7 @@ class Example(NamedTuple):
 
 
 def examples() -> Iterator[Example]:
-    """Every example of the tools that are there, in the order of the document."""
+    """Every example of the document, in its order."""
     built = {tool.name for tool in scopes.DIALECT.tools}
     for tool, body in sections(TEXT, r"## (memory_\w+)"):
         for action, part in sections(body, r"### Action: (\w+)") if tool in built else ():
@@ -57,20 +57,20 @@ def real(text: str, ids: dict[str, str]) -> dict[str, Any]:
     return json.loads(text)
 
 
-def lacking(shown: Any, said: Any, path: str = "") -> Iterator[str]:
-    """What an answer of the document has and ours has not, or has in another type."""
-    if isinstance(shown, dict) and isinstance(said, dict):
+def missing_keys(shown: Any, answer: Any, path: str = "") -> Iterator[str]:
+    """The paths that a documented result has and ours lacks, or has with another type."""
+    if isinstance(shown, dict) and isinstance(answer, dict):
         for name, value in shown.items():
-            yield from lacking(value, said[name], f"{path}.{name}") if name in said else [f"{path}.{name}"]
-    elif isinstance(shown, list) and isinstance(said, list):
-        for one in shown if said else []:
-            yield from lacking(one, said[0], f"{path}[]")
-    elif isinstance(shown, bool) != isinstance(said, bool) or type(shown) is not type(said):
-        yield f"{path}: {type(shown).__name__}, not {type(said).__name__}"
+            yield from missing_keys(value, answer[name], f"{path}.{name}") if name in answer else [f"{path}.{name}"]
+    elif isinstance(shown, list) and isinstance(answer, list):
+        for one in shown if answer else []:
+            yield from missing_keys(one, answer[0], f"{path}[]")
+    elif isinstance(shown, bool) != isinstance(answer, bool) or type(shown) is not type(answer):
+        yield f"{path}: {type(shown).__name__}, not {type(answer).__name__}"
 
 
-def learn(said: dict[str, Any], ids: dict[str, str]) -> None:
-    for key, value in said.items():
+def store_ids(answer: dict[str, Any], ids: dict[str, str]) -> None:
+    for key, value in answer.items():
         rows = value if isinstance(value, list) else [value]
         name = key if key in NAMES else key.removesuffix("s")
         if name in NAMES and rows and isinstance(rows[0], dict) and "id" in rows[0]:
@@ -78,49 +78,49 @@ def learn(said: dict[str, Any], ids: dict[str, str]) -> None:
                 ids.setdefault(word, rows[0]["id"])
 
 
-def test_every_call_the_document_shows_is_answered_as_it_shows(call: Call) -> None:
+def test_every_documented_call_returns_the_documented_keys(call: Call) -> None:
     ids: dict[str, str] = {}
     missing: dict[str, list[str]] = {}
     for example in examples():
         if before := BEFORE.get((example.tool, example.action)):
             assert call(before[0], **before[1]).fault is None
         reply = call(example.tool, **real(example.given, ids))
-        said = json.loads(reply.body)
-        assert reply.fault is None, (example, said)
-        learn(said, ids)
+        answer = json.loads(reply.body)
+        assert reply.fault is None, (example, answer)
+        store_ids(answer, ids)
         if not example.answer:
             continue
         try:
-            found = [*lacking(json.loads(example.answer), said)]
+            found = [*missing_keys(json.loads(example.answer), answer)]
         except json.JSONDecodeError:  # a sketch with dots
-            found = [name for name in keys(example.answer) if name not in said]
+            found = [name for name in keys(example.answer) if name not in answer]
         if found:
             missing[f"{example.tool} {example.action}"] = found
     assert missing == {}
 
 
-def test_every_error_has_the_shape_the_document_shows(call: Call) -> None:
+def test_every_error_has_the_documented_shape(call: Call) -> None:
     shown = json.loads(fences(next(body for _, body in sections(TEXT, r"## (Error Handling)")))[0])
     for example in examples():
         reply = call(example.tool, action="no such action")
         assert reply.fault is not None
-        assert [*lacking(shown, json.loads(reply.body))] == []
+        assert [*missing_keys(shown, json.loads(reply.body))] == []
 
 
-def test_the_comparison_sees_what_is_lacking() -> None:
+def test_the_comparison_reports_missing_keys() -> None:
     shown = {"a": 1, "b": [{"c": "x", "d": True}], "e": {"f": 1.5}}
-    assert [*lacking(shown, {"a": 2, "b": [{"c": "y", "d": False}], "e": {"f": 0.5}, "g": None})] == []
-    assert [*lacking(shown, {"a": "2", "b": [{"d": 1}]})] == [
+    assert [*missing_keys(shown, {"a": 2, "b": [{"c": "y", "d": False}], "e": {"f": 0.5}, "g": None})] == []
+    assert [*missing_keys(shown, {"a": "2", "b": [{"d": 1}]})] == [
         ".a: int, not str",
         ".b[].c",
         ".b[].d: bool, not int",
         ".e",
     ]
-    assert [*lacking(shown, {**shown, "b": []})] == []
+    assert [*missing_keys(shown, {**shown, "b": []})] == []
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in scopes.DIALECT.tools])
-def test_every_action_the_document_names_has_an_example(tool: str) -> None:
+def test_every_documented_action_has_an_example(tool: str) -> None:
     (body,) = (body for name, body in sections(TEXT, r"## (memory_\w+)") if name == tool)
     named = {action for action, _ in sections(body, r"### Action: (\w+)")}
     assert named == {example.action for example in examples() if example.tool == tool}

@@ -1,4 +1,4 @@
-"""Every tool of sessions answers in the shapes of its contract, and bad input names its field and leaves no trace."""
+"""Every tool of sessions returns the shape of its contract; invalid input is refused by field and changes nothing."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ UNSAID = {
 OTHER = {"remember": {"status"}, "maintenance": {"status", "deleted"}}
 
 
-def test_every_tool_gives_the_keys_its_contract_documents(tmp_path: Path) -> None:
+def test_every_tool_returns_the_keys_of_its_contract(tmp_path: Path) -> None:
     with opened(tmp_path, ENABLE_GRAPH="1") as (_, ask):
         for name, arguments in GOOD.items():
             found = ask(name, **arguments)
@@ -67,7 +67,7 @@ def test_an_empty_list_has_no_text_and_an_empty_result(call: Call) -> None:
 
 
 @pytest.mark.parametrize("code", list(HTTP_STATUS))
-def test_every_failure_is_told_in_the_shape_of_the_original(code: Any) -> None:
+def test_every_failure_has_the_shape_of_the_original(code: Any) -> None:
     fault = Fault(code, "No.")
     fault.tool = "remember"
     reply = sessions.fail(fault)
@@ -102,20 +102,18 @@ def test_bad_input_is_refused_by_field_and_changes_nothing(
     unchanged: Call, name: str, arguments: dict[str, Any], field: str
 ) -> None:
     reply = unchanged(name, **arguments)
-    told = msgspec.json.decode(reply.body)
-    assert (reply.fault, list(told), told["status"], told["tool"]) == (
+    answer = msgspec.json.decode(reply.body)
+    assert (reply.fault, list(answer), answer["status"], answer["tool"]) == (
         "invalid",
         ["status", "error", "tool"],
         "error",
         name,
     )
-    assert field in told["error"]
+    assert field in answer["error"]
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_hostile_values_get_a_defined_answer_and_a_refusal_changes_nothing(
-    tmp_path: Path, runner: asyncio.Runner, name: str
-) -> None:
+def test_hostile_values_get_a_defined_answer(tmp_path: Path, runner: asyncio.Runner, name: str) -> None:
     with opened(tmp_path, ENABLE_GRAPH="1") as (kernel, _):
         bound = kernel.dispatch.tools[name]
         for field in bound.tool.request.__struct_fields__:

@@ -191,11 +191,14 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN k VIRTUAL TABLE", "SEARCH f USING PRIMARY KEY (project=? AND path=?)"],
         ),
         ("paths.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),
-        ("sessions.memories.recent_of", ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"]),
+        (
+            "sessions.memories.recent_of_session",
+            ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"],
+        ),
         ("sessions.memories.recent", ["SCAN sessions_memory USING INDEX sessions_memory_by_time"]),
         ("sessions.memories.mentions", ["SEARCH sessions_mention USING INDEX sessions_mention_by_memory (memory_id"]),
         (
-            "sessions.memories.found",
+            "sessions.memories.by_ids_or_hash",
             [
                 "SEARCH sessions_memory USING INTEGER PRIMARY KEY (rowid=?)",
                 "SCAN json_each VIRTUAL TABLE",
@@ -294,7 +297,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.query.rows",
+            "scopes.query.entries",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
@@ -305,7 +308,7 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "scopes.query.rows_at",
+            "scopes.query.entries_as_of",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
@@ -321,7 +324,7 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN g VIRTUAL TABLE", "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=?)"],
         ),
         (
-            "scopes.query.tags_of",
+            "scopes.query.matching_tags",
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH t USING COVERING INDEX scopes_entry_tag_by_tag (tag_id=? AND entry_id=?",
@@ -383,10 +386,10 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH p USING INDEX sqlite_autoindex_scopes_project_1 (id=?)",
             ],
         ),
-        ("scopes.hierarchy.named", ["SEARCH scopes_project USING INDEX scopes_project_by_name (fold=?)"]),
-        ("scopes.hierarchy.projects_of", ["SEARCH scopes_project USING INDEX scopes_project_by_org (org_id=?)"]),
+        ("scopes.hierarchy.projects_by_name", ["SEARCH scopes_project USING INDEX scopes_project_by_name (fold=?)"]),
+        ("scopes.hierarchy.projects_of_org", ["SEARCH scopes_project USING INDEX scopes_project_by_org (org_id=?)"]),
         (
-            "scopes.hierarchy.sessions_of",
+            "scopes.hierarchy.sessions_of_project",
             ["SEARCH scopes_session USING INDEX scopes_session_by_project (project_id=?)"],
         ),
         (
@@ -435,8 +438,8 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
         "scopes.entries.list_all",
         "scopes.entries.versions",
         "scopes.entries.latest",
-        "scopes.hierarchy.projects_of",
-        "scopes.hierarchy.sessions_of",
+        "scopes.hierarchy.projects_of_org",
+        "scopes.hierarchy.sessions_of_project",
         "scopes.locks.forced_unlocks",
         "scopes.conflicts.list",
         "brain.memories.page",
@@ -444,7 +447,7 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
         "brain.notes.page",
         "brain.resources.page",
         "brain.links.list",
-        "sessions.memories.recent_of",
+        "sessions.memories.recent_of_session",
         "sessions.memories.recent",
         "sessions.memories.mentions",
     ],

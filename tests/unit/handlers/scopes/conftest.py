@@ -1,4 +1,4 @@
-"""What the tests of scopes share: answers read as JSON, refusals taken apart, a place in every scope, many at once."""
+"""Fixtures and helpers for the tests of scopes: decoded results and errors, scopes, a second store, concurrency."""
 
 import asyncio
 import json
@@ -19,10 +19,10 @@ Do = Callable[..., Any]
 KINDS = ("tool", "guideline", "knowledge")
 MANY = {"tool": "tools", "guideline": "guidelines", "knowledge": "knowledge"}
 NOW = "2026-01-02T03:04:05.678Z"
-Storm = Callable[[Sequence[tuple[str, dict[str, Any]]]], list[Reply]]
+Concurrently = Callable[[Sequence[tuple[str, dict[str, Any]]]], list[Reply]]
 
 
-class Places(NamedTuple):
+class ScopeIds(NamedTuple):
     """The ids of an organization, of a project in it, and of a session in that."""
 
     org: str
@@ -30,44 +30,44 @@ class Places(NamedTuple):
     session: str
 
 
-def told(reply: Reply) -> Any:
-    """What a reply says, which its text and its structured content say alike."""
-    said = json.loads(reply.body)
-    assert reply.fault is None, said
+def result_of(reply: Reply) -> Any:
+    """The result of a reply; text and structured content are checked to be equal."""
+    answer = json.loads(reply.body)
+    assert reply.fault is None, answer
     assert reply.media == "application/json"
-    assert reply.body.decode() == json.dumps(said, indent=2, ensure_ascii=False)
-    assert json.loads(reply.structured or b"") == said
-    return said
+    assert reply.body.decode() == json.dumps(answer, indent=2, ensure_ascii=False)
+    assert json.loads(reply.structured or b"") == answer
+    return answer
 
 
 def refused(reply: Reply) -> tuple[str | None, str, str, dict[str, Any]]:
-    """Code of the kernel, code of the contract, message and context of a refusal."""
-    said = json.loads(reply.body)
-    assert list(said) in (["error", "code", "context"], ["error", "code"])
+    """Kernel code, contract code, message and context of an error reply."""
+    answer = json.loads(reply.body)
+    assert list(answer) in (["error", "code", "context"], ["error", "code"])
     assert (reply.media, reply.structured) == ("application/json", None)
-    return reply.fault, said["code"], said["error"], said.get("context", {})
+    return reply.fault, answer["code"], answer["error"], answer.get("context", {})
 
 
 @pytest.fixture
 def do(call: Call) -> Do:
-    """A call that succeeds; what it says."""
+    """The result of a call that succeeds."""
 
     def done(tool: str, action: str, **arguments: Any) -> Any:
-        return told(call(tool, action=action, **arguments))
+        return result_of(call(tool, action=action, **arguments))
 
     return done
 
 
 @pytest.fixture
-def places(do: Do) -> Places:
+def scope_ids(do: Do) -> ScopeIds:
     """An organization, a project in it, a session in that."""
     org = do("memory_org", "create", name="Org")["organization"]["id"]
     project = do("memory_project", "create", name="Project", orgId=org)["project"]["id"]
-    return Places(org, project, do("memory_session", "start", projectId=project)["session"]["id"])
+    return ScopeIds(org, project, do("memory_session", "start", projectId=project)["session"]["id"])
 
 
 class Store(NamedTuple):
-    """A store of its own: its kernel, calls to it, and calls that succeed."""
+    """A separate store: its kernel, calls to it, and calls that succeed."""
 
     kernel: Kernel
     call: Call
@@ -75,16 +75,16 @@ class Store(NamedTuple):
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
+def second_store(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
     """An empty second store."""
-    running = open_kernel(Config(data=tmp_path / "elsewhere"))
+    running = open_kernel(Config(data=tmp_path / "second_store"))
     call = caller(running.dispatch)
-    yield Store(running, call, lambda tool, action, **given: told(call(tool, action=action, **given)))
+    yield Store(running, call, lambda tool, action, **given: result_of(call(tool, action=action, **given)))
     running.store.close()
 
 
 def exported(do: Do, **given: Any) -> dict[str, Any]:
-    """The document of an export of everything there is, less its time."""
+    """The document of an export of everything, without its time."""
     whole: dict[str, Any] = {"includeVersions": True, "includeInactive": True}
     document = json.loads(do("memory_export", "export", **(whole | given))["content"])
     del document["exportedAt"]
@@ -92,8 +92,8 @@ def exported(do: Do, **given: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
-    """Many calls at once; their replies in the order of the calls."""
+def concurrently(kernel: Kernel, runner: asyncio.Runner) -> Concurrently:
+    """Sends many calls concurrently; the replies in the order of the calls."""
 
     async def all_at_once(calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
         tools = kernel.dispatch.tools
@@ -105,15 +105,15 @@ def storm(kernel: Kernel, runner: asyncio.Runner) -> Storm:
 
 
 class Add(NamedTuple):
-    """A way to add an entry."""
+    """Adds entries."""
 
     do: Do
 
     def __call__(self, kind: str, name: str, says: str = "", **more: Any) -> str:
         """Its id."""
         heading = {"title" if kind == "knowledge" else "name": name}
-        said = {"description": says} if kind == "tool" else {"content": says or name}
-        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **said, **more})[kind]["id"]
+        answer = {"description": says} if kind == "tool" else {"content": says or name}
+        return self.do(f"memory_{kind}", "add", **{"scopeType": "global", **heading, **answer, **more})[kind]["id"]
 
 
 @pytest.fixture
@@ -124,19 +124,19 @@ def add(do: Do) -> Add:
 
 @pytest.fixture
 def search(do: Do) -> Callable[..., Any]:
-    """The answer of a search."""
+    """The result of a search."""
     return lambda **given: do("memory_query", "search", **given)
 
 
 @pytest.fixture
 def found(search: Callable[..., Any]) -> Callable[..., list[str]]:
-    """The names a search gives, best first; its totals hold together."""
+    """The names in the result of a search, best first; its totals are checked."""
 
     def names(**given: Any) -> list[str]:
-        said = search(**given)
-        results = [heading(result) for result in said["results"]]
-        assert said["meta"]["returnedCount"] == len(results)
-        assert said["meta"]["hasMore"] == (said["meta"]["totalCount"] > len(results))
+        answer = search(**given)
+        results = [heading(result) for result in answer["results"]]
+        assert answer["meta"]["returnedCount"] == len(results)
+        assert answer["meta"]["hasMore"] == (answer["meta"]["totalCount"] > len(results))
         return results
 
     return names
@@ -153,19 +153,19 @@ def inside(scope: str, scope_id: str | None = None, **more: Any) -> dict[str, An
     return {"scope": {"type": scope, "id": scope_id, **more}}
 
 
-def scopes(places: Places) -> list[tuple[str, str | None]]:
+def scopes(scope_ids: ScopeIds) -> list[tuple[str, str | None]]:
     """The chain of a session, nearest first."""
-    return [("session", places.session), ("project", places.project), ("org", places.org), ("global", None)]
+    return [("session", scope_ids.session), ("project", scope_ids.project), ("org", scope_ids.org), ("global", None)]
 
 
 def tag(do: Do, kind: str, entry_id: str, *names: str) -> None:
-    """Marks an entry with tags."""
+    """Attaches tags to an entry."""
     for name in names:
         do("memory_tag", "attach", entryType=kind, entryId=entry_id, tagName=name)
 
 
 def relate(do: Do, source: tuple[str, str], target: tuple[str, str], relation: str) -> None:
-    """Links two things, each given as (type, id)."""
+    """Relates two rows, each given as (type, id)."""
     do(
         "memory_relation",
         "create",

@@ -1,4 +1,4 @@
-"""Health counts what there is; a reset clears this dialect alone, at once or not at all, and keeps a backup."""
+"""Health counts rows; a reset clears this dialect alone, atomically, and keeps a backup."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from kernel.store.sqlite.connection import Connection
 from tests.conftest import Call, Clock, everything
 from tests.contracts.seed_texts import contracts
 from tests.http.mcp_fixture import unlocked
-from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
 from tests.unit.handlers.scopes.test_export import add
 
 MIGRATIONS = sorted(file.stem for file in (statements.ROOT / "schema").glob("*_scopes*.sql"))
@@ -28,15 +28,15 @@ NOW = "2026-01-02T03:04:05.678Z"
 
 def tables(call: Call) -> dict[str, int]:
     """The counts of health."""
-    return told(call("memory_health"))["tables"]
+    return result_of(call("memory_health"))["tables"]
 
 
-def test_health_says_what_its_document_shows_and_more(call: Call) -> None:
+def test_health_returns_the_keys_of_the_contract(call: Call) -> None:
     (contract,) = (tool for tool in contracts()["scopes"] if tool.name == "memory_health")
 
-    said = told(call("memory_health"))
+    answer = result_of(call("memory_health"))
 
-    assert said == {
+    assert answer == {
         "serverVersion": "0.3.0",
         "status": "healthy",
         "database": {"type": "SQLite", "inMemory": False, "walEnabled": True},
@@ -53,10 +53,10 @@ def test_health_says_what_its_document_shows_and_more(call: Call) -> None:
             "conflicts": 0,
         },
     }
-    assert set(contract.returns) <= set(said)
+    assert set(contract.returns) <= set(answer)
 
 
-def test_health_counts_what_is_in_use(call: Call, do: Do, places: Places, clock: Clock) -> None:
+def test_health_counts_active_rows(call: Call, do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     do("memory_tool", "deactivate", id=add(do, "tool", "gone"))
     rule = add(do, "guideline", "g")
     for kind in ("tool", "guideline", "knowledge"):
@@ -92,7 +92,7 @@ def test_health_takes_no_arguments(unchanged: Call) -> None:
 
 
 @pytest.mark.parametrize("action", ["status", "", None, 7])
-def test_health_refuses_an_action_by_call_and_over_the_wire(
+def test_health_refuses_an_action_by_call_and_over_http(
     kernel: Kernel, runner: asyncio.Runner, unchanged: Call, action: Any
 ) -> None:
     app = rest.ToolRoutes(kernel.dispatch, Limits(), unlocked(kernel.dispatch))
@@ -110,8 +110,8 @@ def test_health_refuses_an_action_by_call_and_over_the_wire(
 
 
 @pytest.mark.parametrize("given", [{}, {"force": True, "verbose": True}, {"force": None, "verbose": None}])
-def test_init_has_nothing_to_do(unchanged: Call, given: dict[str, Any]) -> None:
-    assert told(unchanged("memory_init", action="init", **given)) == {
+def test_init_changes_nothing(unchanged: Call, given: dict[str, Any]) -> None:
+    assert result_of(unchanged("memory_init", action="init", **given)) == {
         "success": True,
         "initialized": True,
         "alreadyInitialized": True,
@@ -124,7 +124,7 @@ def test_init_has_nothing_to_do(unchanged: Call, given: dict[str, Any]) -> None:
 
 
 def test_status_lists_the_migrations_of_the_dialect(unchanged: Call) -> None:
-    assert told(unchanged("memory_init", action="status")) == {
+    assert result_of(unchanged("memory_init", action="status")) == {
         "initialized": True,
         "status": "ready",
         "totalMigrations": len(MIGRATIONS),
@@ -159,20 +159,20 @@ def test_bad_arguments_name_their_field(unchanged: Call, given: dict[str, Any], 
     assert found[3]["field"] in {"action", *given, "confirm"}
 
 
-def test_a_reset_that_is_not_confirmed_changes_nothing(do: Do, unchanged: Call, kernel: Kernel) -> None:
+def test_an_unconfirmed_reset_changes_nothing(do: Do, unchanged: Call, kernel: Kernel) -> None:
     add(do, "tool", "t")
 
-    assert told(unchanged("memory_init", action="reset", confirm=False)) == {
+    assert result_of(unchanged("memory_init", action="reset", confirm=False)) == {
         "success": False,
         "error": "Reset requires confirmation. Set confirm=true to proceed. WARNING: This will delete all data!",
     }
     assert [file.name for file in kernel.config.data.glob("*reset*")] == []
 
 
-def fill(call: Call, do: Do, places: Places) -> None:
-    """Something in every table of the dialect, and something of another dialect."""
+def fill(call: Call, do: Do, scope_ids: ScopeIds) -> None:
+    """Rows in every table of the dialect, and some of another dialect."""
     call("add_memory", path="kept", content="marmalade of another dialect")
-    entry = add(do, "tool", "t", ("session", places.session), description="marmalade")
+    entry = add(do, "tool", "t", ("session", scope_ids.session), description="marmalade")
     do("memory_tool", "update", id=entry, description="marmalade jar")
     do("memory_tag", "attach", entryType="tool", entryId=entry, tagName="mine")
     do("memory_tag", "detach", entryType="tool", entryId=entry, tagName="mine")
@@ -183,30 +183,30 @@ def fill(call: Call, do: Do, places: Places) -> None:
         sourceType="tool",
         sourceId=entry,
         targetType="project",
-        targetId=places.project,
+        targetId=scope_ids.project,
         relationType="applies_to",
     )
     do("memory_file_lock", "checkout", file_path="/a", agent_id="a")
 
 
-def test_a_reset_leaves_a_store_as_new_but_for_other_dialects(
-    call: Call, do: Do, kernel: Kernel, elsewhere: Store, places: Places, clock: Clock
+def test_reset_clears_this_dialect_only(
+    call: Call, do: Do, kernel: Kernel, second_store: Store, scope_ids: ScopeIds, clock: Clock
 ) -> None:
-    fill(call, do, places)
+    fill(call, do, scope_ids)
     filled = everything(kernel)
     empty = [name for name, rows in filled.items() if name.startswith("scopes_") and not rows]
     assert empty == []
 
-    said = do("memory_init", "reset", confirm=True, verbose=True)
+    answer = do("memory_init", "reset", confirm=True, verbose=True)
 
-    assert said == {
+    assert answer == {
         "success": True,
         "message": "Database reset successfully",
         "backup": "quipu-before-reset-2026-01-02T030405678Z.db",
         "migrationsApplied": MIGRATIONS,
         "migrationCount": len(MIGRATIONS),
     }
-    after, fresh = everything(kernel), everything(elsewhere.kernel)
+    after, fresh = everything(kernel), everything(second_store.kernel)
     seeded = [(*row[:-1], NOW) for row in fresh["scopes_tag"]]
     assert len(seeded) == 26
     for name in (name for name in after if name.startswith("scopes_")):
@@ -220,7 +220,7 @@ def test_a_reset_leaves_a_store_as_new_but_for_other_dialects(
     assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
-def test_the_fencing_numbers_go_on_after_a_reset(do: Do) -> None:
+def test_fencing_numbers_continue_after_a_reset(do: Do) -> None:
     lock = {"file_path": "/a", "agent_id": "a"}
     before = do("memory_file_lock", "checkout", **lock)["lock"]["fencingToken"]
     do("memory_init", "reset", confirm=True)
@@ -228,10 +228,10 @@ def test_the_fencing_numbers_go_on_after_a_reset(do: Do) -> None:
     assert do("memory_file_lock", "checkout", **lock)["lock"]["fencingToken"] > before
 
 
-def test_the_backup_is_the_store_as_it_was(
-    call: Call, do: Do, kernel: Kernel, places: Places, tmp_path: Any, caller: Any
+def test_the_backup_holds_the_store_before_the_reset(
+    call: Call, do: Do, kernel: Kernel, scope_ids: ScopeIds, tmp_path: Any, caller: Any
 ) -> None:
-    fill(call, do, places)
+    fill(call, do, scope_ids)
     before = exported(do)
 
     name = do("memory_init", "reset", confirm=True)["backup"]
@@ -244,13 +244,13 @@ def test_the_backup_is_the_store_as_it_was(
     (kernel.config.data / name).rename(restored / "quipu.db")
     other = open_kernel(Config(data=restored))
     there = caller(other.dispatch)
-    assert exported(lambda tool, action, **given: told(there(tool, action=action, **given))) == before
-    assert told(there("memory_health"))["tables"]["fileLocks"] == 1
+    assert exported(lambda tool, action, **given: result_of(there(tool, action=action, **given))) == before
+    assert result_of(there("memory_health"))["tables"]["fileLocks"] == 1
     other.store.close()
 
 
-def test_a_reset_that_fails_half_way_changes_nothing(call: Call, do: Do, kernel: Kernel, places: Places) -> None:
-    fill(call, do, places)
+def test_a_reset_that_fails_halfway_changes_nothing(call: Call, do: Do, kernel: Kernel, scope_ids: ScopeIds) -> None:
+    fill(call, do, scope_ids)
     db = Connection(kernel.config.file, kernel.store.context, readonly=False)
     last = db.values("SELECT max(created_at) FROM scopes_tag")[0][0]
     db.script(f"CREATE UNIQUE INDEX scopes_last ON scopes_tag (length(name) > 0) WHERE created_at > '{last}'")

@@ -1,4 +1,4 @@
-"""The entries a query is about are those its scopes see and its filters leave, and the best of them come first."""
+"""Candidates of a query: scopes, filters, words and meaning, and the shortcut for the best entries."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -23,13 +23,13 @@ from tests.unit.handlers.scopes.conftest import (
     NOW,
     Add,
     Do,
-    Places,
+    ScopeIds,
     heading,
     inside,
     relate,
+    result_of,
     scopes,
     tag,
-    told,
 )
 
 
@@ -41,18 +41,18 @@ from tests.unit.handlers.scopes.conftest import (
         ({"require": ["python", "security"]}, "a"),
         ({"require": ["Security"]}, "ac"),
         ({"exclude": ["security"]}, "bd"),
-        ({"exclude": ["security", "nobody has this"]}, "bd"),
+        ({"exclude": ["security", "unknown tag"]}, "bd"),
         ({"include": ["python", "go"], "exclude": ["security"]}, "b"),
         ({"include": ["python"], "require": ["security"], "exclude": ["go"]}, "a"),
-        ({"include": ["nobody has this"]}, ""),
-        ({"include": ["nobody has this", "go"]}, "c"),
-        ({"require": ["go", "nobody has this"]}, ""),
+        ({"include": ["unknown tag"]}, ""),
+        ({"include": ["unknown tag", "go"]}, "c"),
+        ({"require": ["go", "unknown tag"]}, ""),
         ({"include": [], "require": None}, "abcd"),
         ({}, "abcd"),
     ],
 )
 @pytest.mark.parametrize("text", [None, "cords"])
-def test_tags_in_any_case_choose_entries(
+def test_tag_filters_ignore_case(
     do: Do, add: Add, found: Callable[..., list[str]], tags: dict[str, Any], wanted: str, text: str | None
 ) -> None:
     for name, marks in {"a": ("python", "security"), "b": ("python",), "c": ("go", "security"), "d": ()}.items():
@@ -61,22 +61,22 @@ def test_tags_in_any_case_choose_entries(
     assert set(found(tags=tags, search=text)) == set(wanted)
 
 
-def test_tags_asked_for_count_three_each_and_no_more_than_three_do(clock: Clock, do: Do, add: Add) -> None:
+def test_at_most_three_included_tags_score(clock: Clock, do: Do, add: Add) -> None:
     marks = ["one", "two", "three", "four"]
     for count in range(5):
         tag(do, "tool", add("tool", str(count)), *marks[:count], "other")
 
-    said = do("memory_query", "search", tags={"include": [*marks, "other"]}, types=["tools"])
+    answer = do("memory_query", "search", tags={"include": [*marks, "other"]}, types=["tools"])
 
-    scores = {heading(result): result["score"] for result in said["results"]}
+    scores = {heading(result): result["score"] for result in answer["results"]}
     assert scores == {"0": 5.5, "1": 8.5, "2": 11.5, "3": 11.5, "4": 11.5}
 
 
-def test_a_relation_leads_from_either_end_and_the_anchor_itself_fits(
-    clock: Clock, do: Do, add: Add, places: Places, search: Callable[..., Any]
+def test_related_to_matches_both_directions_and_the_anchor(
+    clock: Clock, do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any]
 ) -> None:
     ids = {name: add("guideline", name, "Knotted cords") for name in "abcde"}
-    project = ("project", places.project)
+    project = ("project", scope_ids.project)
     relate(do, ("guideline", ids["a"]), project, "applies_to")
     relate(do, project, ("guideline", ids["b"]), "related_to")
     relate(do, ("guideline", ids["c"]), ("guideline", ids["a"]), "depends_on")
@@ -93,10 +93,10 @@ def test_a_relation_leads_from_either_end_and_the_anchor_itself_fits(
     assert set(seen(project, search="cords")) == {"a", "b"}
     assert set(seen(project, search="cords", includeInactive=True)) == {"a", "b"}
     assert seen(project, types=["tools"]) == {}
-    assert seen(("project", "nobody")) == {}
+    assert seen(("project", "unknown")) == {}
 
 
-def test_words_are_found_in_any_order_and_form(add: Add, found: Callable[..., list[str]]) -> None:
+def test_words_match_in_any_order_and_form(add: Add, found: Callable[..., list[str]]) -> None:
     add("tool", "alpha", "gamma rays are measured", constraints="never indoors")
     add("guideline", "beta", "delta", rationale="because of gammas")
     add("knowledge", "epsilon", "zeta", source="the alpha report")
@@ -109,7 +109,7 @@ def test_words_are_found_in_any_order_and_form(add: Add, found: Callable[..., li
     assert found(search="because", **by_words) == ["beta"]
 
 
-def test_parts_of_words_are_found_where_no_word_is(add: Add, found: Callable[..., list[str]]) -> None:
+def test_parts_of_words_match_without_word_hits(add: Add, found: Callable[..., list[str]]) -> None:
     add("tool", "git_commit", "Commit what is staged")
     add("knowledge", "Größe", "ÄNDERUNGEN vorbehalten")
 
@@ -119,7 +119,7 @@ def test_parts_of_words_are_found_where_no_word_is(add: Add, found: Callable[...
     assert found(search="stag nothing", **by_words) == []
 
 
-def test_meaning_adds_what_no_word_finds(add: Add, found: Callable[..., list[str]]) -> None:
+def test_semantic_search_adds_entries_without_the_words(add: Add, found: Callable[..., list[str]]) -> None:
     add("knowledge", "Pricing", "What customers pay each month")
     add("knowledge", "naming", "Functions are written in snake_case")
 
@@ -129,7 +129,7 @@ def test_meaning_adds_what_no_word_finds(add: Add, found: Callable[..., list[str
     assert set(found(search="monthly cost of the subscription", semanticThreshold=0)) == {"Pricing", "naming"}
 
 
-def test_what_holds_the_words_comes_before_what_is_only_near(add: Add, found: Callable[..., list[str]]) -> None:
+def test_word_hits_rank_above_semantic_hits(add: Add, found: Callable[..., list[str]]) -> None:
     add("knowledge", "other failures", "What to do when paying with a credit card fails")
     add("knowledge", "code", "E4312 means that the card was declined by the bank")
 
@@ -138,9 +138,7 @@ def test_what_holds_the_words_comes_before_what_is_only_near(add: Add, found: Ca
     assert names == ["code", "other failures"]
 
 
-def test_words_that_more_than_a_hundred_entries_hold_are_counted_in_all_of_them(
-    add: Add, search: Callable[..., Any]
-) -> None:
+def test_word_hits_are_all_counted(add: Add, search: Callable[..., Any]) -> None:
     for number in range(130):
         add("tool", f"tool {number}", f"Knotted cords {'again ' * (number % 7)}")
 
@@ -154,7 +152,7 @@ def test_words_that_more_than_a_hundred_entries_hold_are_counted_in_all_of_them(
     assert len(search(search="cords", limit=130)["results"]) == 130
 
 
-def test_a_filter_never_starves_a_search_by_meaning(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
+def test_semantic_search_widens_until_filters_leave_enough(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
     for number in range(120):
         add("guideline", f"login {number}", f"Store the access tokens of logins in cookies, part {number}")
     last = add("guideline", "rotation", "Rotate refresh tokens")
@@ -173,17 +171,17 @@ def test_any_text_can_be_searched_for(add: Add, search: Callable[..., Any], text
     assert [heading(result) for result in search(search=text, semanticSearch=False)["results"]] in ([], ["hostile"])
 
 
-def test_without_a_model_words_alone_are_searched(config: Config, caller: Any) -> None:
+def test_search_works_without_a_model(config: Config, caller: Any) -> None:
     running = open_kernel(config._replace(model=None))
     ask = caller(running.dispatch)
-    told(ask("memory_tool", action="add", scopeType="global", name="t", description="Knotted cords"))
+    result_of(ask("memory_tool", action="add", scopeType="global", name="t", description="Knotted cords"))
 
-    assert told(ask("memory_query", action="search", search="cord"))["meta"]["totalCount"] == 1
+    assert result_of(ask("memory_query", action="search", search="cord"))["meta"]["totalCount"] == 1
     running.store.close()
 
 
 class Row(NamedTuple):
-    """An entry for the property below."""
+    """An entry of the property test below."""
 
     kind: str
     name: str
@@ -210,8 +208,8 @@ ROWS = st.lists(
 )
 
 
-def lay(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None]) -> None:
-    """Writes the row as a store has it that is some days old."""
+def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None]) -> None:
+    """Inserts the row as in a store that is some days old."""
     entry_id, scope = f"{row.kind}-{seq}", where[0] if where[1] is None else f"{where[0]}:{where[1]}"
     born = (datetime.fromisoformat(NOW) - timedelta(days=row.age)).isoformat(timespec="milliseconds")
     priority = row.priority if row.kind == "guideline" else None
@@ -257,16 +255,16 @@ def rules(*pairs: tuple[int, int]) -> list[Row]:
 @example(rows=rules((100, 60), (50, 10)), limit=1, shadowed=False, excluding=False)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=ROWS, limit=st.integers(1, 6), shadowed=st.booleans(), excluding=st.booleans())
-def test_the_short_way_to_the_best_leads_where_ranking_everything_does(
-    kernel: Kernel, places: Places, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
+def test_the_top_candidates_equal_a_full_ranking(
+    kernel: Kernel, scope_ids: ScopeIds, rows: Sequence[Row], limit: int, shadowed: bool, excluding: bool
 ) -> None:
-    """Without a text only few candidates are read; ranked, they begin as all there are do, and are counted alike."""
+    """Without a text only few candidates are read; they rank as in a full ranking, and the count is the same."""
     db = Connection(kernel.config.file, kernel.store.context, readonly=False)
     tx = db.begin(CallContext())
     for seq, row in enumerate(rows):
-        lay(db, tx, row, seq, scopes(places)[row.depth])
+        insert_row(db, tx, row, seq, scopes(scope_ids)[row.depth])
     tagging = candidates.TagIds(exclude=frozenset({"tag_python"}) if excluding else frozenset())
-    seen_by = scope_chain(tx, "session", places.session)
+    seen_by = scope_chain(tx, "session", scope_ids.session)
     ask = candidates.EntryQuery(KINDS, seen_by, NOW, limit, include_shadowed=shadowed, tags=tagging)
 
     for kinds in (KINDS, *((kind,) for kind in KINDS)):
@@ -291,15 +289,13 @@ def of(ranked: Sequence[candidates.RankedCandidate], kind: str) -> list[candidat
     return [one for one in ranked if one.candidate.kind == kind]
 
 
-def test_only_names_that_several_entries_have_are_looked_at_for_shadows(
-    kernel: Kernel, do: Do, add: Add, places: Places
-) -> None:
+def test_only_shared_names_are_checked_for_shadowing(kernel: Kernel, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     add("tool", "alone")
     add("guideline", "same")
     add("tool", "same")
     first = add("tool", "again")
     do("memory_tool", "deactivate", id=first)
-    for scope, scope_id in [*scopes(places)[:2], ("global", None)]:
+    for scope, scope_id in [*scopes(scope_ids)[:2], ("global", None)]:
         add("tool", "again", scopeType=scope, scopeId=scope_id)
 
     db = Connection(kernel.config.file, kernel.store.context, readonly=True)
@@ -309,18 +305,18 @@ def test_only_names_that_several_entries_have_are_looked_at_for_shadows(
 
 
 @pytest.mark.parametrize("text", [None, "cords"])
-def test_a_nearer_entry_shadows_the_farther_ones_of_its_name_unless_they_are_asked_for(
-    do: Do, add: Add, places: Places, search: Callable[..., Any], text: str | None
+def test_nearer_entries_shadow_farther_ones_unless_included(
+    do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any], text: str | None
 ) -> None:
     ids = [
         add("guideline", "same", f"Cords {scope}", scopeType=scope, scopeId=scope_id)
-        for scope, scope_id in scopes(places)
+        for scope, scope_id in scopes(scope_ids)
     ]
     add("tool", "same", "Cords")
 
     def seen(**more: Any) -> tuple[list[str], int]:
-        said = search(**inside("session", places.session), types=["guidelines"], search=text, **more)
-        return [result["id"] for result in said["results"]], said["meta"]["totalCount"]
+        answer = search(**inside("session", scope_ids.session), types=["guidelines"], search=text, **more)
+        return [result["id"] for result in answer["results"]], answer["meta"]["totalCount"]
 
     assert seen() == ([ids[0]], 1)
     assert seen(tags={"exclude": ["nothing"]}) == ([ids[0]], 1)
@@ -332,24 +328,22 @@ def test_a_nearer_entry_shadows_the_farther_ones_of_its_name_unless_they_are_ask
     assert (set(every), total) == (set(ids[1:]), 3)
 
 
-def test_what_is_shadowed_stays_hidden_where_the_nearer_one_fits_no_filter(
-    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+def test_shadowed_entries_stay_hidden_if_the_nearer_one_is_filtered_out(
+    do: Do, add: Add, scope_ids: ScopeIds, found: Callable[..., list[str]]
 ) -> None:
     far = add("guideline", "same", "Tabs")
-    add("guideline", "same", "Spaces", scopeType="project", scopeId=places.project)
+    add("guideline", "same", "Spaces", scopeType="project", scopeId=scope_ids.project)
     tag(do, "guideline", far, "python")
-    here = inside("project", places.project)
+    here = inside("project", scope_ids.project)
 
     assert found(**here, search="tabs", semanticSearch=False) == []
     assert found(**here, tags={"include": ["python"]}) == []
     assert found(**here, search="tabs", semanticSearch=False, includeShadowed=True) == ["same"]
 
 
-def test_projects_beside_each_other_shadow_nothing(
-    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
-) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
-    for project in (places.project, other):
+def test_sibling_projects_do_not_shadow(do: Do, add: Add, scope_ids: ScopeIds, found: Callable[..., list[str]]) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
+    for project in (scope_ids.project, other):
         add("tool", "same", scopeType="project", scopeId=project)
         add("tool", f"only {project}", scopeType="project", scopeId=project)
 

@@ -1,4 +1,4 @@
-"""Conflicts are listed while they are unresolved, and resolving one changes no version."""
+"""Conflicts are listed until they are resolved; resolving one changes no version."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from tests.unit.handlers.scopes.test_entry_tools import named
 LATER = "2026-01-02T04:04:05.678Z"
 
 
-def clash(do: Do, kind: str, name: str) -> str:
-    """An entry that was updated at once; its id."""
+def add_conflict(do: Do, kind: str, name: str) -> str:
+    """Adds an entry and updates it within the conflict window. Its id."""
     entry = do(f"memory_{kind}", "add", **named(kind, name))[kind]["id"]
     do(f"memory_{kind}", "update", id=entry)
     return entry
 
 
-def test_conflicts_are_listed_oldest_first_by_type_and_by_state(do: Do, clock: Clock) -> None:
+def test_list_filters_by_type_and_state_oldest_first(do: Do, clock: Clock) -> None:
     entries = []
     for kind, name in (("tool", "a"), ("guideline", "b"), ("tool", "c")):
-        entries.append(clash(do, kind, name))
+        entries.append(add_conflict(do, kind, name))
         clock.move(hours=1)
 
     def listed(**which: Any) -> list[int]:
@@ -36,8 +36,8 @@ def test_conflicts_are_listed_oldest_first_by_type_and_by_state(do: Do, clock: C
     assert (listed(), listed(resolved=True)) == ([0, 2], [1])
 
 
-def test_a_resolved_conflict_says_how_when_and_by_whom(do: Do, clock: Clock) -> None:
-    entry = clash(do, "tool", "a")
+def test_resolve_stores_resolution_time_and_agent(do: Do, clock: Clock) -> None:
+    entry = add_conflict(do, "tool", "a")
     before = do("memory_tool", "get", id=entry)
     (conflict,) = do("memory_conflict", "list")["conflicts"]
     clock.move(hours=1)
@@ -58,7 +58,7 @@ def test_a_resolved_conflict_says_how_when_and_by_whom(do: Do, clock: Clock) -> 
     assert (again["resolution"], again["resolvedBy"]) == ("Kept the first", None)
 
 
-def test_a_conflict_that_does_not_exist_is_not_resolved(unchanged: Call) -> None:
+def test_an_unknown_conflict_is_refused(unchanged: Call) -> None:
     assert refused(unchanged("memory_conflict", action="resolve", id="ghost", resolution="x")) == (
         "not_found",
         "E2000",

@@ -1,4 +1,4 @@
-"""Names are unique, versions are dense, nothing is overwritten unseen, and the index holds what is active."""
+"""Names are unique, versions are gapless, no update is lost, and the index holds the active entries."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.tools import IndexSource
 from tests.conftest import Call, Clock, everything
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 from tests.unit.handlers.scopes.test_entry_tools import HEADING, kinds, named
 
 MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(  # noqa: DTZ001
@@ -28,10 +28,10 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(  # noqa:
 
 
 @kinds
-def test_a_name_is_taken_once_in_its_scope_and_in_global_scope_too(
-    do: Do, unchanged: Call, places: Places, kind: str
+def test_names_are_unique_within_a_scope_including_global(
+    do: Do, unchanged: Call, scope_ids: ScopeIds, kind: str
 ) -> None:
-    for scope, scope_id in (("global", None), ("org", places.org), ("project", places.project)):
+    for scope, scope_id in (("global", None), ("org", scope_ids.org), ("project", scope_ids.project)):
         asked = named(kind, "Same", scopeType=scope, scopeId=scope_id)
         holder = do(f"memory_{kind}", "add", **asked)[kind]["id"]
 
@@ -46,12 +46,12 @@ def test_a_name_is_taken_once_in_its_scope_and_in_global_scope_too(
     do(f"memory_{kind}", "add", **named(kind, "same"))
 
 
-def test_the_three_types_do_not_share_names(do: Do) -> None:
+def test_the_three_kinds_do_not_share_names(do: Do) -> None:
     for kind in ("tool", "guideline", "knowledge"):
         do(f"memory_{kind}", "add", **named(kind, "same"))
 
 
-def test_a_name_is_free_again_once_its_entry_is_put_away(do: Do) -> None:
+def test_deactivation_frees_the_name(do: Do) -> None:
     first = do("memory_tool", "add", **named("tool", "again"))["tool"]["id"]
     do("memory_tool", "deactivate", id=first)
     second = do("memory_tool", "add", **named("tool", "again"))["tool"]["id"]
@@ -62,8 +62,10 @@ def test_a_name_is_free_again_once_its_entry_is_put_away(do: Do) -> None:
 
 
 @kinds
-def test_of_a_hundred_entries_of_one_name_one_is_made(kernel: Kernel, storm: Storm, kind: str) -> None:
-    replies = storm([(f"memory_{kind}", {"action": "add", **named(kind, "same")})] * 100)
+def test_a_hundred_concurrent_adds_of_a_name_make_one_entry(
+    kernel: Kernel, concurrently: Concurrently, kind: str
+) -> None:
+    replies = concurrently([(f"memory_{kind}", {"action": "add", **named(kind, "same")})] * 100)
 
     assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
     rows = everything(kernel)
@@ -72,24 +74,24 @@ def test_of_a_hundred_entries_of_one_name_one_is_made(kernel: Kernel, storm: Sto
     )
 
 
-def test_of_many_updates_that_expect_the_same_version_one_is_taken(storm: Storm, do: Do) -> None:
+def test_one_of_many_updates_that_expect_the_same_version_succeeds(concurrently: Concurrently, do: Do) -> None:
     entry = do("memory_tool", "add", **named("tool", "counter", description="0"))["tool"]["id"]
     update = {"action": "update", "id": entry, "expectedVersion": 1, "description": "1"}
-    replies = storm([("memory_tool", update)] * 100)
+    replies = concurrently([("memory_tool", update)] * 100)
 
     assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
     assert len(do("memory_tool", "history", id=entry)["versions"]) == 2
 
 
-def test_no_update_is_lost_to_agents_that_read_change_and_expect(storm: Storm, do: Do) -> None:
-    """Ten agents add their mark to a text a few times each; whoever is refused reads again."""
+def test_compare_and_set_loses_no_update(concurrently: Concurrently, do: Do) -> None:
+    """Ten agents append to a text a few times each; an agent that is refused reads again."""
     entry = do("memory_knowledge", "add", **named("knowledge", "list", content="0"))["knowledge"]["id"]
     left = dict.fromkeys(range(10), 3)
     while any(left.values()):
         current = do("memory_knowledge", "get", id=entry)["knowledge"]["currentVersion"]
         agents = [agent for agent in left if left[agent]]
         update = {"action": "update", "id": entry, "expectedVersion": current["versionNum"]}
-        replies = storm(
+        replies = concurrently(
             [("memory_knowledge", {**update, "content": f"{current['content']} {agent}"}) for agent in agents]
         )
         for agent, reply in zip(agents, replies, strict=True):
@@ -100,7 +102,7 @@ def test_no_update_is_lost_to_agents_that_read_change_and_expect(storm: Storm, d
     assert do("memory_conflict", "list")["conflicts"] == []
 
 
-def test_an_update_that_expects_another_version_is_refused_as_a_conflict(do: Do, unchanged: Call) -> None:
+def test_an_update_with_a_stale_expected_version_is_refused(do: Do, unchanged: Call) -> None:
     entry = do("memory_tool", "add", **named("tool", "a"))["tool"]
     for expected in (2, 2**53):
         assert refused(unchanged("memory_tool", action="update", id=entry["id"], expectedVersion=expected)) == (
@@ -140,7 +142,7 @@ def test_an_update_within_five_seconds_is_recorded_as_a_conflict(
     assert do("memory_conflict", "list")["conflicts"] == ([conflict] if clash else [])
 
 
-def test_an_update_that_knows_what_it_follows_is_no_conflict(do: Do, clock: Clock) -> None:
+def test_an_update_with_expected_version_is_no_conflict(do: Do, clock: Clock) -> None:
     do("memory_tool", "add", **named("tool", "a"))
     version = do("memory_tool", "update", id="tool_1", expectedVersion=1)["tool"]["currentVersion"]
 
@@ -148,25 +150,25 @@ def test_an_update_that_knows_what_it_follows_is_no_conflict(do: Do, clock: Cloc
     assert do("memory_conflict", "list")["conflicts"] == []
 
 
-SOON = """
+IN_A_TIME_ZONE = """
 import sys
-from handlers.scopes.entries import soon
-print(soon("2026-01-02T03:04:05.000Z", "2026-01-02T03:04:09.999Z"))
-print(soon("2026-03-29T00:59:58.000Z", "2026-03-29T01:00:03.000Z"))
+from handlers.scopes.entries import within_conflict_window
+print(within_conflict_window("2026-01-02T03:04:05.000Z", "2026-01-02T03:04:09.999Z"))
+print(within_conflict_window("2026-03-29T00:59:58.000Z", "2026-03-29T01:00:03.000Z"))
 """
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu"])
-def test_five_seconds_are_five_seconds_in_every_zone(zone: str) -> None:
+def test_the_conflict_window_is_the_same_in_every_time_zone(zone: str) -> None:
     root = Path(__file__).resolve().parents[4]
     done = subprocess.run(
-        [sys.executable, "-c", SOON], cwd=root, env={**os.environ, "TZ": zone}, capture_output=True, text=True
+        [sys.executable, "-c", IN_A_TIME_ZONE], cwd=root, env={**os.environ, "TZ": zone}, capture_output=True, text=True
     )
     assert done.stdout.split() == ["True", "False"], done.stderr
 
 
 @given(MOMENTS, st.integers(0, 10_000))
-def test_soon_is_less_than_five_seconds_in_either_direction(moment: str, milliseconds: int) -> None:
+def test_the_conflict_window_is_five_seconds_in_either_direction(moment: str, milliseconds: int) -> None:
     later = Clock(moment).move(milliseconds=milliseconds)
     assert (
         entries.within_conflict_window(moment, later)
@@ -180,10 +182,10 @@ def found(kernel: Kernel, words: str, within: list[tuple[str, str | None]] | Non
     return {(hit.space, hit.id) for hit in hits}
 
 
-def test_an_entry_is_found_by_what_it_says_now_while_it_is_active(
-    kernel: Kernel, do: Do, places: Places, clock: Clock
+def test_active_entries_are_found_by_their_current_version(
+    kernel: Kernel, do: Do, scope_ids: ScopeIds, clock: Clock
 ) -> None:
-    project = {"scopeType": "project", "scopeId": places.project}
+    project = {"scopeType": "project", "scopeId": scope_ids.project}
     do("memory_tool", "add", name="hammer", description="nails", constraints="thumbs", examples=["zebra"], **project)
     do("memory_guideline", "add", name="style", content="commas", rationale="clarity", scopeType="global")
     do("memory_knowledge", "add", title="limit", content="quota", source="handbook", scopeType="global")
@@ -202,7 +204,7 @@ def test_an_entry_is_found_by_what_it_says_now_while_it_is_active(
         {fact},
         {fact},
     ]
-    assert found(kernel, "hammer", [("scopes:tools", f"project:{places.project}")]) == {tool}
+    assert found(kernel, "hammer", [("scopes:tools", f"project:{scope_ids.project}")]) == {tool}
     assert found(kernel, "hammer", [("scopes:tools", "global")]) == set()
 
     do("memory_tool", "update", id="tool_1", description="screws")
@@ -213,9 +215,9 @@ def test_an_entry_is_found_by_what_it_says_now_while_it_is_active(
     assert found(kernel, "bolts") == set()
 
 
-def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, do: Do, places: Places) -> None:
+def test_index_sources_equal_the_index(kernel: Kernel, do: Do, scope_ids: ScopeIds) -> None:
     for kind in ("tool", "guideline", "knowledge"):
-        for scope, scope_id in (("global", None), ("session", places.session)):
+        for scope, scope_id in (("global", None), ("session", scope_ids.session)):
             more = {"description": "d"} if kind == "tool" else {}
             entry = do(f"memory_{kind}", "add", **named(kind, "日本", scopeType=scope, scopeId=scope_id), **more)
             do(f"memory_{kind}", "update", id=entry[kind]["id"], changeReason="again")
@@ -232,7 +234,7 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, do:
             ("scopes:guidelines", "日本\nabout 日本"),
             ("scopes:knowledge", "日本\nabout 日本"),
         )
-        for scope in ("global", f"session:{places.session}")
+        for scope in ("global", f"session:{scope_ids.session}")
     )
 
 
@@ -247,11 +249,11 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, do:
         (entry_requests.DeactivateEntry("tool_1"), None),
     ],
 )
-def test_what_an_addition_will_embed_is_what_the_index_will_hold(request_: Any, text: str | None) -> None:
+def test_texts_to_embed_equal_the_indexed_text(request_: Any, text: str | None) -> None:
     assert entries.texts_to_embed(request_) == ([] if text is None else [text])
 
 
-def test_the_history_of_an_entry_tells_what_it_said(kernel: Kernel, do: Do, call: Call, clock: Clock) -> None:
+def test_the_history_holds_the_text_before_and_after(kernel: Kernel, do: Do, call: Call, clock: Clock) -> None:
     do("memory_tool", "add", **named("tool", "a", description="one"), by="ann")
     do("memory_tool", "update", id="tool_1", description="two", changeReason="better", by="bob")
     call("memory_tool", action="update", id="tool_1", expectedVersion=9)
@@ -281,7 +283,7 @@ HOSTILE: list[Callable[[], str]] = [
 
 
 @pytest.mark.parametrize("make", HOSTILE, ids=[ascii(make())[:20] for make in HOSTILE])
-def test_hostile_text_comes_back_as_it_went_in(do: Do, make: Callable[[], str]) -> None:
+def test_hostile_text_is_returned_unchanged(do: Do, make: Callable[[], str]) -> None:
     text = make()
     deep = {text: [text, {text: text}], "": None, "n": 2**64 + 1, "f": 1.5}
     tool = do("memory_tool", "add", **named("tool", text, description=text, parameters=deep, examples=[deep]))["tool"]

@@ -1,11 +1,11 @@
-"""Tools, guidelines and knowledge are added, changed, found, listed and put away as their contract says."""
+"""The actions of memory_tool, memory_guideline and memory_knowledge follow the contract."""
 
 from typing import Any
 
 import pytest
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, refused, told
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
@@ -47,7 +47,7 @@ kinds = pytest.mark.parametrize("kind", ["tool", "guideline", "knowledge"])
 
 
 def first(kind: str) -> dict[str, Any]:
-    """The example of a kind as it stands after its addition, the first thing that was given an id."""
+    """The example of a kind after it was added, with the first id of the store."""
     prefix, version = HEADS[kind]
     given = dict(EXAMPLES[kind])
     row = {name: given.pop(name) for name in ("scopeType", HEADING[kind], "category")}
@@ -75,13 +75,13 @@ def first(kind: str) -> dict[str, Any]:
 
 
 def named(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """A small entry of a kind in global scope, unless it says otherwise."""
+    """Adds a small entry of a kind, in global scope by default."""
     content = {} if kind == "tool" else {"content": f"about {name}"}
     return {"scopeType": "global", HEADING[kind]: name, **content, **more}
 
 
 @kinds
-def test_an_entry_is_added_and_found_whole(do: Do, clock: Clock, kind: str) -> None:
+def test_an_entry_is_added_and_read(do: Do, clock: Clock, kind: str) -> None:
     added = do(f"memory_{kind}", "add", **EXAMPLES[kind])
 
     assert added == {"success": True, kind: first(kind)}
@@ -92,7 +92,7 @@ def test_an_entry_is_added_and_found_whole(do: Do, clock: Clock, kind: str) -> N
     assert do(f"memory_{kind}", "history", id=first(kind)["id"]) == {"versions": [first(kind)["currentVersion"]]}
 
 
-def test_what_is_not_given_is_null_or_usual(do: Do) -> None:
+def test_omitted_fields_are_null_or_default(do: Do) -> None:
     for kind in ("tool", "guideline", "knowledge"):
         entry = do(f"memory_{kind}", "add", **named(kind, "bare"))[kind]
         version = entry.pop("currentVersion")
@@ -110,7 +110,7 @@ def test_what_is_not_given_is_null_or_usual(do: Do) -> None:
 
 
 @kinds
-def test_an_update_adds_a_version_in_which_what_was_left_out_stays(do: Do, clock: Clock, kind: str) -> None:
+def test_update_keeps_omitted_fields_in_the_new_version(do: Do, clock: Clock, kind: str) -> None:
     before = do(f"memory_{kind}", "add", **EXAMPLES[kind])[kind]
     clock.move(hours=1)
     change = {"tool": {"constraints": ""}, "guideline": {"rationale": "New"}, "knowledge": {"confidence": 0.9}}[kind]
@@ -132,7 +132,7 @@ def test_an_update_adds_a_version_in_which_what_was_left_out_stays(do: Do, clock
     assert do(f"memory_{kind}", "history", id=before["id"]) == {"versions": [version, before["currentVersion"]]}
 
 
-def test_category_and_priority_belong_to_the_entry_and_not_to_its_versions(do: Do) -> None:
+def test_category_and_priority_belong_to_the_entry(do: Do) -> None:
     guideline = do("memory_guideline", "add", **GUIDELINE)["guideline"]
     after = do("memory_guideline", "update", id=guideline["id"], priority=90, category="security")["guideline"]
     assert (after["priority"], after["category"], after["currentVersion"]["versionNum"]) == (90, "security", 2)
@@ -142,7 +142,7 @@ def test_category_and_priority_belong_to_the_entry_and_not_to_its_versions(do: D
     assert (after["category"], after["currentVersion"]["content"]) == ("decision", KNOWLEDGE["content"])
 
 
-def test_an_update_of_nothing_adds_a_version_that_says_the_same(do: Do, clock: Clock) -> None:
+def test_an_empty_update_adds_an_equal_version(do: Do, clock: Clock) -> None:
     before = do("memory_tool", "add", **TOOL)["tool"]["currentVersion"]
     clock.move(hours=1)
     after = do("memory_tool", "update", id="tool_1", description=None)["tool"]["currentVersion"]
@@ -152,9 +152,7 @@ def test_an_update_of_nothing_adds_a_version_that_says_the_same(do: Do, clock: C
 
 
 @kinds
-def test_an_entry_put_away_is_found_by_id_alone_and_keeps_everything(
-    do: Do, call: Call, clock: Clock, kind: str
-) -> None:
+def test_a_deactivated_entry_is_read_by_id_only(do: Do, call: Call, clock: Clock, kind: str) -> None:
     entry = do(f"memory_{kind}", "add", **EXAMPLES[kind])[kind]
     for _ in range(2):
         assert do(f"memory_{kind}", "deactivate", id=entry["id"]) == {"success": True}
@@ -170,13 +168,13 @@ def test_an_entry_put_away_is_found_by_id_alone_and_keeps_everything(
 
 
 @kinds
-def test_the_nearest_entry_of_a_name_is_the_one_a_scope_sees(do: Do, call: Call, places: Places, kind: str) -> None:
+def test_get_by_name_returns_the_nearest_entry(do: Do, call: Call, scope_ids: ScopeIds, kind: str) -> None:
     tool, heading = f"memory_{kind}", HEADING[kind]
-    scopes = {"global": None, "org": places.org, "project": places.project, "session": places.session}
+    scopes = {"global": None, "org": scope_ids.org, "project": scope_ids.project, "session": scope_ids.session}
 
     def seen(scope: str, **more: Any) -> str | None:
         reply = call(tool, action="get", scopeType=scope, scopeId=scopes[scope], **{heading: "style"}, **more)
-        return told(reply)[kind]["scopeType"] if reply.fault is None else None
+        return result_of(reply)[kind]["scopeType"] if reply.fault is None else None
 
     assert [seen(scope) for scope in scopes] == [None] * 4
     expected = dict.fromkeys(scopes)
@@ -185,16 +183,16 @@ def test_the_nearest_entry_of_a_name_is_the_one_a_scope_sees(do: Do, call: Call,
         expected |= dict.fromkeys([*scopes][place:], scope)
         assert {scope: seen(scope) for scope in scopes} == expected
     assert seen("session", inherit=False) == "session"
-    entry = do(tool, "get", scopeType="project", scopeId=places.project, inherit=None, **{heading: "style"})[kind]
+    entry = do(tool, "get", scopeType="project", scopeId=scope_ids.project, inherit=None, **{heading: "style"})[kind]
     do(tool, "deactivate", id=entry["id"])
     assert (seen("project"), seen("project", inherit=False), seen("session")) == ("org", None, "session")
 
 
-def test_a_neighbouring_scope_is_not_looked_into(do: Do, call: Call, places: Places) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
+def test_sibling_scopes_are_not_searched(do: Do, call: Call, scope_ids: ScopeIds) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
     do("memory_tool", "add", **named("tool", "theirs", scopeType="project", scopeId=other))
 
-    reply = call("memory_tool", action="get", name="theirs", scopeType="session", scopeId=places.session)
+    reply = call("memory_tool", action="get", name="theirs", scopeType="session", scopeId=scope_ids.session)
     assert refused(reply) == (
         "not_found",
         "E2000",
@@ -203,9 +201,9 @@ def test_a_neighbouring_scope_is_not_looked_into(do: Do, call: Call, places: Pla
     )
 
 
-def test_lists_are_filtered_by_scope_by_its_type_by_its_id_and_by_category(do: Do, places: Places) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
-    scopes = [("global", None), ("org", places.org), ("project", places.project), ("project", other)]
+def test_list_filters_by_scope_and_category(do: Do, scope_ids: ScopeIds) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
+    scopes = [("global", None), ("org", scope_ids.org), ("project", scope_ids.project), ("project", other)]
     for number, (scope, scope_id) in enumerate(scopes):
         category = ("fact", "decision")[number % 2]
         do(
@@ -219,21 +217,21 @@ def test_lists_are_filtered_by_scope_by_its_type_by_its_id_and_by_category(do: D
         return [entry["title"] for entry in do("memory_knowledge", "list", **which)["knowledge"]]
 
     assert titles() == ["k0", "k1", "k2", "k3"]
-    assert titles(scopeType="global") == titles(scopeType="global", scopeId=places.org) == ["k0"]
+    assert titles(scopeType="global") == titles(scopeType="global", scopeId=scope_ids.org) == ["k0"]
     assert titles(scopeType="project") == ["k2", "k3"]
     assert titles(scopeType="project", scopeId=other) == titles(scopeId=other) == ["k3"]
     assert titles(category="decision") == ["k1", "k3"]
     assert titles(scopeType="project", scopeId=other, category="fact") == []
-    assert titles(scopeType="project", scopeId="nobody") == titles(category="nothing") == []
+    assert titles(scopeType="project", scopeId="unknown") == titles(category="nothing") == []
     assert titles(limit=2, offset=1) == ["k1", "k2"]
     assert titles(scopeType="project", limit=1) == ["k2"]
-    assert titles(scopeType="project", scopeId=places.project, inherit=True) == ["k2", "k1", "k0"]
-    assert titles(scopeType="project", scopeId=places.project, inherit=True, limit=1, offset=1) == ["k1"]
+    assert titles(scopeType="project", scopeId=scope_ids.project, inherit=True) == ["k2", "k1", "k0"]
+    assert titles(scopeType="project", scopeId=scope_ids.project, inherit=True, limit=1, offset=1) == ["k1"]
 
 
-def test_guidelines_of_high_priority_come_first_and_equals_as_they_came(do: Do, places: Places) -> None:
+def test_guidelines_are_listed_by_priority_then_creation(do: Do, scope_ids: ScopeIds) -> None:
     for number, priority in enumerate((50, 90, 50, 10, 90)):
-        scope = {"scopeType": "project", "scopeId": places.project} if number % 2 else {}
+        scope = {"scopeType": "project", "scopeId": scope_ids.project} if number % 2 else {}
         do("memory_guideline", "add", **{**named("guideline", f"g{number}", priority=priority), **scope})
 
     def names(**which: Any) -> list[str]:
@@ -241,27 +239,27 @@ def test_guidelines_of_high_priority_come_first_and_equals_as_they_came(do: Do, 
 
     assert names() == ["g1", "g4", "g0", "g2", "g3"]
     assert names(scopeType="global") == ["g4", "g0", "g2"]
-    assert names(scopeType="project", scopeId=places.project, inherit=True) == ["g1", "g4", "g0", "g2", "g3"]
+    assert names(scopeType="project", scopeId=scope_ids.project, inherit=True) == ["g1", "g4", "g0", "g2", "g3"]
 
 
-def test_an_inherited_list_has_every_name_once_and_the_nearest_of_it(do: Do, places: Places) -> None:
-    for scope, scope_id in (("global", None), ("org", places.org), ("session", places.session)):
+def test_an_inherited_list_has_the_nearest_entry_of_each_name(do: Do, scope_ids: ScopeIds) -> None:
+    for scope, scope_id in (("global", None), ("org", scope_ids.org), ("session", scope_ids.session)):
         do("memory_tool", "add", **named("tool", "same", scopeType=scope, scopeId=scope_id, category="cli"))
-    only = do("memory_tool", "add", **named("tool", "only", scopeType="org", scopeId=places.org))["tool"]["id"]
+    only = do("memory_tool", "add", **named("tool", "only", scopeType="org", scopeId=scope_ids.org))["tool"]["id"]
 
     def seen(**which: Any) -> list[tuple[str, str]]:
         found = do("memory_tool", "list", inherit=True, **which)["tools"]
         return [(entry["name"], entry["scopeType"]) for entry in found]
 
-    session = {"scopeType": "session", "scopeId": places.session}
+    session = {"scopeType": "session", "scopeId": scope_ids.session}
     assert seen(**session) == [("same", "session"), ("only", "org")]
-    assert seen(scopeType="project", scopeId=places.project) == [("same", "org"), ("only", "org")]
+    assert seen(scopeType="project", scopeId=scope_ids.project) == [("same", "org"), ("only", "org")]
     do("memory_tool", "deactivate", id=only)
     assert seen(**session) == [("same", "session")]
     assert seen(**session, includeInactive=True) == [("same", "session"), ("only", "org")]
 
 
-def test_an_entry_is_read_as_it_stood(do: Do, call: Call, clock: Clock, places: Places) -> None:
+def test_as_of_returns_the_version_of_that_time(do: Do, call: Call, clock: Clock, scope_ids: ScopeIds) -> None:
     born = clock.now
     kept = do("memory_knowledge", "add", **named("knowledge", "limit", content="one"))["knowledge"]["id"]
     second = clock.move(hours=1)
@@ -271,23 +269,23 @@ def test_an_entry_is_read_as_it_stood(do: Do, call: Call, clock: Clock, places: 
     again = clock.move(hours=1)
     do("memory_knowledge", "add", **named("knowledge", "limit", content="three"))
 
-    def said(at: str | None, **which: Any) -> tuple[str, bool] | None:
+    def answer(at: str | None, **which: Any) -> tuple[str, bool] | None:
         reply = call("memory_knowledge", action="get", asOf=at, **which)
         if reply.fault:
             return None
-        entry = told(reply)["knowledge"]
+        entry = result_of(reply)["knowledge"]
         assert entry["currentVersionId"] == entry["currentVersion"]["id"]
         return entry["currentVersion"]["content"], entry["isActive"]
 
     by_id = {"id": kept}
-    assert [said(at, **by_id) for at in (born, second, gone, None)] == [
+    assert [answer(at, **by_id) for at in (born, second, gone, None)] == [
         ("one", True),
         ("two", True),
         ("two", False),
         ("two", False),
     ]
-    by_title = {"title": "limit", "scopeType": "session", "scopeId": places.session}
-    assert [said(at, **by_title) for at in ("2026-01-02", born, second, gone, again, None)] == [
+    by_title = {"title": "limit", "scopeType": "session", "scopeId": scope_ids.session}
+    assert [answer(at, **by_title) for at in ("2026-01-02", born, second, gone, again, None)] == [
         None,
         ("one", True),
         ("two", True),
@@ -295,8 +293,8 @@ def test_an_entry_is_read_as_it_stood(do: Do, call: Call, clock: Clock, places: 
         ("three", True),
         ("three", True),
     ]
-    assert said("2026-01-02T04:04:05+01:00", **by_id) is None
-    assert said("2026-01-02T04:04:05.678+01:00", **by_id) == ("one", True)
+    assert answer("2026-01-02T04:04:05+01:00", **by_id) is None
+    assert answer("2026-01-02T04:04:05.678+01:00", **by_id) == ("one", True)
     history = do("memory_knowledge", "history", id=kept, asOf=born)["versions"]
     assert [version["content"] for version in history] == ["one"]
     assert refused(call("memory_knowledge", action="get", id=kept, asOf="yesterday")) == (
@@ -308,17 +306,17 @@ def test_an_entry_is_read_as_it_stood(do: Do, call: Call, clock: Clock, places: 
 
 
 @kinds
-def test_what_does_not_exist_is_refused_by_every_action(do: Do, unchanged: Call, kind: str) -> None:
+def test_every_action_refuses_unknown_ids(do: Do, unchanged: Call, kind: str) -> None:
     other = "tool" if kind == "knowledge" else "knowledge"
-    stranger = do(f"memory_{other}", "add", **EXAMPLES[other])[other]["id"]
+    other_kind_id = do(f"memory_{other}", "add", **EXAMPLES[other])[other]["id"]
     label = "Knowledge entry" if kind == "knowledge" else kind.capitalize()
     for action in ("update", "get", "history", "deactivate"):
-        for nobody in ("nobody", stranger):
-            assert refused(unchanged(f"memory_{kind}", action=action, id=nobody)) == (
+        for unknown_id in ("unknown", other_kind_id):
+            assert refused(unchanged(f"memory_{kind}", action=action, id=unknown_id)) == (
                 "not_found",
                 "E2000",
-                f"{label} not found: {nobody}",
-                {"resource": label.lower(), "identifier": nobody, "field": "id"},
+                f"{label} not found: {unknown_id}",
+                {"resource": label.lower(), "identifier": unknown_id, "field": "id"},
             )
 
 
@@ -342,14 +340,14 @@ def test_a_get_needs_an_id_or_a_name_with_its_scope(unchanged: Call, kind: str) 
     )
 
 
-def test_an_inherited_list_needs_a_scope_to_inherit_from(unchanged: Call) -> None:
+def test_an_inherited_list_needs_a_scope(unchanged: Call) -> None:
     reply = unchanged("memory_tool", action="list", inherit=True)
     assert refused(reply)[2:] == ("scopeType is required to inherit", {"field": "scopeType"})
     reply = unchanged("memory_tool", action="list", inherit=True, scopeType="org")
     assert refused(reply)[2:] == ("scopeId is required for non-global scope", {"field": "scopeId"})
 
 
-def test_reads_of_entries_leave_no_trace(do: Do, unchanged: Call) -> None:
+def test_reads_write_nothing(do: Do, unchanged: Call) -> None:
     entry = do("memory_tool", "add", **TOOL)["tool"]["id"]
     for more in (
         {"action": "get", "id": entry},
@@ -359,4 +357,4 @@ def test_reads_of_entries_leave_no_trace(do: Do, unchanged: Call) -> None:
         {"action": "list", "scopeType": "global", "inherit": True},
         {"action": "history", "id": entry},
     ):
-        told(unchanged("memory_tool", **more))
+        result_of(unchanged("memory_tool", **more))

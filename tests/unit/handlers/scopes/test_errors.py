@@ -1,4 +1,4 @@
-"""Whatever is wrong with a call of scopes, the answer is the contract's error naming the field, and nothing changes."""
+"""Every invalid call returns the error of the contract, names the field and changes nothing."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from kernel.app import Kernel
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.tools import Reply
 from tests.conftest import TESTER, Call, everything
-from tests.unit.handlers.scopes.conftest import Do, Store, exported, told
+from tests.unit.handlers.scopes.conftest import Do, Store, exported, result_of
 
 TOOLS = {tool.name: tool for tool in scopes.DIALECT.tools}
 # Calls that succeed one after the other in a store of its own; a word in braces is an id that an earlier one gave.
@@ -256,19 +256,19 @@ NAMES = {(tool, action) for tool, action, _ in STORY}
 
 
 def filled(given: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
-    """The arguments of the story with the ids that are known by now."""
+    """The arguments of a scenario step, with the ids returned so far."""
     return {name: value.format(**ids) if isinstance(value, str) else value for name, value in given.items()}
 
 
-def learn(said: dict[str, Any], ids: dict[str, str]) -> None:
-    """Remembers the ids that an answer gives."""
-    ids |= {name: value["id"] for name, value in said.items() if isinstance(value, dict) and "id" in value}
-    if said.get("conflicts"):
-        ids["conflict"] = said["conflicts"][0]["id"]
+def store_ids(answer: dict[str, Any], ids: dict[str, str]) -> None:
+    """Stores the ids of a result."""
+    ids |= {name: value["id"] for name, value in answer.items() if isinstance(value, dict) and "id" in value}
+    if answer.get("conflicts"):
+        ids["conflict"] = answer["conflicts"][0]["id"]
 
 
 def wrong_values(name: str, value: Any) -> Iterator[Any]:
-    """Values that an argument cannot have."""
+    """Invalid values of an argument."""
     yield from ([], {}) if isinstance(value, (str, int, float)) else ("x", 7)
     if isinstance(value, str):
         yield from (7, True, ["a"], "a\0b", "x" * LONG)
@@ -288,7 +288,7 @@ def required(tool: str, action: str) -> list[str]:
     return list(arm.__struct_encode_fields__[: -len(arm.__struct_defaults__) or None])
 
 
-def test_the_story_knows_every_action_of_every_bundled_tool() -> None:
+def test_the_scenario_covers_every_action() -> None:
     known = {
         (name, arm.__struct_config__.tag)
         for name, tool in TOOLS.items()
@@ -299,20 +299,20 @@ def test_the_story_knows_every_action_of_every_bundled_tool() -> None:
 
 
 def refusal(reply: Any, *fields: str) -> str:
-    """The message of an error in the contract's shape that names one of the fields."""
-    said = json.loads(reply.body)
-    assert (list(said), reply.media, reply.structured) == (["error", "code", "context"], "application/json", None)
-    assert reply.body.decode() == json.dumps(said, indent=2, ensure_ascii=False)
-    assert said["context"]["field"].partition("[")[0] in fields, said
+    """The message of an error; its shape and field are checked."""
+    answer = json.loads(reply.body)
+    assert (list(answer), reply.media, reply.structured) == (["error", "code", "context"], "application/json", None)
+    assert reply.body.decode() == json.dumps(answer, indent=2, ensure_ascii=False)
+    assert answer["context"]["field"].partition("[")[0] in fields, answer
     assert reply.fault in {"invalid", "not_found", "conflict"}
-    return said["error"]
+    return answer["error"]
 
 
 @pytest.mark.parametrize("chapter", range(len(STORY)), ids=[f"{tool}-{action}" for tool, action, _ in STORY])
 def test_bad_arguments_name_their_field_and_change_nothing(kernel: Kernel, call: Call, do: Do, chapter: int) -> None:
     ids: dict[str, str] = {}
     for tool, action, given in STORY[:chapter]:
-        learn(do(tool, action, **filled(given, ids)), ids)
+        store_ids(do(tool, action, **filled(given, ids)), ids)
     tool, action, given = STORY[chapter]
     valid = filled(given, ids)
     before = everything(kernel)
@@ -334,11 +334,11 @@ def test_bad_arguments_name_their_field_and_change_nothing(kernel: Kernel, call:
             assert "ghost" in refusal(ghost, name)
     assert refusal(call(tool, action=action, **valid, unheard=1), "unheard")
     assert everything(kernel) == before
-    told(call(tool, action=action, **valid))
+    result_of(call(tool, action=action, **valid))
 
 
 @pytest.mark.parametrize("tool", sorted(dict(NAMES)))
-def test_an_action_nobody_knows_is_refused_with_those_there_are(unchanged: Call, tool: str) -> None:
+def test_an_unknown_action_is_refused_with_the_valid_ones(unchanged: Call, tool: str) -> None:
     actions = [arm.__struct_config__.tag for arm in get_args(TOOLS[tool].request)]
     for given, shown in (
         ({}, "undefined"),
@@ -361,7 +361,7 @@ def test_an_action_nobody_knows_is_refused_with_those_there_are(unchanged: Call,
     "raw",
     [b"", b"[]", b"null", b'"a"', b"{", b'{"action":NaN}', b'{"action":"\\ud800"}', b'{"action":"\xff"}', b"[" * 9999],
 )
-def test_arguments_that_are_no_object_are_refused(kernel: Kernel, runner: asyncio.Runner, raw: bytes) -> None:
+def test_non_object_arguments_are_refused(kernel: Kernel, runner: asyncio.Runner, raw: bytes) -> None:
     before = everything(kernel)
     reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_tool"], raw, TESTER))
     assert isinstance(reply, Reply)
@@ -376,19 +376,19 @@ def test_arguments_that_are_no_object_are_refused(kernel: Kernel, runner: asynci
         {"name": "a", "scopeType": "global", "parameters": {"a": "\\ud800"}},
     ],
 )
-def test_text_that_is_no_text_is_refused(kernel: Kernel, runner: asyncio.Runner, given: dict[str, Any]) -> None:
+def test_invalid_text_is_refused(kernel: Kernel, runner: asyncio.Runner, given: dict[str, Any]) -> None:
     raw = json.dumps({"action": "add", **given}).replace("\\\\ud800", "\\ud800").encode()
     reply = runner.run(kernel.dispatch.call(kernel.dispatch.tools["memory_tool"], raw, TESTER))
     assert isinstance(reply, Reply)
     assert refusal(reply, "arguments")
 
 
-def test_null_stands_for_what_is_not_given(do: Do) -> None:
+def test_null_equals_an_omitted_argument(do: Do) -> None:
     ids: dict[str, str] = {}
     for tool, action, given in STORY:
         (arm,) = (arm for arm in get_args(TOOLS[tool].request) if arm.__struct_config__.tag == action)
         nothing = dict.fromkeys(set(arm.__struct_encode_fields__) - set(given))
-        learn(do(tool, action, **filled(given, ids), **nothing), ids)
+        store_ids(do(tool, action, **filled(given, ids), **nothing), ids)
 
 
 @pytest.mark.parametrize(
@@ -405,12 +405,12 @@ def test_null_stands_for_what_is_not_given(do: Do) -> None:
     ],
 )
 def test_every_fault_has_the_contracts_shape(code: Any, label: str) -> None:
-    said = scopes.fail(Fault(code, "No."))
-    assert (said.fault, json.loads(said.body)) == (code, {"error": "No.", "code": label})
+    answer = scopes.fail(Fault(code, "No."))
+    assert (answer.fault, json.loads(answer.body)) == (code, {"error": "No.", "code": label})
     assert code in HTTP_STATUS
 
 
-def test_a_reply_is_indented_as_its_users_know_it() -> None:
+def test_replies_are_indented_by_two() -> None:
     value = {"a": [], "b": {}, "c": [1, {"d": None}], "e": 'ü\n"\\\u2028', "f": 1.0, "g": True}
     reply = scopes.reply(TOOLS["memory_org"], value)
     assert reply.body.decode() == json.dumps(value, indent=2, ensure_ascii=False)
@@ -418,7 +418,7 @@ def test_a_reply_is_indented_as_its_users_know_it() -> None:
 
 
 def nest(levels: int) -> dict[str, Any]:
-    """An object in an object, so many of them."""
+    """Objects nested to a depth."""
     deep: dict[str, Any] = {"x": 1}
     for _ in range(levels - 1):
         deep = {"x": deep}
@@ -439,20 +439,20 @@ DEEP = [
 @pytest.mark.parametrize(
     ("tool", "field", "given", "levels"), DEEP, ids=[f"{tool}-{field}" for tool, field, *_ in DEEP]
 )
-def test_what_is_nested_too_deep_to_be_exported_is_refused(
-    kernel: Kernel, call: Call, do: Do, elsewhere: Store, tool: str, field: str, given: dict[str, Any], levels: int
+def test_too_deeply_nested_values_are_refused(
+    kernel: Kernel, call: Call, do: Do, second_store: Store, tool: str, field: str, given: dict[str, Any], levels: int
 ) -> None:
     before = everything(kernel)
     for more in (levels + 1, 60, 900):
         deep = [nest(more)] if (tool, field) == ("memory_tool", "examples") else nest(more)
-        said = refusal(call(tool, **given, **{field: deep}), field)
-        assert said == f"Validation error: {field} - must not be nested deeper than 32 levels"
+        answer = refusal(call(tool, **given, **{field: deep}), field)
+        assert answer == f"Validation error: {field} - must not be nested deeper than 32 levels"
     assert everything(kernel) == before
 
     deepest = [nest(levels)] if (tool, field) == ("memory_tool", "examples") else nest(levels)
-    told(call(tool, **given, **{field: deepest}))
+    result_of(call(tool, **given, **{field: deepest}))
     for shape in ("json", "yaml"):
         content = do("memory_export", "export", includeVersions=True, format=shape)["content"]
-        brought = elsewhere.do("memory_import", "import", content=content, format=shape)
+        brought = second_store.do("memory_import", "import", content=content, format=shape)
         assert brought["errors"] == []
-    assert exported(elsewhere.do) == exported(do)
+    assert exported(second_store.do) == exported(do)

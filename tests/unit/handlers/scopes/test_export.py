@@ -1,11 +1,11 @@
-"""An export holds what was asked for, whole, with the scopes and tags that belong to it."""
+"""An export holds the selected entries completely, with their scopes and tags."""
 
 from typing import Any
 
 import pytest
 
 from tests.conftest import Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, exported
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, exported
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T03:05:05.678Z"
@@ -20,18 +20,18 @@ def add(do: Do, kind: str, name: str, scope: tuple[str, str | None] = ("global",
 
 
 def names(document: dict[str, Any]) -> list[str]:
-    """What the entries of a document are called."""
+    """The names of the entries of a document."""
     return [item.get("name") or item["title"] for items in document["entries"].values() for item in items]
 
 
 @pytest.fixture
-def filled(do: Do, places: Places) -> dict[str, str]:
+def filled(do: Do, scope_ids: ScopeIds) -> dict[str, str]:
     """Entries of every kind in every scope; their ids by name."""
     ids = {
         "t": add(do, "tool", "t"),
-        "g": add(do, "guideline", "g", ("org", places.org)),
-        "k": add(do, "knowledge", "k", ("project", places.project)),
-        "s": add(do, "knowledge", "s", ("session", places.session)),
+        "g": add(do, "guideline", "g", ("org", scope_ids.org)),
+        "k": add(do, "knowledge", "k", ("project", scope_ids.project)),
+        "s": add(do, "knowledge", "s", ("session", scope_ids.session)),
         "gone": add(do, "tool", "gone"),
     }
     do("memory_tool", "deactivate", id=ids["gone"])
@@ -41,7 +41,7 @@ def filled(do: Do, places: Places) -> dict[str, str]:
     return ids
 
 
-def test_a_document_is_whole(do: Do, clock: Clock) -> None:
+def test_a_document_holds_everything(do: Do, clock: Clock) -> None:
     org = do("memory_org", "create", name="Org", metadata={"a": 1})["organization"]
     project = do("memory_project", "create", name="P", orgId=org["id"], rootPath="/p")["project"]
     session = do("memory_session", "start", projectId=project["id"], agentId="ada")["session"]
@@ -107,7 +107,7 @@ def test_a_document_is_whole(do: Do, clock: Clock) -> None:
     }
 
 
-def test_versions_and_inactive_entries_come_when_asked_for(do: Do, filled: dict[str, str]) -> None:
+def test_versions_and_inactive_entries_are_optional(do: Do, filled: dict[str, str]) -> None:
     plain = exported(do, includeVersions=False, includeInactive=False)
     assert names(plain) == ["t", "g", "k", "s"]
     assert "versions" not in plain["entries"]["tools"][0]
@@ -133,36 +133,42 @@ def test_versions_and_inactive_entries_come_when_asked_for(do: Do, filled: dict[
         ({"types": ["tools"], "tags": ["mine"]}, []),
     ],
 )
-def test_filters_are_all_met(
-    do: Do, filled: dict[str, str], places: Places, given: dict[str, Any], expected: list[str]
+def test_filters_combine(
+    do: Do, filled: dict[str, str], scope_ids: ScopeIds, given: dict[str, Any], expected: list[str]
 ) -> None:
-    given = {key: value.format(**places._asdict()) if isinstance(value, str) else value for key, value in given.items()}
+    given = {
+        key: value.format(**scope_ids._asdict()) if isinstance(value, str) else value for key, value in given.items()
+    }
     assert names(exported(do, includeInactive=False, **given)) == expected
 
 
-def test_the_scopes_of_a_part_are_those_it_stands_in_and_those_above(
-    do: Do, filled: dict[str, str], places: Places
+def test_a_filtered_export_holds_its_scopes_and_their_parents(
+    do: Do, filled: dict[str, str], scope_ids: ScopeIds
 ) -> None:
     def scopes(**given: Any) -> list[list[str]]:
         found = exported(do, **given)["scopes"]
         return [[one["id"] for one in found[many]] for many in ("organizations", "projects", "sessions")]
 
     other = do("memory_project", "create", name="Other")["project"]["id"]
-    assert scopes() == [[places.org], [places.project, other], [places.session]]
-    assert scopes(types=["tools"]) == [[places.org], [places.project, other], [places.session]]
-    assert scopes(scopeType="session", scopeId=places.session) == [[places.org], [places.project], [places.session]]
-    assert scopes(scopeType="project") == [[places.org], [places.project], []]
+    assert scopes() == [[scope_ids.org], [scope_ids.project, other], [scope_ids.session]]
+    assert scopes(types=["tools"]) == [[scope_ids.org], [scope_ids.project, other], [scope_ids.session]]
+    assert scopes(scopeType="session", scopeId=scope_ids.session) == [
+        [scope_ids.org],
+        [scope_ids.project],
+        [scope_ids.session],
+    ]
+    assert scopes(scopeType="project") == [[scope_ids.org], [scope_ids.project], []]
     assert scopes(scopeType="global") == scopes(scopeType="project", scopeId=other) == [[], [], []]
 
 
-def test_the_tags_of_a_part_are_those_it_bears_but_for_the_predefined(do: Do, filled: dict[str, str]) -> None:
+def test_a_filtered_export_holds_its_custom_tags(do: Do, filled: dict[str, str]) -> None:
     do("memory_tag", "create", name="alone")
 
     assert [tag["name"] for tag in exported(do)["tags"]] == ["Python", "alone", "mine"]
     assert [tag["name"] for tag in exported(do, types=["tools"], scopeType="global")["tags"]] == ["Python"]
 
 
-def test_every_relation_that_goes_out_is_there(do: Do) -> None:
+def test_every_outgoing_relation_is_exported(do: Do) -> None:
     source = add(do, "tool", "source")
     targets = [add(do, "tool", f"target {number}") for number in range(30)]
     for target in reversed(targets):

@@ -1,4 +1,4 @@
-"""memory_export and memory_import answer as their document says, whatever they are given."""
+"""The results and errors of memory_export and memory_import, and the import command."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from kernel.cli.main import parser
 from kernel.config import Config
 from kernel.errors import Fault
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused, told
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused, result_of
 from tests.unit.handlers.scopes.test_export import add
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -21,13 +21,15 @@ DETAILS = {"tools": NOTHING, "guidelines": NOTHING, "knowledge": NOTHING}
 EMPTY = '{"entries": {}}'
 
 
-def test_an_export_says_what_it_holds(do: Do, clock: Clock, places: Places) -> None:
-    add(do, "tool", "t", ("project", places.project))
+def test_export_returns_its_metadata(do: Do, clock: Clock, scope_ids: ScopeIds) -> None:
+    add(do, "tool", "t", ("project", scope_ids.project))
 
     for shape in ("json", "yaml", "markdown", None):
-        said = do("memory_export", "export", format=shape, scopeType="project", scopeId=places.project, types=["tools"])
-        content = said.pop("content")
-        assert said == {
+        answer = do(
+            "memory_export", "export", format=shape, scopeType="project", scopeId=scope_ids.project, types=["tools"]
+        )
+        content = answer.pop("content")
+        assert answer == {
             "success": True,
             "format": shape or "json",
             "metadata": {
@@ -35,7 +37,7 @@ def test_an_export_says_what_it_holds(do: Do, clock: Clock, places: Places) -> N
                 "entryCount": 1,
                 "types": ["tools"],
                 "scopeType": "project",
-                "scopeId": places.project,
+                "scopeId": scope_ids.project,
             },
         }
         assert NOW in content
@@ -46,8 +48,8 @@ def test_an_export_says_what_it_holds(do: Do, clock: Clock, places: Places) -> N
     }
 
 
-def test_json_is_indented_and_yaml_says_the_same(do: Do, clock: Clock, places: Places) -> None:
-    add(do, "guideline", "a: b\n# c", ("session", places.session), examples={"good": ["x: y", "|", 1.0]})
+def test_json_is_indented_and_yaml_is_equivalent(do: Do, clock: Clock, scope_ids: ScopeIds) -> None:
+    add(do, "guideline", "a: b\n# c", ("session", scope_ids.session), examples={"good": ["x: y", "|", 1.0]})
     add(do, "tool", "t", parameters={"x" * 2000: {"- a": [[], {}, None, True]}})
 
     content = do("memory_export", "export", includeVersions=True)["content"]
@@ -146,39 +148,39 @@ def test_bad_arguments_of_import_name_their_field(
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_content_that_is_no_export_is_told_and_changes_nothing(
+def test_content_that_is_no_export_is_reported_and_changes_nothing(
     unchanged: Call, content: str, shape: str, entry: str, error: str
 ) -> None:
-    said = told(unchanged("memory_import", action="import", content=content, format=shape))
+    answer = result_of(unchanged("memory_import", action="import", content=content, format=shape))
 
-    (left,) = said.pop("errors")
-    assert said == {"success": False, **NOTHING, "details": DETAILS}
+    (left,) = answer.pop("errors")
+    assert answer == {"success": False, **NOTHING, "details": DETAILS}
     assert left["entry"] == entry
     assert left["error"].startswith(error)
 
 
-def test_an_import_of_nothing_is_a_success(unchanged: Call) -> None:
+def test_an_empty_import_succeeds(unchanged: Call) -> None:
     for content, shape in ((EMPTY, "json"), ("entries: {}", "yaml"), ('{"entries": {"tools": null}}', None)):
-        said = told(unchanged("memory_import", action="import", content=content, format=shape))
-        assert said == {"success": True, **NOTHING, "errors": [], "details": DETAILS}
+        answer = result_of(unchanged("memory_import", action="import", content=content, format=shape))
+        assert answer == {"success": True, **NOTHING, "errors": [], "details": DETAILS}
 
 
-def test_the_file_of_an_export_is_brought_in_by_the_command(
-    do: Do, elsewhere: Store, tmp_path: Path, config: Config, capsys: pytest.CaptureFixture[str]
+def test_the_import_command_reads_export_files(
+    do: Do, second_store: Store, tmp_path: Path, config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kind in ("tool", "guideline", "knowledge"):
-        elsewhere.call(f"memory_{kind}", action="add", scopeType="global", **named(kind))
+        second_store.call(f"memory_{kind}", action="add", scopeType="global", **named(kind))
     for shape in ("json", "yaml"):
         file = tmp_path / f"export.{shape}"
-        file.write_text(elsewhere.do("memory_export", "export", format=shape)["content"], encoding="utf-8")
+        file.write_text(second_store.do("memory_export", "export", format=shape)["content"], encoding="utf-8")
     bring = ["import", "memory-export"]
 
     assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.yaml")]), config) == 0
     assert capsys.readouterr() == ("created: 3\nupdated: 0\nskipped: 0\n", "")
-    assert exported(do) == exported(elsewhere.do)
+    assert exported(do) == exported(second_store.do)
     assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.json")]), config) == 0
     assert capsys.readouterr() == ("created: 0\nupdated: 3\nskipped: 0\n", "")
-    assert exported(do) == exported(elsewhere.do)
+    assert exported(do) == exported(second_store.do)
 
 
 def named(kind: str) -> dict[str, str]:
@@ -194,7 +196,7 @@ def named(kind: str) -> dict[str, str]:
         (b"{}", "export.json is no export: Missing entries object"),
     ],
 )
-def test_a_file_that_is_no_export_is_refused(tmp_path: Path, config: Config, content: bytes | None, why: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, config: Config, content: bytes | None, why: str) -> None:
     file = tmp_path / "export.json"
     if content is not None:
         file.write_bytes(content)

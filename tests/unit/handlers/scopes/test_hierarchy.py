@@ -1,4 +1,4 @@
-"""Organizations, projects and sessions are made, found, changed and listed as their contract says."""
+"""The actions of memory_org, memory_project and memory_session follow the contract."""
 
 import json
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from kernel.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused, told
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
 
 
-def test_an_organization_is_made_and_listed_whole(do: Do, clock: Clock) -> None:
+def test_an_organization_is_created_and_listed(do: Do, clock: Clock) -> None:
     made = do("memory_org", "create", name="My Company", metadata={"plan": "enterprise"})
     plain = do("memory_org", "create", name="My Company")
 
@@ -22,7 +22,7 @@ def test_an_organization_is_made_and_listed_whole(do: Do, clock: Clock) -> None:
     assert do("memory_org", "list") == {"organizations": [org, plain["organization"]], "meta": {"returnedCount": 2}}
 
 
-def test_pages_of_organizations_are_in_order_and_never_longer_than_a_hundred(do: Do) -> None:
+def test_organizations_are_listed_in_order_at_most_a_hundred_per_page(do: Do) -> None:
     for number in range(103):
         do("memory_org", "create", name=str(number))
 
@@ -38,7 +38,7 @@ def test_pages_of_organizations_are_in_order_and_never_longer_than_a_hundred(do:
     assert names(limit=0) == names(offset=103) == []
 
 
-def test_a_project_is_made_found_changed_and_listed_whole(do: Do, clock: Clock) -> None:
+def test_a_project_is_created_found_updated_and_listed(do: Do, clock: Clock) -> None:
     do("memory_org", "create", name="Org")
     made = do(
         "memory_project",
@@ -67,21 +67,19 @@ def test_a_project_is_made_found_changed_and_listed_whole(do: Do, clock: Clock) 
     assert changed == {"success": True, "project": after}
     assert do("memory_project", "get", id="proj_2") == {"project": after}
     assert do("memory_project", "list", orgId="org_1") == {"projects": [after], "meta": {"returnedCount": 1}}
-    assert do("memory_project", "list", orgId="nobody") == {"projects": [], "meta": {"returnedCount": 0}}
+    assert do("memory_project", "list", orgId="unknown") == {"projects": [], "meta": {"returnedCount": 0}}
 
 
-def test_what_an_update_changes_of_a_project_stays_in_its_history(
-    kernel: Kernel, do: Do, places: Places, clock: Clock
-) -> None:
-    before = do("memory_project", "get", id=places.project)["project"]
-    after = do("memory_project", "update", id=places.project, name="Other")["project"]
+def test_project_updates_are_in_the_history(kernel: Kernel, do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
+    before = do("memory_project", "get", id=scope_ids.project)["project"]
+    after = do("memory_project", "update", id=scope_ids.project, name="Other")["project"]
 
-    (event,) = kernel.store.read_sync(lambda tx: history.read(tx, "scopes:projects", places.project))
+    (event,) = kernel.store.read_sync(lambda tx: history.read(tx, "scopes:projects", scope_ids.project))
     assert (event.operation, event.at) == ("updated", NOW)
     assert (json.loads(event.before or ""), json.loads(event.after or "")) == (before, after)
 
 
-def test_a_project_is_found_by_name_in_any_case_in_its_organization_and_without(do: Do, call: Call) -> None:
+def test_projects_are_found_by_name_in_any_case(do: Do, call: Call) -> None:
     first, second = (do("memory_org", "create", name=name)["organization"]["id"] for name in "ab")
     ids = {
         org: do("memory_project", "create", name="Straße", **({"orgId": org} if org else {}))["project"]["id"]
@@ -99,7 +97,7 @@ def test_a_project_is_found_by_name_in_any_case_in_its_organization_and_without(
     assert refused(call("memory_project", action="get", name="alone", orgId=second))[:2] == ("not_found", "E2000")
 
 
-def test_a_name_that_several_organizations_have_needs_one(do: Do, call: Call) -> None:
+def test_an_ambiguous_project_name_needs_an_organization(do: Do, call: Call) -> None:
     for name in "ab":
         org = do("memory_org", "create", name=name)["organization"]["id"]
         do("memory_project", "create", name="Same", orgId=org)
@@ -112,14 +110,14 @@ def test_a_name_that_several_organizations_have_needs_one(do: Do, call: Call) ->
     )
 
 
-def test_a_name_is_taken_once_in_an_organization_and_once_outside(do: Do, places: Places, unchanged: Call) -> None:
+def test_project_names_are_unique_per_organization(do: Do, scope_ids: ScopeIds, unchanged: Call) -> None:
     outside = do("memory_project", "create", name="PROJECT")["project"]["id"]
 
-    assert refused(unchanged("memory_project", action="create", name="pRoject", orgId=places.org)) == (
+    assert refused(unchanged("memory_project", action="create", name="pRoject", orgId=scope_ids.org)) == (
         "conflict",
         "E2001",
-        f"Project already exists: pRoject in org:{places.org}",
-        {"resource": "project", "identifier": "pRoject", "field": "name", "id": places.project},
+        f"Project already exists: pRoject in org:{scope_ids.org}",
+        {"resource": "project", "identifier": "pRoject", "field": "name", "id": scope_ids.project},
     )
     assert refused(unchanged("memory_project", action="create", name="project")) == (
         "conflict",
@@ -129,33 +127,31 @@ def test_a_name_is_taken_once_in_an_organization_and_once_outside(do: Do, places
     )
 
 
-def test_a_project_cannot_take_the_name_of_another_but_may_change_its_own(
-    do: Do, places: Places, unchanged: Call
-) -> None:
-    other = do("memory_project", "create", name="Other", orgId=places.org)["project"]["id"]
+def test_renaming_a_project_to_a_taken_name_is_refused(do: Do, scope_ids: ScopeIds, unchanged: Call) -> None:
+    other = do("memory_project", "create", name="Other", orgId=scope_ids.org)["project"]["id"]
 
     assert refused(unchanged("memory_project", action="update", id=other, name="PROJECT"))[:3] == (
         "conflict",
         "E2001",
-        f"Project already exists: PROJECT in org:{places.org}",
+        f"Project already exists: PROJECT in org:{scope_ids.org}",
     )
     assert do("memory_project", "update", id=other, name="OTHER")["project"]["name"] == "OTHER"
-    assert do("memory_project", "get", name="other", orgId=places.org)["project"]["id"] == other
+    assert do("memory_project", "get", name="other", orgId=scope_ids.org)["project"]["id"] == other
 
 
-def test_of_a_hundred_projects_of_one_name_one_is_made(storm: Storm, do: Do) -> None:
+def test_a_hundred_concurrent_creates_of_a_name_make_one_project(concurrently: Concurrently, do: Do) -> None:
     for org in (None, do("memory_org", "create", name="Org")["organization"]["id"]):
-        replies = storm([("memory_project", {"action": "create", "name": "Same", "orgId": org})] * 100)
+        replies = concurrently([("memory_project", {"action": "create", "name": "Same", "orgId": org})] * 100)
 
         assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
     assert do("memory_project", "list", limit=100)["meta"] == {"returnedCount": 2}
 
 
-def test_a_session_is_started_listed_and_ended_whole(do: Do, places: Places, clock: Clock) -> None:
+def test_a_session_is_started_listed_and_ended(do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     started = do(
         "memory_session",
         "start",
-        projectId=places.project,
+        projectId=scope_ids.project,
         name="Feature",
         purpose="Login",
         agentId="claude",
@@ -163,7 +159,7 @@ def test_a_session_is_started_listed_and_ended_whole(do: Do, places: Places, clo
     )
     session = {
         "id": "sess_1",
-        "projectId": places.project,
+        "projectId": scope_ids.project,
         "name": "Feature",
         "purpose": "Login",
         "agentId": "claude",
@@ -179,23 +175,23 @@ def test_a_session_is_started_listed_and_ended_whole(do: Do, places: Places, clo
     assert do("memory_session", "end", id="sess_1", status="discarded")["session"]["status"] == "discarded"
 
 
-def test_sessions_are_listed_by_project_and_by_status(do: Do, places: Places) -> None:
+def test_sessions_are_listed_by_project_and_by_status(do: Do, scope_ids: ScopeIds) -> None:
     other = do("memory_session", "start")["session"]["id"]
-    gone = do("memory_session", "start", projectId=places.project)["session"]["id"]
+    gone = do("memory_session", "start", projectId=scope_ids.project)["session"]["id"]
     do("memory_session", "end", id=gone, status="discarded")
 
     def ids(**which: Any) -> list[str]:
         return [session["id"] for session in do("memory_session", "list", **which)["sessions"]]
 
-    assert ids() == [places.session, other, gone]
-    assert ids(projectId=places.project) == [places.session, gone]
-    assert ids(projectId=places.project, status="active") == [places.session]
+    assert ids() == [scope_ids.session, other, gone]
+    assert ids(projectId=scope_ids.project) == [scope_ids.session, gone]
+    assert ids(projectId=scope_ids.project, status="active") == [scope_ids.session]
     assert ids(status="discarded") == [gone]
-    assert ids(status="completed") == ids(projectId="nobody") == []
+    assert ids(status="completed") == ids(projectId="unknown") == []
     assert ids(limit=1, offset=1) == [other]
 
 
-def test_what_is_within_a_place_that_does_not_exist_is_refused(unchanged: Call) -> None:
+def test_unknown_parents_are_refused(unchanged: Call) -> None:
     assert refused(unchanged("memory_project", action="create", name="P", orgId="ghost")) == (
         "not_found",
         "E2000",
@@ -210,11 +206,11 @@ def test_what_is_within_a_place_that_does_not_exist_is_refused(unchanged: Call) 
     )
 
 
-def test_reads_of_places_leave_no_trace(unchanged: Call, places: Places) -> None:
+def test_reads_write_nothing(unchanged: Call, scope_ids: ScopeIds) -> None:
     for tool, more in (
         ("memory_org", {"action": "list"}),
         ("memory_project", {"action": "list"}),
-        ("memory_project", {"action": "get", "id": places.project}),
+        ("memory_project", {"action": "get", "id": scope_ids.project}),
         ("memory_session", {"action": "list"}),
     ):
-        told(unchanged(tool, **more))
+        result_of(unchanged(tool, **more))

@@ -1,4 +1,4 @@
-"""The database of agent-memory comes over whole, from an old release and from a new one, once however often."""
+"""The import of agent-memory databases, old and new, is complete and idempotent."""
 
 import json
 from collections.abc import Callable
@@ -190,7 +190,7 @@ Bring = Callable[[Path], tuple[dict[str, int], list[str]]]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """A database as a release of the original writes it."""
+    """Writes a database with the schema of a release of the original."""
 
     def made(release: str = "0.9", rows: dict[str, list[list[Any]]] = ROWS, name: str = "memory.db") -> Path:
         file = tmp_path / name
@@ -215,13 +215,13 @@ def make(tmp_path: Path) -> Make:
 
 @pytest.fixture
 def bring(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> Bring:
-    """Runs the command; what it counted, and its remarks."""
+    """Runs the command. Its counts and remarks."""
 
     def brought(file: Path) -> tuple[dict[str, int], list[str]]:
         capsys.readouterr()
         assert commands.run(parser().parse_args(["import", "agent-memory", str(file)]), kernel.config) == 0
-        said, remarks = capsys.readouterr()
-        counts = {name: int(count) for name, count in (line.split(": ") for line in said.splitlines())}
+        answer, remarks = capsys.readouterr()
+        counts = {name: int(count) for name, count in (line.split(": ") for line in answer.splitlines())}
         return counts, remarks.splitlines()
 
     return brought
@@ -257,7 +257,7 @@ LEFT = "Left out, since there is nothing like them here: permissions."
         ("0.9", COUNTS, [NO_TAG, OVER, GHOST, LEFT]),
     ],
 )
-def test_a_database_comes_over_once(
+def test_a_second_import_adds_nothing(
     make: Make, bring: Bring, kernel: Kernel, clock: Clock, release: str, counts: dict[str, int], remarks: list[str]
 ) -> None:
     file = make(release)
@@ -273,7 +273,7 @@ def test_a_database_comes_over_once(
     assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
-def test_scopes_come_whole(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
+def test_scopes_are_imported_completely(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
     bring(make())
 
     assert do("memory_org", "list")["organizations"] == [
@@ -318,7 +318,9 @@ def test_scopes_come_whole(make: Make, bring: Bring, do: Do, clock: Clock) -> No
     ]
 
 
-def test_entries_come_with_every_version(make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock) -> None:
+def test_entries_are_imported_with_every_version(
+    make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
+) -> None:
     bring(make())
 
     first = {
@@ -384,7 +386,7 @@ def test_entries_come_with_every_version(make: Make, bring: Bring, do: Do, kerne
     assert {hit.id for hit in hits} == {"g1", "k1", "t2"}
 
 
-def test_what_came_over_shadows_as_what_was_added_does(make: Make, bring: Bring, do: Do) -> None:
+def test_imported_entries_shadow_like_added_ones(make: Make, bring: Bring, do: Do) -> None:
     near = ["t9", "project", "p1", "t", None, None, 1, OLD, None]
     bring(make(rows={**ROWS, "tools": [ROWS["tools"][0], near]}))
 
@@ -392,7 +394,7 @@ def test_what_came_over_shadows_as_what_was_added_does(make: Make, bring: Bring,
     assert [item["id"] for item in seen] == ["t9"]
 
 
-def test_marks_and_locks_come_over(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
+def test_tags_relations_conflicts_and_locks_are_imported(make: Make, bring: Bring, do: Do, clock: Clock) -> None:
     bring(make())
 
     tags = {
@@ -468,7 +470,7 @@ def test_marks_and_locks_come_over(make: Make, bring: Bring, do: Do, clock: Cloc
     ]
 
 
-def test_what_is_here_stays_and_a_released_lock_is_not_taken_again(
+def test_existing_rows_stay_and_a_released_lock_is_not_imported_again(
     make: Make, bring: Bring, do: Do, clock: Clock
 ) -> None:
     held = do("memory_file_lock", "checkout", file_path="/b", agent_id="me")["lock"]
@@ -484,7 +486,7 @@ def test_what_is_here_stays_and_a_released_lock_is_not_taken_again(
     assert len(do("memory_tool", "list", scopeType="global")["tools"]) == 3
 
 
-def test_a_name_that_twins_had_is_taken_until_the_last_of_them_is_put_away(
+def test_a_duplicate_name_is_taken_until_its_last_entry_is_deactivated(
     make: Make, bring: Bring, do: Do, unchanged: Call
 ) -> None:
     bring(make())
@@ -503,7 +505,7 @@ def test_a_name_that_twins_had_is_taken_until_the_last_of_them_is_put_away(
     assert do("memory_tool", "add", scopeType="global", name="t")["tool"]["name"] == "t"
 
 
-def test_a_lock_that_nobody_could_release_is_left_out(
+def test_a_lock_that_no_agent_could_release_is_left_out(
     make: Make, bring: Bring, do: Do, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     rows = [
@@ -515,10 +517,10 @@ def test_a_lock_that_nobody_could_release_is_left_out(
     counts, remarks = bring(make())
 
     assert (counts["locks"], do("memory_file_lock", "list")["locks"]) == (0, [])
-    assert "4 file locks were left out: nobody could release them by their path and holder." in remarks
+    assert "4 file locks were left out: no agent could release them by their path and holder." in remarks
 
 
-def test_what_was_put_away_there_is_put_away_here_unless_it_was_changed_here(
+def test_deactivation_is_imported_unless_the_entry_was_changed_here(
     make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
 ) -> None:
     bring(make())
@@ -539,7 +541,7 @@ def test_what_was_put_away_there_is_put_away_here_unless_it_was_changed_here(
     assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
-def test_what_happened_there_since_is_added_unless_it_was_changed_here(
+def test_new_versions_are_imported_unless_the_entry_was_changed_here(
     make: Make, bring: Bring, do: Do, kernel: Kernel, clock: Clock
 ) -> None:
     bring(make())
@@ -560,21 +562,21 @@ def test_what_happened_there_since_is_added_unless_it_was_changed_here(
     assert consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT]) == []
 
 
-def test_what_came_over_can_be_exported_and_brought_elsewhere(
-    make: Make, bring: Bring, do: Do, elsewhere: Any, clock: Clock
+def test_imported_data_survives_export_and_import(
+    make: Make, bring: Bring, do: Do, second_store: Any, clock: Clock
 ) -> None:
     rows = {**ROWS, "tools": ROWS["tools"][:3]}
     bring(make(rows=rows))
     document = exported(do)
 
-    said = elsewhere.do("memory_import", "import", content=json.dumps(document))
+    answer = second_store.do("memory_import", "import", content=json.dumps(document))
 
-    assert (said["errors"], said["created"]) == ([], 5)
-    assert exported(elsewhere.do) == document
+    assert (answer["errors"], answer["created"]) == ([], 5)
+    assert exported(second_store.do) == document
 
 
-def test_what_no_tool_would_take_comes_over_and_is_brought_elsewhere_whole(
-    make: Make, bring: Bring, do: Do, elsewhere: Any, clock: Clock
+def test_values_outside_the_tool_limits_survive_import_and_export(
+    make: Make, bring: Bring, do: Do, second_store: Any, clock: Clock
 ) -> None:
     deep = "[" * 40 + "1" + "]" * 40
     rows = {
@@ -591,8 +593,8 @@ def test_what_no_tool_would_take_comes_over_and_is_brought_elsewhere_whole(
 
     for shape in ("json", "yaml"):
         content = do("memory_export", "export", includeVersions=True, includeInactive=True, format=shape)["content"]
-        assert elsewhere.do("memory_import", "import", content=content, format=shape)["errors"] == []
-        assert exported(elsewhere.do) == document
+        assert second_store.do("memory_import", "import", content=content, format=shape)["errors"] == []
+        assert exported(second_store.do) == document
 
     fact, rule = document["entries"]["knowledge"][0], document["entries"]["guidelines"][0]
     assert fact["currentVersion"]["validUntil"] == "when it rains"
@@ -607,7 +609,7 @@ def test_what_no_tool_would_take_comes_over_and_is_brought_elsewhere_whole(
         ("UPDATE tool_versions SET id = 't1v1'", "internal", "Internal error."),
     ],
 )
-def test_a_file_that_cannot_be_brought_whole_changes_nothing(
+def test_an_import_that_fails_halfway_changes_nothing(
     make: Make, kernel: Kernel, do: Do, damage: str, code: str, why: str
 ) -> None:
     do("memory_tool", "add", scopeType="global", name="mine")
@@ -624,7 +626,7 @@ def test_a_file_that_cannot_be_brought_whole_changes_nothing(
     assert everything(kernel) == before
 
 
-def test_a_file_that_is_no_database_is_refused(kernel: Kernel, tmp_path: Path) -> None:
+def test_other_files_are_refused(kernel: Kernel, tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("no database")
 

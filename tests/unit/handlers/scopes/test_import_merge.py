@@ -1,4 +1,4 @@
-"""An import brings everything back as it was, and meets what is there as its strategy says."""
+"""An import restores a document completely and merges it by the conflict strategy."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from kernel.config import Config
 from kernel.maintenance import consistency
 from kernel.search import index
 from tests.conftest import Call, Clock, everything
-from tests.unit.handlers.scopes.conftest import Do, Places, Store, exported, refused
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, Store, exported, refused
 from tests.unit.handlers.scopes.test_export import add, names
 
 HOSTILE = [
@@ -52,17 +52,17 @@ HOSTILE = [
 
 
 def bring(do: Do, document: dict[str, Any] | str, **given: Any) -> dict[str, Any]:
-    """What an import of a document says."""
+    """The result of importing a document."""
     content = document if isinstance(document, str) else json.dumps(document)
     return do("memory_import", "import", content=content, **given)
 
 
-def counted(said: dict[str, Any]) -> tuple[int, int, int]:
-    """How many were created, updated and skipped, with nothing left out."""
-    assert (said["success"], said["errors"]) == (True, [])
+def outcome_counts(answer: dict[str, Any]) -> tuple[int, int, int]:
+    """The numbers of created, updated and skipped entries of an import without errors."""
+    assert (answer["success"], answer["errors"]) == (True, [])
     for name in ("created", "updated", "skipped"):
-        assert said[name] == sum(counts[name] for counts in said["details"].values())
-    return said["created"], said["updated"], said["skipped"]
+        assert answer[name] == sum(counts[name] for counts in answer["details"].values())
+    return answer["created"], answer["updated"], answer["skipped"]
 
 
 def tool(name: str, **more: Any) -> dict[str, Any]:
@@ -71,17 +71,17 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 
 def sound(kernel: Kernel) -> bool:
-    """Whether the index holds what the rows say."""
+    """Whether the index matches the rows."""
     return not consistency.check(kernel.config.file, kernel.store.context, [scopes.DIALECT])
 
 
 @pytest.fixture
-def filled(do: Do, places: Places, clock: Clock) -> dict[str, str]:
-    """A store with something of everything; ids by name."""
+def filled(do: Do, scope_ids: ScopeIds, clock: Clock) -> dict[str, str]:
+    """A store with rows in every table; ids by name."""
     ids = {
         "t": add(do, "tool", "t", parameters={"a": [1, None, {"b": "x"}]}, category="cli", createdBy="ada"),
-        "g": add(do, "guideline", "g", ("org", places.org), priority=0, examples={"good": ["a"]}),
-        "k": add(do, "knowledge", "k", ("session", places.session), confidence=0.25, validUntil="2030-01-01"),
+        "g": add(do, "guideline", "g", ("org", scope_ids.org), priority=0, examples={"good": ["a"]}),
+        "k": add(do, "knowledge", "k", ("session", scope_ids.session), confidence=0.25, validUntil="2030-01-01"),
         "old": add(do, "tool", "t2"),
     }
     clock.move(minutes=1)
@@ -92,12 +92,12 @@ def filled(do: Do, places: Places, clock: Clock) -> dict[str, str]:
     do("memory_tag", "create", name="mine", category="domain", description="d")
     for kind, name, tag in (("tool", "t", "mine"), ("tool", "t", "python"), ("knowledge", "k", "python")):
         do("memory_tag", "attach", entryType=kind, entryId=ids[name], tagName=tag)
-    do("memory_tag", "attach", entryType="project", entryId=places.project, tagName="rust")
+    do("memory_tag", "attach", entryType="project", entryId=scope_ids.project, tagName="rust")
     for ends in (
         ("tool", ids["t"], "guideline", ids["g"]),
-        ("guideline", ids["g"], "project", places.project),
+        ("guideline", ids["g"], "project", scope_ids.project),
         ("tool", ids["t"], "tool", ids["old"]),
-        ("project", places.project, "tool", ids["t"]),
+        ("project", scope_ids.project, "tool", ids["t"]),
     ):
         do("memory_relation", "create", **dict(zip(ENDS, ends, strict=True)), relationType="related_to")
     clock.move(minutes=1)
@@ -108,35 +108,37 @@ ENDS = ("sourceType", "sourceId", "targetType", "targetId")
 
 
 @pytest.mark.parametrize("shape", ["json", "yaml"])
-def test_what_is_imported_into_an_empty_store_is_exported_again(
-    do: Do, elsewhere: Store, filled: dict[str, str], clock: Clock, shape: str
+def test_an_import_into_an_empty_store_exports_the_same_document(
+    do: Do, second_store: Store, filled: dict[str, str], clock: Clock, shape: str
 ) -> None:
     whole = {"includeVersions": True, "includeInactive": True, "format": shape}
     content = do("memory_export", "export", **whole)["content"]
 
-    assert counted(bring(elsewhere.do, content, format=shape)) == (5, 0, 0)
+    assert outcome_counts(bring(second_store.do, content, format=shape)) == (5, 0, 0)
 
-    assert elsewhere.do("memory_export", "export", **whole)["content"] == content
-    assert sound(elsewhere.kernel)
-    (found,) = elsewhere.kernel.store.read_sync(lambda tx: index.search(tx, "third", semantic=False))
+    assert second_store.do("memory_export", "export", **whole)["content"] == content
+    assert sound(second_store.kernel)
+    (found,) = second_store.kernel.store.read_sync(lambda tx: index.search(tx, "third", semantic=False))
     assert (found.space, found.id) == ("scopes:tools", filled["t"])
     for name, kind in (("t", "tool"), ("g", "guideline"), ("k", "knowledge")):
         for action in ("get", "history"):
-            there = elsewhere.do(f"memory_{kind}", action, id=filled[name])
+            there = second_store.do(f"memory_{kind}", action, id=filled[name])
             assert there == do(f"memory_{kind}", action, id=filled[name])
 
 
 @pytest.mark.parametrize("given", [{}, {"types": ["guidelines"]}, {"tags": ["mine"]}, {"scopeType": "session"}])
-def test_a_part_comes_back_too(do: Do, elsewhere: Store, filled: dict[str, str], given: dict[str, Any]) -> None:
+def test_a_filtered_export_is_imported(
+    do: Do, second_store: Store, filled: dict[str, str], given: dict[str, Any]
+) -> None:
     for entry in (filled["t"], filled["g"]):  # so that no relation goes out of the part
         for link in do("memory_relation", "list", sourceId=entry)["relations"]:
             do("memory_relation", "delete", id=link["id"])
     do("memory_relation", "delete", id=do("memory_relation", "list")["relations"][0]["id"])
     part = exported(do, includeVersions=False, includeInactive=False, **given)
 
-    counted(bring(elsewhere.do, part))
+    outcome_counts(bring(second_store.do, part))
 
-    assert exported(elsewhere.do, includeVersions=False, includeInactive=False, **given) == part
+    assert exported(second_store.do, includeVersions=False, includeInactive=False, **given) == part
 
 
 @pytest.mark.parametrize("strategy", ["update", "replace", "skip"])
@@ -144,40 +146,40 @@ def test_importing_twice_changes_nothing(
     do: Do, kernel: Kernel, filled: dict[str, str], call: Call, strategy: str
 ) -> None:
     document = exported(do)
-    said = {"update": (0, 5, 0), "replace": (0, 5, 0), "skip": (0, 0, 5)}[strategy]
+    answer = {"update": (0, 5, 0), "replace": (0, 5, 0), "skip": (0, 0, 5)}[strategy]
 
     before = everything(kernel)
     reply = call("memory_import", action="import", content=json.dumps(document), conflictStrategy=strategy)
 
-    assert counted(json.loads(reply.body)) == said
+    assert outcome_counts(json.loads(reply.body)) == answer
     assert {**everything(kernel), "audit": before["audit"]} == before
     assert sound(kernel)
 
 
-def test_error_imports_all_of_it_or_nothing(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
+def test_strategy_error_imports_everything_or_nothing(do: Do, second_store: Store, filled: dict[str, str]) -> None:
     document = exported(do)
-    elsewhere.do("memory_tool", "add", scopeType="global", name="t")
-    before = everything(elsewhere.kernel)
+    second_store.do("memory_tool", "add", scopeType="global", name="t")
+    before = everything(second_store.kernel)
     given = {"action": "import", "content": json.dumps(document), "conflictStrategy": "error"}
 
-    assert refused(elsewhere.call("memory_import", **given)) == (
+    assert refused(second_store.call("memory_import", **given)) == (
         "conflict",
         "E2001",
         "Nothing was imported, t: Tool already exists: t in global",
         {"field": "content", "errors": [{"entry": "t", "error": "Tool already exists: t in global"}], "count": 1},
     )
-    assert everything(elsewhere.kernel) == before
+    assert everything(second_store.kernel) == before
     document["entries"]["tools"].append({"name": "odd", "priority": "high"})
     document["entries"]["knowledge"].append({"title": "empty"})
-    found = refused(elsewhere.call("memory_import", **(given | {"content": json.dumps(document)})))
+    found = refused(second_store.call("memory_import", **(given | {"content": json.dumps(document)})))
     assert (found[2], found[3]["count"]) == (
         "Nothing was imported, t: Tool already exists: t in global (and 2 more)",
         3,
     )
     document["entries"]["tools"] = document["entries"]["tools"][1:]
-    found = refused(elsewhere.call("memory_import", **(given | {"content": json.dumps(document)})))
+    found = refused(second_store.call("memory_import", **(given | {"content": json.dumps(document)})))
     assert found[:2] == ("invalid", "E1000")
-    assert everything(elsewhere.kernel) == before
+    assert everything(second_store.kernel) == before
 
     do("memory_tool", "deactivate", id=filled["new"])
     document = exported(do, types=["guidelines", "knowledge"])
@@ -185,16 +187,16 @@ def test_error_imports_all_of_it_or_nothing(do: Do, elsewhere: Store, filled: di
         entry["relations"] = []
     for project in document["scopes"]["projects"]:
         project["relations"] = []
-    assert counted(bring(elsewhere.do, document, conflictStrategy="error")) == (2, 0, 0)
+    assert outcome_counts(bring(second_store.do, document, conflictStrategy="error")) == (2, 0, 0)
 
 
-def test_update_adds_a_version_and_keeps_what_the_document_does_not_say(do: Do, clock: Clock) -> None:
+def test_strategy_update_keeps_fields_missing_in_the_document(do: Do, clock: Clock) -> None:
     number = add(do, "guideline", "g", priority=70, category="style", rationale="why", examples={"good": []})
     do("memory_tag", "attach", entryType="guideline", entryId=number, tagName="old")
     clock.move(seconds=1)
     item = {"name": "g", "tags": ["new"], "currentVersion": {"content": "changed"}}
 
-    assert counted(bring(do, {"entries": {"guidelines": [item]}}, importedBy="ada")) == (0, 1, 0)
+    assert outcome_counts(bring(do, {"entries": {"guidelines": [item]}}, importedBy="ada")) == (0, 1, 0)
 
     found = do("memory_guideline", "get", id=number)["guideline"]
     version = found["currentVersion"]
@@ -216,7 +218,7 @@ def test_update_adds_a_version_and_keeps_what_the_document_does_not_say(do: Do, 
     assert do("memory_conflict", "list")["conflicts"] == []
 
 
-def test_replace_leaves_nothing_the_document_does_not_say(do: Do, kernel: Kernel) -> None:
+def test_strategy_replace_clears_fields_missing_in_the_document(do: Do, kernel: Kernel) -> None:
     number = add(do, "guideline", "g", priority=70, category="style", rationale="why", examples={"good": []})
     other = add(do, "tool", "other")
     do("memory_tag", "attach", entryType="guideline", entryId=number, tagName="old")
@@ -232,7 +234,7 @@ def test_replace_leaves_nothing_the_document_does_not_say(do: Do, kernel: Kernel
     link = {"targetType": "tool", "targetId": other, "relationType": "related_to"}
     item = {"name": "g", "tags": ["new"], "relations": [link], "currentVersion": {"content": "changed"}}
 
-    assert counted(bring(do, {"entries": {"guidelines": [item]}}, conflictStrategy="replace")) == (0, 1, 0)
+    assert outcome_counts(bring(do, {"entries": {"guidelines": [item]}}, conflictStrategy="replace")) == (0, 1, 0)
 
     (found,) = exported(do)["entries"]["guidelines"]
     version = found["currentVersion"]
@@ -247,20 +249,20 @@ def test_replace_leaves_nothing_the_document_does_not_say(do: Do, kernel: Kernel
     assert exported(do)["entries"]["guidelines"] == [found]
 
 
-def test_an_entry_matches_in_its_very_scope_only(do: Do, places: Places) -> None:
+def test_entries_match_in_the_same_scope_only(do: Do, scope_ids: ScopeIds) -> None:
     wide = add(do, "tool", "t", description="global")
-    document = tool("t", scopeType="project", scopeId=places.project, currentVersion={"description": "project"})
+    document = tool("t", scopeType="project", scopeId=scope_ids.project, currentVersion={"description": "project"})
 
-    assert counted(bring(do, document)) == (1, 0, 0)
+    assert outcome_counts(bring(do, document)) == (1, 0, 0)
 
     assert do("memory_tool", "get", id=wide)["tool"]["currentVersion"]["description"] == "global"
-    where = {"scopeType": "project", "scopeId": places.project}
+    where = {"scopeType": "project", "scopeId": scope_ids.project}
     assert do("memory_tool", "get", name="t", **where)["tool"]["currentVersion"]["description"] == "project"
-    assert counted(bring(do, document)) == (0, 1, 0)
+    assert outcome_counts(bring(do, document)) == (0, 1, 0)
 
 
-def test_a_mapping_moves_entries_into_other_scopes(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
-    home = elsewhere.do("memory_project", "create", name="home")["project"]["id"]
+def test_scope_mapping_moves_entries(do: Do, second_store: Store, filled: dict[str, str]) -> None:
+    home = second_store.do("memory_project", "create", name="home")["project"]["id"]
     document = exported(do)
     session = document["scopes"]["sessions"][0]["id"]
     org = document["scopes"]["organizations"][0]["id"]
@@ -273,9 +275,9 @@ def test_a_mapping_moves_entries_into_other_scopes(do: Do, elsewhere: Store, fil
         f"org:{org}": {"type": "project", "id": home},
     }
 
-    assert counted(bring(elsewhere.do, document, scopeMapping=mapping)) == (5, 0, 0)
+    assert outcome_counts(bring(second_store.do, document, scopeMapping=mapping)) == (5, 0, 0)
 
-    found = exported(elsewhere.do)
+    found = exported(second_store.do)
     where = {
         item.get("name") or item["title"]: (item["scopeType"], item["scopeId"], item["id"])
         for items in found["entries"].values()
@@ -290,29 +292,27 @@ def test_a_mapping_moves_entries_into_other_scopes(do: Do, elsewhere: Store, fil
     }
     assert [one["id"] for one in found["scopes"]["projects"]] == [home]
     assert found["scopes"]["sessions"] == found["scopes"]["organizations"] == []
-    assert counted(bring(elsewhere.do, document, scopeMapping=mapping)) == (0, 5, 0)
+    assert outcome_counts(bring(second_store.do, document, scopeMapping=mapping)) == (0, 5, 0)
 
 
-def test_a_mapping_within_a_store_makes_copies(do: Do, places: Places) -> None:
+def test_scope_mapping_within_a_store_makes_copies(do: Do, scope_ids: ScopeIds) -> None:
     """`global` names that scope as well as the `global:` of the document does."""
     number = add(do, "tool", "t", description="d")
-    where = {"type": "project", "id": places.project}
+    where = {"type": "project", "id": scope_ids.project}
 
-    assert counted(bring(do, exported(do, types=["tools"]), scopeMapping={"global": where})) == (1, 0, 0)
+    assert outcome_counts(bring(do, exported(do, types=["tools"]), scopeMapping={"global": where})) == (1, 0, 0)
 
     first, second = exported(do)["entries"]["tools"]
-    assert (first["id"], second["scopeId"], second["currentVersion"]["description"]) == (number, places.project, "d")
+    assert (first["id"], second["scopeId"], second["currentVersion"]["description"]) == (number, scope_ids.project, "d")
     assert {first["id"], first["currentVersionId"]} & {second["id"], second["currentVersionId"]} == set()
 
 
-def test_new_ids_are_given_where_asked_for_and_relations_follow(
-    do: Do, elsewhere: Store, filled: dict[str, str]
-) -> None:
+def test_generate_new_ids_updates_relations(do: Do, second_store: Store, filled: dict[str, str]) -> None:
     document = exported(do)
 
-    assert counted(bring(elsewhere.do, document, generateNewIds=True)) == (5, 0, 0)
+    assert outcome_counts(bring(second_store.do, document, generateNewIds=True)) == (5, 0, 0)
 
-    found = exported(elsewhere.do)
+    found = exported(second_store.do)
     ids = {item["id"] for items in found["entries"].values() for item in items}
     versions = {one["id"] for items in found["entries"].values() for item in items for one in item["versions"]}
     assert ids & set(filled.values()) == set()
@@ -324,16 +324,16 @@ def test_new_ids_are_given_where_asked_for_and_relations_follow(
     (rule,) = found["entries"]["guidelines"]
     links = [(link["targetType"], link["targetId"]) for link in found["entries"]["tools"][0]["relations"]]
     assert links == [("guideline", rule["id"]), ("tool", found["entries"]["tools"][1]["id"])]
-    assert counted(bring(elsewhere.do, document, generateNewIds=True)) == (0, 5, 0)
+    assert outcome_counts(bring(second_store.do, document, generateNewIds=True)) == (0, 5, 0)
 
 
-def test_activity_follows_the_document(do: Do, kernel: Kernel, filled: dict[str, str]) -> None:
+def test_activity_is_taken_from_the_document(do: Do, kernel: Kernel, filled: dict[str, str]) -> None:
     before = exported(do)
     do("memory_tool", "deactivate", id=filled["t"])
     do("memory_tool", "deactivate", id=filled["new"])
     taken = add(do, "tool", "t")
 
-    assert counted(bring(do, before)) == (0, 5, 0)
+    assert outcome_counts(bring(do, before)) == (0, 5, 0)
 
     after = {item["id"]: item["isActive"] for item in exported(do)["entries"]["tools"]}
     assert after == {filled["t"]: False, filled["old"]: False, filled["new"]: True, taken: True}
@@ -350,43 +350,43 @@ def test_activity_follows_the_document(do: Do, kernel: Kernel, filled: dict[str,
     assert do("memory_tool", "get", id=filled["new"])["tool"]["isActive"] is True
 
 
-def test_a_retired_entry_is_not_taken_for_the_one_in_use(do: Do, elsewhere: Store, filled: dict[str, str]) -> None:
-    elsewhere.do("memory_tool", "add", scopeType="global", name="t2", description="mine")
+def test_an_inactive_entry_does_not_match_an_active_one(do: Do, second_store: Store, filled: dict[str, str]) -> None:
+    second_store.do("memory_tool", "add", scopeType="global", name="t2", description="mine")
 
-    said = bring(elsewhere.do, exported(do, types=["tools"], scopeType="global"))
+    answer = bring(second_store.do, exported(do, types=["tools"], scopeType="global"))
 
-    assert (said["created"], said["updated"]) == (2, 1)
-    found = [(item["name"], item["isActive"]) for item in exported(elsewhere.do)["entries"]["tools"]]
+    assert (answer["created"], answer["updated"]) == (2, 1)
+    found = [(item["name"], item["isActive"]) for item in exported(second_store.do)["entries"]["tools"]]
     assert found == [("t2", True), ("t", True), ("t2", False)]
 
 
-def test_later_versions_of_the_same_history_come_as_they_are(do: Do, elsewhere: Store, clock: Clock) -> None:
+def test_later_versions_of_the_same_history_are_added_unchanged(do: Do, second_store: Store, clock: Clock) -> None:
     number = add(do, "tool", "t", description="1")
-    bring(elsewhere.do, exported(do))
+    bring(second_store.do, exported(do))
     for text in "23":
         clock.move(minutes=1)
         do("memory_tool", "update", id=number, description=text, updatedBy="ada")
     whole = exported(do)
     clock.move(minutes=1)
 
-    assert counted(bring(elsewhere.do, whole)) == (0, 1, 0)
-    assert exported(elsewhere.do) == whole
+    assert outcome_counts(bring(second_store.do, whole)) == (0, 1, 0)
+    assert exported(second_store.do) == whole
 
-    elsewhere.do("memory_tool", "update", id=number, description="4 elsewhere")
+    second_store.do("memory_tool", "update", id=number, description="4 second_store")
     do("memory_tool", "update", id=number, description="4 here")
-    assert counted(bring(elsewhere.do, exported(do))) == (0, 1, 0)
-    versions = elsewhere.do("memory_tool", "history", id=number)["versions"]
-    assert [(one["versionNum"], one["description"]) for one in versions][:2] == [(5, "4 here"), (4, "4 elsewhere")]
+    assert outcome_counts(bring(second_store.do, exported(do))) == (0, 1, 0)
+    versions = second_store.do("memory_tool", "history", id=number)["versions"]
+    assert [(one["versionNum"], one["description"]) for one in versions][:2] == [(5, "4 here"), (4, "4 second_store")]
 
 
-def test_namesakes_of_a_document_stay_apart(do: Do, kernel: Kernel) -> None:
+def test_entries_of_one_name_in_a_document_stay_separate(do: Do, kernel: Kernel) -> None:
     """The original allowed two entries of one name in global scope, and two projects of one name."""
     twins = [{"id": f"t{number}", "name": "t", "currentVersion": {"description": str(number)}} for number in (1, 2)]
     projects = [{"id": f"p{number}", "name": "P"} for number in (1, 2)]
     document = {"entries": {"tools": twins}, "scopes": {"projects": projects}}
 
-    assert counted(bring(do, document)) == (2, 0, 0)
-    assert counted(bring(do, document)) == (0, 2, 0)
+    assert outcome_counts(bring(do, document)) == (2, 0, 0)
+    assert outcome_counts(bring(do, document)) == (0, 2, 0)
 
     found = exported(do)
     assert [(item["id"], item["currentVersion"]["description"]) for item in found["entries"]["tools"]] == [
@@ -395,47 +395,47 @@ def test_namesakes_of_a_document_stay_apart(do: Do, kernel: Kernel) -> None:
     ]
     assert [project["id"] for project in found["scopes"]["projects"]] == ["p1", "p2"]
     assert sound(kernel)
-    assert counted(bring(do, {"entries": {"tools": [{"name": "t"}, {"name": "t"}]}})) == (0, 2, 0)
+    assert outcome_counts(bring(do, {"entries": {"tools": [{"name": "t"}, {"name": "t"}]}})) == (0, 2, 0)
 
 
-def test_a_namesake_comes_back_into_use_beside_the_other(do: Do, kernel: Kernel) -> None:
+def test_a_duplicate_name_is_reactivated_beside_the_other(do: Do, kernel: Kernel) -> None:
     first, second = ({"id": number, "name": "t", "isActive": True} for number in ("t1", "t2"))
     bring(do, {"entries": {"tools": [first]}})
     do("memory_tool", "deactivate", id="t1")
     bring(do, {"entries": {"tools": [second]}})
 
-    assert counted(bring(do, {"entries": {"tools": [first, second]}})) == (0, 2, 0)
+    assert outcome_counts(bring(do, {"entries": {"tools": [first, second]}})) == (0, 2, 0)
 
     assert [item["isActive"] for item in exported(do)["entries"]["tools"]] == [True, True]
     assert sound(kernel)
 
 
-def test_scopes_that_are_there_stay_as_they_are(do: Do, elsewhere: Store, places: Places) -> None:
-    add(do, "tool", "t", ("project", places.project))
-    bring(elsewhere.do, exported(do))
-    elsewhere.do("memory_project", "update", id=places.project, name="renamed")
+def test_existing_scopes_are_not_changed(do: Do, second_store: Store, scope_ids: ScopeIds) -> None:
+    add(do, "tool", "t", ("project", scope_ids.project))
+    bring(second_store.do, exported(do))
+    second_store.do("memory_project", "update", id=scope_ids.project, name="renamed")
 
-    assert counted(bring(elsewhere.do, exported(do))) == (0, 1, 0)
+    assert outcome_counts(bring(second_store.do, exported(do))) == (0, 1, 0)
 
-    assert elsewhere.do("memory_project", "get", id=places.project)["project"]["name"] == "renamed"
+    assert second_store.do("memory_project", "get", id=scope_ids.project)["project"]["name"] == "renamed"
 
 
-def test_a_project_whose_name_is_taken_is_told_with_its_way_out(do: Do, elsewhere: Store) -> None:
+def test_a_project_whose_name_is_taken_is_reported_with_a_suggestion(do: Do, second_store: Store) -> None:
     project = do("memory_project", "create", name="Shop")["project"]["id"]
-    taken = elsewhere.do("memory_project", "create", name="shop")["project"]["id"]
+    taken = second_store.do("memory_project", "create", name="shop")["project"]["id"]
     add(do, "tool", "t", ("project", project))
 
-    said = bring(elsewhere.do, exported(do))
+    answer = bring(second_store.do, exported(do))
 
-    assert (said["success"], said["created"]) == (True, 0)
+    assert (answer["success"], answer["created"]) == (True, 0)
     hint = f'map "project:{project}" to project {taken} with scopeMapping'
     ghost = f'Project not found: {project}. Suggestion: create it, or map "project:{project}" with scopeMapping'
-    assert said["errors"] == [
+    assert answer["errors"] == [
         {"entry": "project Shop", "error": f"Project already exists: Shop. Suggestion: {hint}"},
         {"entry": "t", "error": ghost},
     ]
     mapping = {f"project:{project}": {"type": "project", "id": taken}}
-    assert counted(bring(elsewhere.do, exported(do), scopeMapping=mapping)) == (1, 0, 0)
+    assert outcome_counts(bring(second_store.do, exported(do), scopeMapping=mapping)) == (1, 0, 0)
 
 
 BAD: list[tuple[str, Any, str, str]] = [
@@ -473,7 +473,7 @@ BAD: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("many", "item", "entry", "error"), BAD, ids=lambda value: ascii(value)[:40])
-def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
+def test_an_invalid_entry_is_reported_and_the_others_are_imported(
     do: Do, many: str, item: Any, entry: str, error: str
 ) -> None:
     good = {
@@ -482,57 +482,57 @@ def test_an_entry_that_does_not_fit_is_told_and_the_others_come(
         "knowledge": {"title": "good", "content": "c"},
     }[many]
 
-    said = bring(do, {"entries": {many: [item, good]}})
+    answer = bring(do, {"entries": {many: [item, good]}})
 
-    assert (said["success"], said["created"]) == (True, 1)
-    (left,) = said["errors"]
+    assert (answer["success"], answer["created"]) == (True, 1)
+    (left,) = answer["errors"]
     assert left["entry"] == entry
     assert left["error"].startswith(error)
     assert names(exported(do)) == ["good"]
 
 
-def test_a_relation_of_an_unknown_type_is_kept_and_one_to_an_unknown_type_is_left_out_alone(do: Do) -> None:
+def test_unknown_relation_types_are_kept_and_unknown_target_types_left_out(do: Do) -> None:
     links = [
         {"targetType": "galaxy", "targetId": "x", "relationType": "depends_on"},
         {"targetType": "tool", "targetId": "b", "relationType": "supersedes"},
     ]
     document = {"entries": {"tools": [{"id": "a", "name": "a", "relations": links}, {"id": "b", "name": "b"}]}}
 
-    said = bring(do, document)
+    answer = bring(do, document)
 
     unknown = "relations.targetType - galaxy is not one of tool, guideline, knowledge, project"
-    assert said["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
+    assert answer["errors"] == [{"entry": "a", "error": f"Relation depends_on left out: {unknown}"}]
     (link,) = do("memory_relation", "list")["relations"]
-    assert (said["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
+    assert (answer["created"], link["targetId"], link["relationType"]) == (2, "b", "supersedes")
 
 
 @pytest.mark.parametrize(("strategy", "tags"), [("skip", []), ("error", []), ("update", ["x"]), ("replace", ["x"])])
-def test_a_project_that_is_here_keeps_its_tags_where_what_is_here_is_to_stay(
-    do: Do, places: Places, strategy: str, tags: list[str]
+def test_an_existing_project_keeps_its_tags_under_skip_and_error(
+    do: Do, scope_ids: ScopeIds, strategy: str, tags: list[str]
 ) -> None:
-    link = {"targetType": "project", "targetId": places.project, "relationType": "related_to"}
-    known = {"id": places.project, "name": "Project", "orgId": places.org, "tags": ["x"], "relations": [link]}
+    link = {"targetType": "project", "targetId": scope_ids.project, "relationType": "related_to"}
+    known = {"id": scope_ids.project, "name": "Project", "orgId": scope_ids.org, "tags": ["x"], "relations": [link]}
     made = {"id": "fresh", "name": "Fresh", "tags": ["x"]}
 
     bring(do, {"entries": {}, "scopes": {"projects": [known, made]}}, conflictStrategy=strategy)
 
-    for project, borne in ((places.project, tags), ("fresh", ["x"])):
+    for project, borne in ((scope_ids.project, tags), ("fresh", ["x"])):
         found = do("memory_tag", "for_entry", entryType="project", entryId=project)["tags"]
         assert [tag["name"] for tag in found] == borne
     assert len(do("memory_relation", "list")["relations"]) == len(tags)
 
 
-def test_an_author_without_a_name_stays_without_one(do: Do, elsewhere: Store) -> None:
+def test_an_empty_author_is_kept(do: Do, second_store: Store) -> None:
     add(do, "tool", "t", createdBy="")
     document = exported(do)
 
-    bring(elsewhere.do, document, importedBy="importer")
+    bring(second_store.do, document, importedBy="importer")
 
-    assert exported(elsewhere.do) == document
+    assert exported(second_store.do) == document
     assert document["entries"]["tools"][0]["createdBy"] == ""
 
 
-def test_what_is_wrong_beside_the_entries_is_told(do: Do) -> None:
+def test_problems_outside_the_entries_are_reported(do: Do) -> None:
     deep: Any = "x"
     for _ in range(70):
         deep = [deep]
@@ -602,8 +602,8 @@ def test_an_export_of_the_original_is_read(do: Do) -> None:
         '      content: "one\\ntwo"\n      tags: [a, b]\n'
     )
 
-    assert counted(bring(do, theirs)) == (1, 0, 0)
-    assert counted(bring(do, shown, format="yaml")) == (1, 0, 0)
+    assert outcome_counts(bring(do, theirs)) == (1, 0, 0)
+    assert outcome_counts(bring(do, shown, format="yaml")) == (1, 0, 0)
 
     found = exported(do)
     (item,) = found["entries"]["tools"]
@@ -637,12 +637,12 @@ ENTRY = st.fixed_dictionaries(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: pair[0]["name"]))
-def test_any_entries_go_round_in_json_and_yaml(call: Call, elsewhere: Store, entries: Any) -> None:
+def test_any_entries_survive_a_round_trip_in_json_and_yaml(call: Call, second_store: Store, entries: Any) -> None:
     def here(tool: str, action: str, **more: Any) -> Any:
         return json.loads(call(tool, action=action, **more).body)
 
     def there(tool: str, action: str, **more: Any) -> Any:
-        return json.loads(elsewhere.call(tool, action=action, **more).body)
+        return json.loads(second_store.call(tool, action=action, **more).body)
 
     for store in (here, there):
         assert store("memory_init", "reset", confirm=True)["success"]
@@ -653,7 +653,7 @@ def test_any_entries_go_round_in_json_and_yaml(call: Call, elsewhere: Store, ent
     document = exported(here)
     for shape in ("json", "yaml"):
         content = here("memory_export", "export", format=shape, includeVersions=True)["content"]
-        counted(bring(there, content, format=shape))
+        outcome_counts(bring(there, content, format=shape))
         assert exported(there) == document
         there("memory_init", "reset", confirm=True)
 
@@ -666,7 +666,7 @@ def many(count: int) -> dict[str, Any]:
     for number in range(count):
         plural, kind = kinds[number % 3]
         text = "".join(HOSTILE[(number * step) % len(HOSTILE)] for step in (1, 5, 7))
-        said = {"description": text, "parameters": {text: [text]}} if kind == "tool" else {"content": text}
+        answer = {"description": text, "parameters": {text: [text]}} if kind == "tool" else {"content": text}
         item = {
             "id": f"{kind}_{number}",
             "title" if kind == "knowledge" else "name": f"{number} {text}",
@@ -676,7 +676,7 @@ def many(count: int) -> dict[str, Any]:
             "deactivatedAt": "2026-01-01T00:00:00Z" if number % 10 == 9 else None,
             "createdAt": "2025-01-01T00:00:00Z",
             "tags": [HOSTILE[number % len(HOSTILE)].strip() or "x"],
-            "versions": [{"versionNum": 1, **said}, {"versionNum": 2, **said, "changeReason": text}],
+            "versions": [{"versionNum": 1, **answer}, {"versionNum": 2, **answer, "changeReason": text}],
             "relations": links,
         }
         links = [{"targetType": kind, "targetId": item["id"], "relationType": "related_to"}]
@@ -685,7 +685,7 @@ def many(count: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("shape", ["json", "yaml"])
-def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
+def test_ten_thousand_hostile_entries_survive_a_round_trip_byte_for_byte(
     tmp_path: Any, caller: Any, clock: Clock, shape: str
 ) -> None:
     whole = {"action": "export", "includeVersions": True, "includeInactive": True, "format": shape}
@@ -694,8 +694,8 @@ def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
     for name in ("here", "there"):
         kernel = open_kernel(Config(data=tmp_path / name, model=None))
         call = caller(kernel.dispatch)
-        said = json.loads(call("memory_import", action="import", **given).body)
-        assert counted(said) == (10_000, 0, 0)
+        answer = json.loads(call("memory_import", action="import", **given).body)
+        assert outcome_counts(answer) == (10_000, 0, 0)
         contents.append(json.loads(call("memory_export", **whole).body)["content"])
         given = {"content": contents[-1], "format": shape}
         kernel.store.close()
@@ -703,7 +703,7 @@ def test_ten_thousand_hostile_entries_go_round_byte_for_byte(
     assert len(contents[0]) > 10_000_000
 
 
-def test_whoever_imports_made_what_nobody_is_said_to_have_made(do: Do) -> None:
+def test_imported_by_fills_missing_authors(do: Do) -> None:
     document = {"entries": {"tools": [{"name": "a"}, {"name": "b", "createdBy": "ada", "versions": [{}, {}]}]}}
 
     bring(do, document, importedBy="bob")
@@ -716,13 +716,13 @@ def test_whoever_imports_made_what_nobody_is_said_to_have_made(do: Do) -> None:
     assert [one["versionNum"] for one in found[1]["versions"]] == [1, 2]
 
 
-def test_what_was_imported_shadows_as_what_was_added_does(do: Do, elsewhere: Store, places: Places) -> None:
-    where = ("project", places.project)
+def test_imported_entries_shadow_like_added_ones(do: Do, second_store: Store, scope_ids: ScopeIds) -> None:
+    where = ("project", scope_ids.project)
     add(do, "tool", "t", description="global")
     near = add(do, "tool", "t", where, description="near")
 
-    bring(elsewhere.do, exported(do))
+    bring(second_store.do, exported(do))
 
-    for store in (do, elsewhere.do):
+    for store in (do, second_store.do):
         seen = store("memory_query", "context", scopeType=where[0], scopeId=where[1])["tools"]
         assert [item["id"] for item in seen] == [near]

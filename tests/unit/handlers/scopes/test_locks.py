@@ -1,4 +1,4 @@
-"""A file has one holder at a time, every checkout a greater number, and whoever breaks a lock leaves a record."""
+"""File locks: one holder at a time, growing fencing numbers, expiry, and a log of forced unlocks."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused, told
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused, result_of
 
 NOW = "2026-01-02T03:04:05.678Z"
 HOUR = "2026-01-02T04:04:05.678Z"
@@ -31,7 +31,7 @@ def lock(number: int = 1, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_file_is_locked_seen_and_released(do: Do, clock: Clock) -> None:
+def test_checkout_status_and_checkin(do: Do, clock: Clock) -> None:
     assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": False, "lock": None}
     assert do("memory_file_lock", "checkout", **FILE, agent_id="ada") == {"success": True, "lock": lock()}
     assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": True, "lock": lock()}
@@ -43,20 +43,20 @@ def test_a_file_is_locked_seen_and_released(do: Do, clock: Clock) -> None:
     assert do("memory_file_lock", "status", **FILE) == {"success": True, "isLocked": False, "lock": None}
 
 
-def test_a_checkout_says_for_what_and_how_long(do: Do, places: Places, clock: Clock) -> None:
+def test_checkout_stores_its_references_and_expiry(do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     held = do(
         "memory_file_lock",
         "checkout",
         **FILE,
         agent_id="ada",
-        session_id=places.session,
-        project_id=places.project,
+        session_id=scope_ids.session,
+        project_id=scope_ids.project,
         expires_in=1.5,
         metadata={"reason": "refactoring"},
     )["lock"]
     assert held == lock(
-        sessionId=places.session,
-        projectId=places.project,
+        sessionId=scope_ids.session,
+        projectId=scope_ids.project,
         expiresAt="2026-01-02T03:04:07.178Z",
         metadata={"reason": "refactoring"},
     )
@@ -65,13 +65,11 @@ def test_a_checkout_says_for_what_and_how_long(do: Do, places: Places, clock: Cl
 @pytest.mark.parametrize(
     ("seconds", "end"), [(None, HOUR), (0, None), (86_400, "2026-01-03T03:04:05.678Z"), (3600.0, HOUR)]
 )
-def test_a_lock_ends_after_an_hour_if_nothing_else_is_said(
-    do: Do, clock: Clock, seconds: float | None, end: str | None
-) -> None:
+def test_locks_expire_after_an_hour_by_default(do: Do, clock: Clock, seconds: float | None, end: str | None) -> None:
     assert do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=seconds)["lock"]["expiresAt"] == end
 
 
-def test_a_file_that_is_locked_is_refused_to_everybody_else(do: Do, unchanged: Call, clock: Clock) -> None:
+def test_a_locked_file_is_refused_to_other_agents(do: Do, unchanged: Call, clock: Clock) -> None:
     do("memory_file_lock", "checkout", **FILE, agent_id="ada")
 
     context = {"field": "file_path", "lockedBy": "ada", "expiresAt": HOUR}
@@ -89,17 +87,17 @@ def test_a_file_that_is_locked_is_refused_to_everybody_else(do: Do, unchanged: C
     )
 
 
-def test_the_holder_may_check_out_again_and_gets_more_time_and_a_new_number(
-    do: Do, call: Call, places: Places, clock: Clock
+def test_a_second_checkout_by_the_holder_extends_the_lock(
+    do: Do, call: Call, scope_ids: ScopeIds, clock: Clock
 ) -> None:
-    do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=places.session, metadata={"a": 1})
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=scope_ids.session, metadata={"a": 1})
     clock.move(minutes=30)
-    again = do("memory_file_lock", "checkout", **FILE, agent_id="ada", project_id=places.project)["lock"]
+    again = do("memory_file_lock", "checkout", **FILE, agent_id="ada", project_id=scope_ids.project)["lock"]
 
     assert again == lock(
         2,
-        sessionId=places.session,
-        projectId=places.project,
+        sessionId=scope_ids.session,
+        projectId=scope_ids.project,
         expiresAt="2026-01-02T04:34:05.678Z",
         metadata={"a": 1},
     )
@@ -112,7 +110,7 @@ def test_the_holder_may_check_out_again_and_gets_more_time_and_a_new_number(
     assert do("memory_file_lock", "checkin", **FILE, agent_id="ada", fencing_token=2)["success"]
 
 
-def test_a_lock_ends_by_the_clock_of_the_server(do: Do, call: Call, unchanged: Call, clock: Clock) -> None:
+def test_locks_expire_by_the_server_clock(do: Do, call: Call, unchanged: Call, clock: Clock) -> None:
     do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=60)
     clock.move(seconds=59.999)
     assert do("memory_file_lock", "status", **FILE)["isLocked"]
@@ -137,7 +135,7 @@ def test_a_lock_ends_by_the_clock_of_the_server(do: Do, call: Call, unchanged: C
 
 
 @pytest.mark.parametrize("action", ["checkin", "force_unlock"])
-def test_a_file_that_is_not_locked_cannot_be_released(unchanged: Call, action: str) -> None:
+def test_checkin_of_an_unlocked_file_is_refused(unchanged: Call, action: str) -> None:
     assert refused(unchanged("memory_file_lock", action=action, **FILE, agent_id="ada")) == (
         "not_found",
         "E3001",
@@ -146,7 +144,7 @@ def test_a_file_that_is_not_locked_cannot_be_released(unchanged: Call, action: s
     )
 
 
-def test_whoever_breaks_a_lock_leaves_a_record(do: Do, clock: Clock) -> None:
+def test_forced_unlocks_are_logged(do: Do, clock: Clock) -> None:
     do("memory_file_lock", "checkout", **FILE, agent_id="ada")
     assert do("memory_file_lock", "force_unlock", **FILE, agent_id="admin", reason="Agent crashed") == {
         "success": True,
@@ -163,11 +161,11 @@ def test_whoever_breaks_a_lock_leaves_a_record(do: Do, clock: Clock) -> None:
     assert do("memory_file_lock", "status", **FILE)["forceUnlocks"] == [second, first]
 
 
-def test_locks_are_listed_by_agent_session_and_project(do: Do, places: Places) -> None:
+def test_list_filters_by_agent_session_and_project(do: Do, scope_ids: ScopeIds) -> None:
     held = {
-        "/a": {"agent_id": "ada", "session_id": places.session},
-        "/b": {"agent_id": "bob", "project_id": places.project},
-        "/c": {"agent_id": "ada", "project_id": places.project},
+        "/a": {"agent_id": "ada", "session_id": scope_ids.session},
+        "/b": {"agent_id": "bob", "project_id": scope_ids.project},
+        "/c": {"agent_id": "ada", "project_id": scope_ids.project},
     }
     for path, more in held.items():
         do("memory_file_lock", "checkout", file_path=path, **more)
@@ -177,10 +175,10 @@ def test_locks_are_listed_by_agent_session_and_project(do: Do, places: Places) -
         assert found["count"] == len(found["locks"])
         return "".join(one["filePath"].strip("/") for one in found["locks"])
 
-    assert (listed(), listed(agent_id="ada"), listed(project_id=places.project)) == ("abc", "ac", "bc")
-    assert listed(session_id=places.session) == "a"
-    assert listed(agent_id="ada", project_id=places.project) == "c"
-    assert listed(agent_id="nobody") == ""
+    assert (listed(), listed(agent_id="ada"), listed(project_id=scope_ids.project)) == ("abc", "ac", "bc")
+    assert listed(session_id=scope_ids.session) == "a"
+    assert listed(agent_id="ada", project_id=scope_ids.project) == "c"
+    assert listed(agent_id="unknown") == ""
 
 
 @pytest.mark.parametrize("action", ["checkout", "checkin", "status", "force_unlock"])
@@ -198,7 +196,7 @@ def test_locks_are_listed_by_agent_session_and_project(do: Do, places: Places) -
         ("/a\0b", "must not hold NUL characters", ""),
     ],
 )
-def test_a_path_is_absolute_and_plain(unchanged: Call, action: str, path: str, problem: str, advice: str) -> None:
+def test_invalid_paths_are_refused(unchanged: Call, action: str, path: str, problem: str, advice: str) -> None:
     agent = {} if action == "status" else {"agent_id": "ada"}
     hint = f". Suggestion: {advice}" if advice else ""
     assert refused(unchanged("memory_file_lock", action=action, file_path=path, **agent)) == (
@@ -210,13 +208,13 @@ def test_a_path_is_absolute_and_plain(unchanged: Call, action: str, path: str, p
 
 
 @pytest.mark.parametrize("path", ["/a..b/...", "C:\\src\\a.py", "C:/src", "\\\\host\\share", "/", "/日本/ ", "/a//b"])
-def test_every_absolute_path_is_taken_as_it_is(do: Do, path: str) -> None:
+def test_absolute_paths_are_kept_unchanged(do: Do, path: str) -> None:
     assert do("memory_file_lock", "checkout", file_path=path, agent_id="ada")["lock"]["filePath"] == path
     assert do("memory_file_lock", "status", file_path=path)["isLocked"]
 
 
 @pytest.mark.parametrize(("field", "label"), [("session_id", "Session"), ("project_id", "Project")])
-def test_what_a_lock_refers_to_has_to_exist(unchanged: Call, field: str, label: str) -> None:
+def test_session_and_project_of_a_lock_have_to_exist(unchanged: Call, field: str, label: str) -> None:
     reply = unchanged("memory_file_lock", action="checkout", **FILE, agent_id="ada", **{field: "ghost"})
     assert refused(reply) == (
         "not_found",
@@ -226,11 +224,11 @@ def test_what_a_lock_refers_to_has_to_exist(unchanged: Call, field: str, label: 
     )
 
 
-def test_of_a_hundred_agents_that_want_a_file_one_gets_it(storm: Storm, do: Do) -> None:
-    replies = storm(
+def test_one_of_a_hundred_concurrent_checkouts_succeeds(concurrently: Concurrently, do: Do) -> None:
+    replies = concurrently(
         [("memory_file_lock", {"action": "checkout", **FILE, "agent_id": f"agent {number}"}) for number in range(100)]
     )
-    holders = [told(reply)["lock"]["checkedOutBy"] for reply in replies if reply.fault is None]
+    holders = [result_of(reply)["lock"]["checkedOutBy"] for reply in replies if reply.fault is None]
     assert [reply.fault for reply in replies].count("conflict") == 99
     assert [do("memory_file_lock", "status", **FILE)["lock"]["checkedOutBy"]] == holders
 
@@ -247,7 +245,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
-def test_whatever_happens_a_file_has_one_holder_and_numbers_only_grow(
+def test_a_file_has_one_holder_and_fencing_numbers_only_grow(
     call: Call, clock: Clock, steps: list[tuple[str, str, int]]
 ) -> None:
     """A model of one lock: who holds it, until when."""
@@ -268,27 +266,27 @@ def test_whatever_happens_a_file_has_one_holder_and_numbers_only_grow(
         }[action]
         assert (reply.fault is None) == allowed
         if allowed and action == "checkout":
-            taken = told(reply)["lock"]
+            taken = result_of(reply)["lock"]
             assert taken["fencingToken"] > highest
             holder, end, highest = agent, taken["expiresAt"] or "", taken["fencingToken"]
         elif allowed:
             holder = None
         active = holder is not None and (not end or clock.now < end)
-        status = told(call("memory_file_lock", action="status", file_path="/model"))
+        status = result_of(call("memory_file_lock", action="status", file_path="/model"))
         assert (status["isLocked"], (status["lock"] or {}).get("checkedOutBy")) == (active, holder if active else None)
     if holder is not None:
         call("memory_file_lock", action="force_unlock", file_path="/model", agent_id="ada")
 
 
 @pytest.mark.parametrize("seconds", [5e-324, 1e-9, 0.0004, 0.001])
-def test_a_lock_of_less_than_a_millisecond_lasts_one(do: Do, clock: Clock, seconds: float) -> None:
+def test_the_shortest_lock_lasts_one_millisecond(do: Do, clock: Clock, seconds: float) -> None:
     held = do("memory_file_lock", "checkout", **FILE, agent_id="ada", expires_in=seconds)["lock"]
     assert held["expiresAt"] == "2026-01-02T03:04:05.679Z"
     assert do("memory_file_lock", "checkin", **FILE, agent_id="ada")["success"]
 
 
 @pytest.mark.parametrize("action", ["checkout", "checkin", "force_unlock"])
-def test_an_agent_of_nothing_but_blanks_is_refused(unchanged: Call, action: str) -> None:
+def test_a_blank_agent_is_refused(unchanged: Call, action: str) -> None:
     assert refused(unchanged("memory_file_lock", action=action, **FILE, agent_id=" \t")) == (
         "invalid",
         "E1000",

@@ -1,4 +1,4 @@
-"""A page shows every entry under its own heading, and no entry can make one of its own."""
+"""A page shows every entry under its own heading, and no text can add another."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds
 from tests.unit.handlers.scopes.test_export import add
 from tests.unit.handlers.scopes.test_import_merge import HOSTILE, NAME, TEXT
 
@@ -20,8 +20,8 @@ def page(do: Do, **given: Any) -> str:
     return do("memory_export", "export", format="markdown", **given)["content"]
 
 
-def test_a_page_tells_all_that_a_reader_wants(do: Do, clock: Clock, places: Places) -> None:
-    where = ("project", places.project)
+def test_a_page_shows_every_property(do: Do, clock: Clock, scope_ids: ScopeIds) -> None:
+    where = ("project", scope_ids.project)
     rule = add(
         do,
         "guideline",
@@ -49,7 +49,7 @@ def test_a_page_tells_all_that_a_reader_wants(do: Do, clock: Clock, places: Plac
         relationType="related_to",
     )
 
-    shown = page(do, includeInactive=True, includeVersions=True, scopeType="project", scopeId=places.project)
+    shown = page(do, includeInactive=True, includeVersions=True, scopeType="project", scopeId=scope_ids.project)
 
     assert (
         shown
@@ -58,14 +58,14 @@ def test_a_page_tells_all_that_a_reader_wants(do: Do, clock: Clock, places: Plac
 
 **Exported:** {NOW}
 **Entries:** 2
-**Scope:** project / {places.project}
+**Scope:** project / {scope_ids.project}
 
 ## Guidelines (1)
 
 ### no_force \\*push\\*
 
 - **ID:** `{rule}`
-- **Scope:** project / {places.project}
+- **Scope:** project / {scope_ids.project}
 - **Priority:** 80
 - **Category:** git
 - **Tags:** `` a `b` ``, `git`
@@ -98,7 +98,7 @@ def test_a_page_tells_all_that_a_reader_wants(do: Do, clock: Clock, places: Plac
 ### limits
 
 - **ID:** `{fact}`
-- **Scope:** project / {places.project}
+- **Scope:** project / {scope_ids.project}
 - **Inactive since:** {NOW}
 - **Category:** fact
 - **Confidence:** 0.5
@@ -127,7 +127,7 @@ def test_an_empty_page_has_no_chapters(do: Do, clock: Clock) -> None:
 
 
 def skeleton(text: str) -> list[str]:
-    """What of a page is neither quoted nor fenced, with the words that came from outside taken out."""
+    """The lines of a page that are neither quoted nor fenced, without the text of entries."""
     kept: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -162,13 +162,13 @@ def check(do: Do, name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text)[:24])
-def test_hostile_texts_stay_in_their_place(do: Do, text: str) -> None:
+def test_hostile_texts_cannot_change_the_structure(do: Do, text: str) -> None:
     check(do, text if text.strip() else "x", text)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAME.filter(lambda name: re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "", name).strip() != ""), TEXT)
-def test_any_text_stays_in_its_place(call: Call, name: str, text: str) -> None:
+def test_no_text_can_change_the_structure(call: Call, name: str, text: str) -> None:
     def do(tool: str, action: str, **more: Any) -> Any:
         return json.loads(call(tool, action=action, **more).body)
 

@@ -1,4 +1,4 @@
-"""A query finds by words, meaning, tags and relations what its scopes see, counts it all and shows the best first."""
+"""The results of memory_query: entries, versions, scopes, times, totals, and errors."""
 
 import itertools
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.unit.handlers.scopes.conftest import (
     NOW,
     Add,
     Do,
-    Places,
+    ScopeIds,
     heading,
     inside,
     refused,
@@ -23,15 +23,15 @@ from tests.unit.handlers.scopes.conftest import (
 )
 
 
-def test_a_result_is_the_entry_with_its_version_and_its_tags_beside_it(clock: Clock, do: Do, add: Add) -> None:
+def test_a_result_holds_entry_version_and_tags(clock: Clock, do: Do, add: Add) -> None:
     entry_id = add("guideline", "sql", "Use parameters", priority=95, category="security")
     tag(do, "guideline", entry_id, "security")
 
-    said = do("memory_query", "search")
+    answer = do("memory_query", "search")
 
     entry = do("memory_guideline", "get", id=entry_id)["guideline"]
     version = entry.pop("currentVersion")
-    assert said == {
+    assert answer == {
         "results": [
             {
                 "type": "guideline",
@@ -48,7 +48,7 @@ def test_a_result_is_the_entry_with_its_version_and_its_tags_beside_it(clock: Cl
     }
 
 
-def test_compact_results_have_few_fields_and_no_versions(do: Do, add: Add, search: Callable[..., Any]) -> None:
+def test_compact_results_have_no_versions(do: Do, add: Add, search: Callable[..., Any]) -> None:
     ids = {
         "tool": add("tool", "t", category="cli"),
         "guideline": add("guideline", "g", category="x", priority=7),
@@ -69,7 +69,7 @@ def test_compact_results_have_few_fields_and_no_versions(do: Do, add: Add, searc
     assert [mark["name"] for mark in results["tool"]["tags"]] == ["python"]
 
 
-def test_versions_come_newest_first_where_they_are_asked_for(do: Do, add: Add, search: Callable[..., Any]) -> None:
+def test_include_versions_returns_versions_newest_first(do: Do, add: Add, search: Callable[..., Any]) -> None:
     entry_id = add("tool", "t", "one")
     do("memory_tool", "update", id=entry_id, description="two")
     other = add("knowledge", "k", "alone")
@@ -91,7 +91,7 @@ def test_versions_come_newest_first_where_they_are_asked_for(do: Do, add: Add, s
     ],
 )
 @pytest.mark.parametrize("text", [None, "cords", " "])
-def test_types_choose_what_is_looked_at(
+def test_types_limits_the_kinds(
     add: Add, found: Callable[..., list[str]], types: list[str] | None, wanted: set[str], text: str | None
 ) -> None:
     for kind in KINDS:
@@ -100,25 +100,25 @@ def test_types_choose_what_is_looked_at(
     assert set(found(types=types, search=text)) == wanted
 
 
-def test_a_scope_sees_itself_and_what_is_above_it_and_nothing_beside(
-    do: Do, add: Add, places: Places, found: Callable[..., list[str]]
+def test_a_scope_sees_itself_and_its_parents_only(
+    do: Do, add: Add, scope_ids: ScopeIds, found: Callable[..., list[str]]
 ) -> None:
-    beside = do("memory_project", "create", name="Beside", orgId=places.org)["project"]["id"]
+    beside = do("memory_project", "create", name="Beside", orgId=scope_ids.org)["project"]["id"]
     add("tool", "beside", "Knotted cords", scopeType="project", scopeId=beside)
-    for scope, scope_id in scopes(places):
+    for scope, scope_id in scopes(scope_ids):
         add("tool", scope, "Knotted cords", scopeType=scope, scopeId=scope_id)
 
-    names = [scope for scope, _ in scopes(places)]
-    for depth, (scope, scope_id) in enumerate(scopes(places)):
+    names = [scope for scope, _ in scopes(scope_ids)]
+    for depth, (scope, scope_id) in enumerate(scopes(scope_ids)):
         assert found(**inside(scope, scope_id)) == names[depth:]
         assert set(found(**inside(scope, scope_id), search="cords")) == set(names[depth:])
         assert found(**inside(scope, scope_id, inherit=False)) == [scope]
         assert found(**inside(scope, scope_id, inherit=False), search="cords") == [scope]
     assert found() == found(scope={}) == ["global"]
-    assert found(**inside("project", "nobody")) == ["global"]
+    assert found(**inside("project", "unknown")) == ["global"]
 
 
-def test_a_search_sees_at_once_what_was_written(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
+def test_a_search_sees_the_previous_write(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
     assert found(search="cords") == found() == []
     entry_id = add("tool", "quipu", "Knotted cords")
     assert found(search="cords") == found() == ["quipu"]
@@ -130,22 +130,20 @@ def test_a_search_sees_at_once_what_was_written(do: Do, add: Add, found: Callabl
 
 
 @pytest.mark.parametrize("text", [None, "cords"])
-def test_inactive_entries_come_only_where_they_are_asked_for(
-    do: Do, add: Add, search: Callable[..., Any], text: str | None
-) -> None:
+def test_inactive_entries_need_include_inactive(do: Do, add: Add, search: Callable[..., Any], text: str | None) -> None:
     do("memory_tool", "deactivate", id=add("tool", "old", "Knotted cords"))
     add("tool", "new", "Knotted cords")
     do("memory_tool", "deactivate", id=add("tool", "other", "Baskets"))
 
-    said = search(search=text, includeInactive=True)
-    seen = {heading(result): result["tool"]["isActive"] for result in said["results"]}
+    answer = search(search=text, includeInactive=True)
+    seen = {heading(result): result["tool"]["isActive"] for result in answer["results"]}
     assert seen == {"old": False, "new": True} | ({} if text else {"other": False})
-    assert said["meta"]["totalCount"] == len(seen)
+    assert answer["meta"]["totalCount"] == len(seen)
     assert [heading(result) for result in search(search=text)["results"]] == ["new"]
 
 
 @pytest.mark.parametrize("text", [None, "cords"])
-def test_expired_knowledge_is_marked_and_comes_last(
+def test_expired_knowledge_is_flagged_and_ranked_last(
     clock: Clock, add: Add, search: Callable[..., Any], text: str | None
 ) -> None:
     add("knowledge", "gone", "Knotted cords", validUntil="2026-01-02T03:04:05.678Z")
@@ -161,7 +159,7 @@ def test_expired_knowledge_is_marked_and_comes_last(
     assert [result.get("expired") for result in search(search=text, limit=10)["results"]] == [None] * 3 + [True] * 2
 
 
-def test_a_time_shows_the_versions_and_the_entries_there_were(
+def test_as_of_returns_the_entries_and_versions_of_that_time(
     clock: Clock, do: Do, add: Add, search: Callable[..., Any]
 ) -> None:
     changed = add("knowledge", "changed", "Knotted cords", validUntil="2026-01-03")
@@ -191,66 +189,66 @@ def test_a_time_shows_the_versions_and_the_entries_there_were(
     assert later == {"changed": True, "steady": None, "dropped": None}
 
 
-def test_a_time_shows_what_shadowed_what_then(clock: Clock, do: Do, add: Add, places: Places) -> None:
+def test_as_of_shadows_by_the_entries_of_that_time(clock: Clock, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     far = add("guideline", "same", "Tabs")
     clock.move(days=1)
-    near = add("guideline", "same", "Spaces", scopeType="project", scopeId=places.project)
+    near = add("guideline", "same", "Spaces", scopeType="project", scopeId=scope_ids.project)
     between = clock.now
     clock.move(days=1)
     do("memory_guideline", "deactivate", id=near)
 
     def seen(at: str | None) -> list[str]:
-        context = do("memory_query", "context", scopeType="project", scopeId=places.project, asOf=at)
+        context = do("memory_query", "context", scopeType="project", scopeId=scope_ids.project, asOf=at)
         return [result["id"] for result in context["guidelines"]]
 
     assert [seen(NOW), seen(between), seen(None)] == [[far], [near], [far]]
 
 
 @pytest.mark.parametrize("text", [None, "cords"])
-def test_the_total_counts_what_the_page_leaves_out_of_every_type_and_scope(
-    do: Do, add: Add, places: Places, search: Callable[..., Any], text: str | None
+def test_total_count_covers_every_kind_and_scope(
+    do: Do, add: Add, scope_ids: ScopeIds, search: Callable[..., Any], text: str | None
 ) -> None:
     for number in range(45):
         add("tool", f"tool {number}", "Knotted cords")
-    for kind, (scope, scope_id) in itertools.product(("guideline", "knowledge"), scopes(places)):
+    for kind, (scope, scope_id) in itertools.product(("guideline", "knowledge"), scopes(scope_ids)):
         add(kind, f"{kind} {scope}", "Knotted cords", scopeType=scope, scopeId=scope_id)
 
-    said = search(search=text, **inside("session", places.session))
+    answer = search(search=text, **inside("session", scope_ids.session))
 
-    assert said["meta"] == {"totalCount": 53, "returnedCount": 20, "truncated": False, "hasMore": True}
-    assert {result["type"] for result in said["results"]} == set(KINDS)
-    assert len(search(search=text, **inside("session", places.session), limit=53)["results"]) == 53
+    assert answer["meta"] == {"totalCount": 53, "returnedCount": 20, "truncated": False, "hasMore": True}
+    assert {result["type"] for result in answer["results"]} == set(KINDS)
+    assert len(search(search=text, **inside("session", scope_ids.session), limit=53)["results"]) == 53
 
 
-def test_context_gives_the_best_of_each_type(clock: Clock, do: Do, add: Add, places: Places) -> None:
+def test_context_returns_the_best_of_each_kind(clock: Clock, do: Do, add: Add, scope_ids: ScopeIds) -> None:
     for number in range(45):
         add("tool", f"tool {number}")
     for number in range(12):
-        add("guideline", f"g{number}", priority=number, scopeType="project", scopeId=places.project)
-    add("knowledge", "k", scopeType="org", scopeId=places.org)
+        add("guideline", f"g{number}", priority=number, scopeType="project", scopeId=scope_ids.project)
+    add("knowledge", "k", scopeType="org", scopeId=scope_ids.org)
 
-    said = do("memory_query", "context", scopeType="session", scopeId=places.session, limit=10)
+    answer = do("memory_query", "context", scopeType="session", scopeId=scope_ids.session, limit=10)
 
-    assert list(said) == ["scope", "tools", "guidelines", "knowledge", "meta"]
-    assert said["scope"] == {"type": "session", "id": places.session}
-    assert [len(said[many]) for many in MANY.values()] == [10, 10, 1]
-    assert [heading(result) for result in said["guidelines"]] == [f"g{number}" for number in range(11, 1, -1)]
-    assert said["meta"] == {"totalCount": 58, "returnedCount": 21, "truncated": False, "hasMore": True}
-    whole = do("memory_query", "context", scopeType="session", scopeId=places.session)
+    assert list(answer) == ["scope", "tools", "guidelines", "knowledge", "meta"]
+    assert answer["scope"] == {"type": "session", "id": scope_ids.session}
+    assert [len(answer[many]) for many in MANY.values()] == [10, 10, 1]
+    assert [heading(result) for result in answer["guidelines"]] == [f"g{number}" for number in range(11, 1, -1)]
+    assert answer["meta"] == {"totalCount": 58, "returnedCount": 21, "truncated": False, "hasMore": True}
+    whole = do("memory_query", "context", scopeType="session", scopeId=scope_ids.session)
     assert [len(whole[many]) for many in MANY.values()] == [20, 12, 1]
-    alone = do("memory_query", "context", scopeType="project", scopeId=places.project, inherit=False, compact=True)
+    alone = do("memory_query", "context", scopeType="project", scopeId=scope_ids.project, inherit=False, compact=True)
     assert (alone["tools"], alone["knowledge"], len(alone["guidelines"])) == ([], [], 12)
     assert set(alone["guidelines"][0]["guideline"]) == {"id", "name", "category", "priority"}
     assert do("memory_query", "context", scopeType="global")["scope"] == {"type": "global", "id": None}
 
 
-def test_the_results_of_a_context_are_those_of_a_search(do: Do, add: Add, places: Places) -> None:
-    for kind, (scope, scope_id) in itertools.product(KINDS, scopes(places)):
+def test_context_and_search_return_the_same_results(do: Do, add: Add, scope_ids: ScopeIds) -> None:
+    for kind, (scope, scope_id) in itertools.product(KINDS, scopes(scope_ids)):
         add(kind, f"{kind} {scope}", scopeType=scope, scopeId=scope_id)
 
-    context = do("memory_query", "context", scopeType="session", scopeId=places.session)
+    context = do("memory_query", "context", scopeType="session", scopeId=scope_ids.session)
     for kind, many in MANY.items():
-        searched = do("memory_query", "search", **inside("session", places.session), types=[many])
+        searched = do("memory_query", "search", **inside("session", scope_ids.session), types=[many])
         assert context[many] == searched["results"], kind
 
 
@@ -300,14 +298,14 @@ def test_the_results_of_a_context_are_those_of_a_search(do: Do, add: Add, places
         ({"scopeType": "global"}, "scopeType", None),
     ],
 )
-def test_what_a_search_cannot_mean_is_refused_with_the_name_of_the_field(
+def test_invalid_search_arguments_are_refused_by_field(
     unchanged: Call, given: dict[str, Any], field: str, message: str | None
 ) -> None:
-    code, label, said, context = refused(unchanged("memory_query", action="search", **given))
+    code, label, answer, context = refused(unchanged("memory_query", action="search", **given))
 
-    assert (code, context["field"].partition("[")[0], field in said) == ("invalid", field, True)
-    assert label == ("E1001" if field == "scope.type" and "galaxy" in said else "E1000")
-    assert message in {None, said}
+    assert (code, context["field"].partition("[")[0], field in answer) == ("invalid", field, True)
+    assert label == ("E1001" if field == "scope.type" and "galaxy" in answer else "E1000")
+    assert message in {None, answer}
 
 
 @pytest.mark.parametrize(
@@ -326,23 +324,21 @@ def test_what_a_search_cannot_mean_is_refused_with_the_name_of_the_field(
         ({"scopeType": "global", "search": "x"}, "search"),
     ],
 )
-def test_what_a_context_cannot_mean_is_refused_with_the_name_of_the_field(
-    unchanged: Call, given: dict[str, Any], field: str
-) -> None:
-    code, _, said, context = refused(unchanged("memory_query", action="context", **given))
+def test_invalid_context_arguments_are_refused_by_field(unchanged: Call, given: dict[str, Any], field: str) -> None:
+    code, _, answer, context = refused(unchanged("memory_query", action="context", **given))
 
-    assert (code, context["field"], field in said) == ("invalid", field, True)
+    assert (code, context["field"], field in answer) == ("invalid", field, True)
 
 
 @pytest.mark.parametrize("action", [None, "find", 7])
-def test_an_action_that_is_none_is_refused(unchanged: Call, action: Any) -> None:
-    code, label, said, context = refused(unchanged("memory_query", action=action))
+def test_an_unknown_action_is_refused(unchanged: Call, action: Any) -> None:
+    code, label, answer, context = refused(unchanged("memory_query", action=action))
 
     assert (code, label, context["validActions"]) == ("invalid", "E5001", ["search", "context"])
-    assert said.startswith("Unknown action for memory_query: ")
+    assert answer.startswith("Unknown action for memory_query: ")
 
 
-def test_null_stands_for_what_is_left_out(add: Add, search: Callable[..., Any]) -> None:
+def test_null_equals_an_omitted_argument(add: Add, search: Callable[..., Any]) -> None:
     add("tool", "t", "Knotted cords")
     names = (
         "types",
@@ -362,7 +358,7 @@ def test_null_stands_for_what_is_left_out(add: Add, search: Callable[..., Any]) 
     assert search(search="cords", **dict.fromkeys(names)) == search(search="cords")
 
 
-def test_parts_of_words_are_looked_for_among_what_the_filters_leave_and_only_where_no_entry_has_the_words(
+def test_parts_of_words_match_only_filtered_entries_and_only_without_word_hits(
     do: Do, add: Add, found: Callable[..., list[str]]
 ) -> None:
     anchor, part = add("tool", "anchor"), add("tool", "part", "the barfoos xquuxx")
@@ -400,8 +396,8 @@ def test_parts_of_words_are_looked_for_among_what_the_filters_leave_and_only_whe
         ({"relatedTo": {"type": "tool"}}, "relatedTo.id"),
     ],
 )
-def test_what_is_wrong_is_told_though_a_tag_that_is_required_does_not_exist(
+def test_invalid_arguments_are_reported_even_if_a_required_tag_is_unknown(
     call: Call, wrong: dict[str, Any], field: str
 ) -> None:
-    said = refused(call("memory_query", action="search", tags={"require": ["no such tag"]}, **wrong))
-    assert (said[0], said[3]["field"]) == ("invalid", field)
+    answer = refused(call("memory_query", action="search", tags={"require": ["no such tag"]}, **wrong))
+    assert (answer[0], answer[3]["field"]) == ("invalid", field)

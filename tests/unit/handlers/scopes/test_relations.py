@@ -1,4 +1,4 @@
-"""Links are made once between what exists, listed from either end, and deleted by id or by what they link."""
+"""Relations are unique, need existing ends, and are deleted by id or by all their fields."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from kernel.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 from tests.unit.handlers.scopes.test_entry_tools import named
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -17,13 +17,13 @@ Link = dict[str, str]
 
 
 @pytest.fixture
-def link(do: Do, places: Places) -> Link:
+def link(do: Do, scope_ids: ScopeIds) -> Link:
     """A guideline that applies to a project."""
     source = do("memory_guideline", "add", **named("guideline", "g"))["guideline"]["id"]
-    return dict(zip(FIELDS, ("guideline", source, "project", places.project, "applies_to"), strict=True))
+    return dict(zip(FIELDS, ("guideline", source, "project", scope_ids.project, "applies_to"), strict=True))
 
 
-def test_a_link_is_made_once(do: Do, link: Link, clock: Clock) -> None:
+def test_create_is_idempotent(do: Do, link: Link, clock: Clock) -> None:
     made = do("memory_relation", "create", **link, createdBy="ada")
     clock.move(hours=1)
 
@@ -33,7 +33,7 @@ def test_a_link_is_made_once(do: Do, link: Link, clock: Clock) -> None:
     assert do("memory_relation", "create", **{**link, "relationType": "related_to"})["relation"]["id"] == "rel_3"
 
 
-def test_links_are_listed_by_any_of_their_fields(do: Do, link: Link, places: Places) -> None:
+def test_list_filters_by_any_field(do: Do, link: Link, scope_ids: ScopeIds) -> None:
     tool = do("memory_tool", "add", **named("tool", "t"))["tool"]["id"]
     links = [
         link,
@@ -50,16 +50,16 @@ def test_links_are_listed_by_any_of_their_fields(do: Do, link: Link, places: Pla
 
     assert listed() == [0, 1, 2, 3]
     assert listed(sourceId=link["sourceId"]) == listed(sourceType="guideline", sourceId=link["sourceId"]) == [0, 1, 2]
-    assert listed(targetId=places.project) == listed(targetType="project") == [0, 1, 3]
+    assert listed(targetId=scope_ids.project) == listed(targetType="project") == [0, 1, 3]
     assert listed(sourceId=link["sourceId"], targetId=tool) == listed(relationType="depends_on") == [2]
-    assert listed(targetId=tool, relationType="applies_to") == listed(sourceId="nobody") == []
-    assert listed(sourceType="tool") == listed(targetId=places.project, sourceType="tool") == [3]
+    assert listed(targetId=tool, relationType="applies_to") == listed(sourceId="unknown") == []
+    assert listed(sourceType="tool") == listed(targetId=scope_ids.project, sourceType="tool") == [3]
     assert listed(limit=2, offset=1) == [1, 2]
     assert listed(sourceId=link["sourceId"], limit=1, offset=1) == [1]
-    assert listed(targetId=places.project, limit=1, offset=2) == [3]
+    assert listed(targetId=scope_ids.project, limit=1, offset=2) == [3]
 
 
-def test_a_link_is_deleted_by_id_or_by_all_it_links_and_the_history_knows(kernel: Kernel, do: Do, link: Link) -> None:
+def test_delete_by_id_or_by_all_fields_writes_history(kernel: Kernel, do: Do, link: Link) -> None:
     first = do("memory_relation", "create", **link)["relation"]
     assert do("memory_relation", "delete", **{**link, "relationType": "related_to"}) == {"success": False}
     assert do("memory_relation", "delete", **link) == {"success": True}
@@ -73,7 +73,7 @@ def test_a_link_is_deleted_by_id_or_by_all_it_links_and_the_history_knows(kernel
 
 
 @pytest.mark.parametrize("left_out", [*FIELDS, None])
-def test_a_deletion_needs_an_id_or_every_field(unchanged: Call, link: Link, left_out: str | None) -> None:
+def test_delete_needs_an_id_or_every_field(unchanged: Call, link: Link, left_out: str | None) -> None:
     given = {name: value for name, value in link.items() if left_out not in (name, None)}
     assert refused(unchanged("memory_relation", action="delete", **given)) == (
         "invalid",
@@ -85,7 +85,7 @@ def test_a_deletion_needs_an_id_or_every_field(unchanged: Call, link: Link, left
 
 
 @pytest.mark.parametrize(("field", "label"), [("sourceId", "Guideline"), ("targetId", "Project")])
-def test_both_ends_of_a_link_have_to_exist(unchanged: Call, link: Link, field: str, label: str) -> None:
+def test_both_ends_have_to_exist(unchanged: Call, link: Link, field: str, label: str) -> None:
     assert refused(unchanged("memory_relation", action="create", **{**link, field: "ghost"})) == (
         "not_found",
         "E2000",
@@ -94,7 +94,7 @@ def test_both_ends_of_a_link_have_to_exist(unchanged: Call, link: Link, field: s
     )
 
 
-def test_of_a_hundred_links_alike_one_is_made(storm: Storm, do: Do, link: Link) -> None:
-    made = {reply.body for reply in storm([("memory_relation", {"action": "create", **link})] * 100)}
+def test_a_hundred_concurrent_creates_make_one_relation(concurrently: Concurrently, do: Do, link: Link) -> None:
+    made = {reply.body for reply in concurrently([("memory_relation", {"action": "create", **link})] * 100)}
     assert len(made) == 1
     assert do("memory_relation", "list")["meta"] == {"returnedCount": 1}

@@ -1,4 +1,4 @@
-"""Scores are those of the original for everything but the text, and grow with each part that speaks for an entry."""
+"""Scores equal those of the original except for the text, and grow with each piece of evidence."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -45,7 +45,7 @@ STALE = 30.0
         (10.5, 0, 1, 0.0, {"relevance": 1.0, "tags": 3, "related": True, "priority": 100}),
     ],
 )
-def test_a_score_is_the_sum_of_its_parts(
+def test_a_score_is_the_sum_of_its_points(
     wanted: float, depth: int, levels: int, age: float, more: dict[str, object]
 ) -> None:
     assert scoring.score(scoring.scope_points(depth, levels), age, **more) == wanted  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_a_score_is_the_sum_of_its_parts(
     st.booleans(),
     st.none() | st.floats(0, 1),
 )
-def test_no_part_ever_lowers_a_score(
+def test_no_evidence_lowers_a_score(
     place: float, age: float, priority: int, tags: int, related: bool, relevance: float | None
 ) -> None:
     plain = scoring.score(place, age, priority, tags, related=related, relevance=relevance)
@@ -74,7 +74,7 @@ def test_no_part_ever_lowers_a_score(
 
 
 @given(st.floats(0, 1000))
-def test_the_age_of_an_entry_is_counted_in_days(days: float) -> None:
+def test_age_is_in_days(days: float) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     born = (now - timedelta(days=days)).isoformat()
 
@@ -82,5 +82,5 @@ def test_the_age_of_an_entry_is_counted_in_days(days: float) -> None:
 
 
 @pytest.mark.parametrize(("similarity", "cosine"), [(0.0, -1.0), (0.5, 0.0), (0.7, 0.4), (1.0, 1.0)])
-def test_a_similarity_is_a_cosine_moved_to_where_nothing_is_negative(similarity: float, cosine: float) -> None:
+def test_similarity_maps_the_cosine_to_0_to_1(similarity: float, cosine: float) -> None:
     assert scoring.cosine(similarity) == pytest.approx(cosine)

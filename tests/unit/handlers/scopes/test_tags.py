@@ -1,4 +1,4 @@
-"""Tags are made once, put on entries and projects, and taken off again."""
+"""Tags are unique by name, attached to entries and projects, and detached."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from kernel.app import Kernel
 from kernel.store import history
 from tests.conftest import Call, Clock
-from tests.unit.handlers.scopes.conftest import Do, Places, Storm, refused
+from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused
 from tests.unit.handlers.scopes.test_entry_tools import named
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -20,7 +20,7 @@ PREDEFINED = {
 }
 
 
-def test_a_tag_is_made_once_whatever_it_is_asked_for_again(do: Do, clock: Clock) -> None:
+def test_create_returns_the_existing_tag(do: Do, clock: Clock) -> None:
     made = do("memory_tag", "create", name="mine", category="domain", description="My own")
     again = do("memory_tag", "create", name="mine", category="meta")
 
@@ -37,7 +37,7 @@ def test_a_tag_is_made_once_whatever_it_is_asked_for_again(do: Do, clock: Clock)
     assert do("memory_tag", "create", name="Mine", category=None)["tag"]["category"] == "custom"
 
 
-def test_a_store_begins_with_the_predefined_tags(do: Do) -> None:
+def test_a_new_store_has_the_predefined_tags(do: Do) -> None:
     def names(**which: Any) -> list[str]:
         found = do("memory_tag", "list", **which)
         assert found["meta"] == {"returnedCount": len(found["tags"])}
@@ -52,7 +52,7 @@ def test_a_store_begins_with_the_predefined_tags(do: Do) -> None:
     assert do("memory_tag", "create", name="python")["tag"]["id"] == "tag_python"
 
 
-def test_a_tag_is_put_on_an_entry_once_and_by_a_name_that_may_be_new(do: Do, places: Places, clock: Clock) -> None:
+def test_attach_is_idempotent_and_creates_tags_by_name(do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
     do("memory_guideline", "add", **named("guideline", "g"))
     mark = {"entryType": "guideline", "entryId": "gl_1"}
     put = do("memory_tag", "attach", **mark, tagName="python")
@@ -65,13 +65,11 @@ def test_a_tag_is_put_on_an_entry_once_and_by_a_name_that_may_be_new(do: Do, pla
     found = do("memory_tag", "for_entry", **mark)
     assert list(found) == ["tags"]
     assert [(tag["name"], tag["category"]) for tag in found["tags"]] == [("python", "language"), ("fresh", "custom")]
-    assert do("memory_tag", "attach", entryType="project", entryId=places.project, tagName="fresh")["success"]
+    assert do("memory_tag", "attach", entryType="project", entryId=scope_ids.project, tagName="fresh")["success"]
 
 
-def test_a_tag_is_taken_off_by_id_or_name_and_the_history_knows(
-    kernel: Kernel, do: Do, places: Places, clock: Clock
-) -> None:
-    mark = {"entryType": "project", "entryId": places.project}
+def test_detach_by_id_or_name_writes_history(kernel: Kernel, do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
+    mark = {"entryType": "project", "entryId": scope_ids.project}
     put = do("memory_tag", "attach", **mark, tagName="python")["entryTag"]
     do("memory_tag", "attach", **mark, tagName="rust")
 
@@ -79,7 +77,7 @@ def test_a_tag_is_taken_off_by_id_or_name_and_the_history_knows(
     assert do("memory_tag", "detach", **mark, tagId="tag_python") == {"success": True}
     assert do("memory_tag", "detach", **mark, tagId="tag_python") == {"success": False}
     assert do("memory_tag", "detach", **mark, tagName="rust") == {"success": True}
-    assert do("memory_tag", "detach", **mark, tagName="nobody") == {"success": False}
+    assert do("memory_tag", "detach", **mark, tagName="unknown") == {"success": False}
     assert do("memory_tag", "for_entry", **mark) == {"tags": []}
     (event,) = kernel.store.read_sync(lambda tx: history.read(tx, "scopes:tags", put["id"]))
     assert (event.operation, json.loads(event.before or "")) == ("detached", put)
@@ -90,21 +88,21 @@ def test_a_tag_is_taken_off_by_id_or_name_and_the_history_knows(
     ("entry_type", "label"),
     [("tool", "Tool"), ("guideline", "Guideline"), ("knowledge", "Knowledge entry"), ("project", "Project")],
 )
-def test_what_is_marked_has_to_exist(do: Do, unchanged: Call, action: str, entry_type: str, label: str) -> None:
+def test_the_tagged_entry_has_to_exist(do: Do, unchanged: Call, action: str, entry_type: str, label: str) -> None:
     other = "guideline" if entry_type == "tool" else "tool"
-    stranger = do(f"memory_{other}", "add", **named(other, "a"))[other]["id"]
+    other_kind_id = do(f"memory_{other}", "add", **named(other, "a"))[other]["id"]
     more = {"tagName": "fresh"} if action == "attach" else {}
-    for nobody in ("nobody", stranger):
-        assert refused(unchanged("memory_tag", action=action, entryType=entry_type, entryId=nobody, **more)) == (
+    for unknown_id in ("unknown", other_kind_id):
+        assert refused(unchanged("memory_tag", action=action, entryType=entry_type, entryId=unknown_id, **more)) == (
             "not_found",
             "E2000",
-            f"{label} not found: {nobody}",
-            {"resource": label.lower(), "identifier": nobody, "field": "entryId"},
+            f"{label} not found: {unknown_id}",
+            {"resource": label.lower(), "identifier": unknown_id, "field": "entryId"},
         )
 
 
-def test_a_tag_that_is_put_on_has_to_be_named_and_to_exist(unchanged: Call, places: Places) -> None:
-    mark = {"entryType": "project", "entryId": places.project}
+def test_attach_needs_an_existing_tag_id_or_a_name(unchanged: Call, scope_ids: ScopeIds) -> None:
+    mark = {"entryType": "project", "entryId": scope_ids.project}
     for action in ("attach", "detach"):
         assert refused(unchanged("memory_tag", action=action, **mark)) == (
             "invalid",
@@ -120,11 +118,13 @@ def test_a_tag_that_is_put_on_has_to_be_named_and_to_exist(unchanged: Call, plac
     )
 
 
-def test_of_a_hundred_tags_of_one_name_one_is_made_and_all_agree(storm: Storm, places: Places) -> None:
-    made = [json.loads(reply.body) for reply in storm([("memory_tag", {"action": "create", "name": "new"})] * 100)]
-    assert sorted(said["existed"] for said in made) == [False, *[True] * 99]
-    assert len({said["tag"]["id"] for said in made}) == 1
+def test_a_hundred_concurrent_creates_of_a_name_return_one_tag(concurrently: Concurrently, scope_ids: ScopeIds) -> None:
+    made = [
+        json.loads(reply.body) for reply in concurrently([("memory_tag", {"action": "create", "name": "new"})] * 100)
+    ]
+    assert sorted(answer["existed"] for answer in made) == [False, *[True] * 99]
+    assert len({answer["tag"]["id"] for answer in made}) == 1
 
-    mark = {"action": "attach", "entryType": "project", "entryId": places.project, "tagName": "newer"}
-    marks = {reply.body for reply in storm([("memory_tag", mark)] * 100)}
+    mark = {"action": "attach", "entryType": "project", "entryId": scope_ids.project, "tagName": "newer"}
+    marks = {reply.body for reply in concurrently([("memory_tag", mark)] * 100)}
     assert len(marks) == 1

@@ -237,7 +237,7 @@ def test_a_document_of_too_many_values_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("loader")
-def test_a_thousand_million_laughs_are_refused_at_the_first_anchor() -> None:
+def test_billion_laughs_is_refused_at_the_first_anchor() -> None:
     levels = [f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 9)}]" for level in range(1, 10)]
 
     with pytest.raises(ValueError, match=r"^line 1: anchors and aliases"):

@@ -1,4 +1,4 @@
-"""A kernel with settings of its own, and tools called by name whose answers come back as JSON."""
+"""A kernel with its own settings, and a function that calls tools by name and returns JSON."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ GRAPH = {"CODE_MEMORY_ENABLE_GRAPH": "1"}
 
 @contextmanager
 def opened(folder: Path, **settings: str) -> Iterator[tuple[Kernel, Ask]]:
-    """A running kernel with these `CODE_MEMORY_` settings, and a way to ask it."""
+    """A running kernel with these `CODE_MEMORY_` settings, and a function that calls its tools."""
     environment = {f"CODE_MEMORY_{name}": value for name, value in settings.items()}
     kernel = open_kernel(Config(data=folder, environment=environment))
     with asyncio.Runner() as runner:
@@ -34,7 +34,7 @@ def opened(folder: Path, **settings: str) -> Iterator[tuple[Kernel, Ask]]:
 
 
 def asking(kernel: Kernel, runner: asyncio.Runner) -> Ask:
-    """`ask("remember", content="x", session_id="s")` is the answer, once it is certain that it keeps to its schema."""
+    """`ask("remember", content="x", session_id="s")` returns the result, checked against the output schema."""
 
     def ask(name: str, /, **arguments: Any) -> Any:
         raw = msgspec.json.encode(arguments)

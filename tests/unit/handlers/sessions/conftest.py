@@ -1,4 +1,4 @@
-"""A way to ask a kernel with the default settings, and one with the graph."""
+"""Fixtures that call tools of a kernel with default settings, and of one with the graph."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from tests.unit.handlers.sessions.calls import Ask, asking, opened
 
 @pytest.fixture
 def ask(kernel: Kernel, runner: asyncio.Runner) -> Ask:
-    """Asks the kernel of the test."""
+    """Calls tools of the kernel of the test."""
     return asking(kernel, runner)
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[Ask]:
-    """Asks a kernel whose graph is switched on."""
+    """Calls tools of a kernel with the graph enabled."""
     with opened(tmp_path / "graph", ENABLE_GRAPH="1") as (_, found):
         yield found

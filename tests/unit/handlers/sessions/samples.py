@@ -1,4 +1,4 @@
-"""Secrets as they turn up in notes, and ordinary texts of developers: made by chance, the same on every machine."""
+"""Generated secrets in notes, and ordinary texts of developers; the same on every machine."""
 
 import ast
 import base64

@@ -1,4 +1,4 @@
-"""What is deleted is deleted everywhere and counted truly; the reports tell what is in force."""
+"""Deletions are complete and counted; the reports show the settings in force."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ def pages(kernel: Kernel) -> int:
 
 
 def fill(ask: Ask, clock: Clock) -> None:
-    """Two sessions a day apart, a graph they share, and something said outside of both."""
+    """Two sessions a day apart, a graph they share, and an observation without a memory."""
     ask("remember", content="parse_config() fails", session_id="a")
     clock.move(days=1)
     ask("remember", content="parse_config() calls read_file()", session_id="b")
@@ -41,17 +41,17 @@ def fill(ask: Ask, clock: Clock) -> None:
     ask("add_relation", source="parse_config", target="read_file", relation_type="calls", memory_id=2)
     ask("add_relation", source="parse_config", target="Settings", relation_type="fills", memory_id=1)
     ask("upsert_entity", name="Deploy", observations_json='["on Fridays never"]')
-    ask("upsert_entity", name="Mixed", observations_json='["said in a"]', memory_id=1)
-    ask("upsert_entity", name="Mixed", observations_json='["said in b"]', memory_id=2)
+    ask("upsert_entity", name="Mixed", observations_json='["answer in a"]', memory_id=1)
+    ask("upsert_entity", name="Mixed", observations_json='["answer in b"]', memory_id=2)
     assert counts(ask) == [2, 3, 5, 6, 2]
 
 
-def test_purging_a_session_takes_what_rests_on_it_alone(graph: Ask, clock: Clock) -> None:
+def test_purge_session_deletes_what_it_alone_supports(graph: Ask, clock: Clock) -> None:
     fill(graph, clock)
     assert graph("maintenance", action="purge_session", session_id="a", confirm=True) == {"status": "ok", "deleted": 1}
     assert counts(graph) == [1, 2, 4, 4, 1]
     assert graph("get_entity", name="Settings") == {"status": "not_found"}
-    assert graph("get_entity", name="Mixed")["observations"] == ["said in b"]
+    assert graph("get_entity", name="Mixed")["observations"] == ["answer in b"]
     assert graph("get_entity", name="parse_config")["relations"] == [
         {"type": "calls", "source": "parse_config", "target": "read_file"}
     ]
@@ -63,7 +63,7 @@ def test_purging_a_session_takes_what_rests_on_it_alone(graph: Ask, clock: Clock
     assert [node["name"] for node in graph("get_context_graph", query="parse_config")["entities"]] == ["Deploy"]
 
 
-def test_what_was_stated_outside_of_memories_stays_when_they_go(graph: Ask) -> None:
+def test_stated_rows_outlive_memories(graph: Ask) -> None:
     graph("remember", content="plain text", session_id="a")
     graph("upsert_entity", name="Kept")
     graph("upsert_entity", name="Kept", observations_json='["seen"]', memory_id=1)
@@ -75,14 +75,14 @@ def test_what_was_stated_outside_of_memories_stays_when_they_go(graph: Ask) -> N
     assert graph("get_entity", name="Kept")["observations"] == []
 
 
-def test_purging_everything_empties_the_index_of_the_graph_too(tmp_path: Path, clock: Clock) -> None:
+def test_purge_all_empties_the_graph_index(tmp_path: Path, clock: Clock) -> None:
     with opened(tmp_path, ENABLE_GRAPH="1") as (kernel, ask):
         fill(ask, clock)
         ask("maintenance", action="purge_all", confirm=True)
         assert everything(kernel)["doc"] == []
 
 
-def test_purging_everything_empties_the_graph(graph: Ask, clock: Clock) -> None:
+def test_purge_all_empties_the_graph(graph: Ask, clock: Clock) -> None:
     fill(graph, clock)
     assert graph("maintenance", action="purge_all", confirm=True) == {"status": "ok", "deleted": 2}
     assert counts(graph) == [0, 0, 0, 0, 0]
@@ -92,7 +92,7 @@ def test_purging_everything_empties_the_graph(graph: Ask, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("days", "left"), [(0, 0), (1, 2), (9, 4), (100_000, 5)])
-def test_pruning_counts_days_back_from_now_in_utc(
+def test_prune_counts_days_in_utc(
     ask: Ask, clock: Clock, monkeypatch: pytest.MonkeyPatch, days: int, left: int
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -100,11 +100,11 @@ def test_pruning_counts_days_back_from_now_in_utc(
         clock.move(hours=hours)
         ask("remember", content=f"note {number}", session_id="s")
     clock.move(minutes=1)
-    told = ask("maintenance", action="prune_older_than", older_than_days=days, confirm=True)
-    assert (told, counts(ask)[0]) == ({"status": "ok", "deleted": 5 - left}, left)
+    answer = ask("maintenance", action="prune_older_than", older_than_days=days, confirm=True)
+    assert (answer, counts(ask)[0]) == ({"status": "ok", "deleted": 5 - left}, left)
 
 
-def test_the_history_keeps_what_was_purged_and_the_rows_agree_with_the_index(tmp_path: Path, clock: Clock) -> None:
+def test_purged_memories_stay_in_the_history_and_leave_the_index(tmp_path: Path, clock: Clock) -> None:
     with opened(tmp_path, ENABLE_GRAPH="1") as (kernel, ask):
         fill(ask, clock)
         ask("maintenance", action="purge_session", session_id="a", confirm=True)
@@ -139,7 +139,7 @@ def test_the_history_keeps_what_was_purged_and_the_rows_agree_with_the_index(tmp
         ),
     ],
 )
-def test_what_is_not_confirmed_or_not_complete_deletes_nothing(
+def test_unconfirmed_or_incomplete_calls_delete_nothing(
     ask: Ask, unchanged: Call, arguments: dict[str, Any], text: str
 ) -> None:
     ask("remember", content="keep me", session_id="s")
@@ -150,7 +150,7 @@ def test_what_is_not_confirmed_or_not_complete_deletes_nothing(
     )
 
 
-def test_vacuum_needs_no_confirmation_and_makes_the_file_small(kernel: Kernel, ask: Ask) -> None:
+def test_vacuum_shrinks_the_file_without_confirmation(kernel: Kernel, ask: Ask) -> None:
     for number in range(20):
         ask("remember", content=f"{number} " + "x" * 50_000, session_id="s")
     ask("maintenance", action="purge_all", confirm=True)
@@ -161,7 +161,7 @@ def test_vacuum_needs_no_confirmation_and_makes_the_file_small(kernel: Kernel, a
     assert [found["content"] for found in ask("search_memory", query="works", session_id="s")] == ["works on"]
 
 
-def test_diagnostics_tell_all_that_the_contract_names(kernel: Kernel, ask: Ask) -> None:
+def test_diagnostics_returns_the_keys_of_the_contract(kernel: Kernel, ask: Ask) -> None:
     found = ask("diagnostics")
     tables = found.pop("tables")
     assert {"sessions_memory", "sessions_entity", "doc", "doc_fts"} <= set(tables)
@@ -193,7 +193,7 @@ def test_diagnostics_tell_all_that_the_contract_names(kernel: Kernel, ask: Ask) 
     assert found["model"].startswith("static-minilm-256-int8@")
 
 
-def test_health_tells_what_is_in_force(tmp_path: Path) -> None:
+def test_health_returns_the_settings_in_force(tmp_path: Path) -> None:
     settings = {
         "ENABLE_VEC": "0",
         "TOP_K": "5",

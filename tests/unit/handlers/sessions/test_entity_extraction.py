@@ -1,4 +1,4 @@
-"""What a memory mentions is found by its form, each thing once, in linear time."""
+"""Mentions are recognized by their form, once each, in linear time."""
 
 import pytest
 from hypothesis import given
@@ -45,18 +45,18 @@ def found(text: str) -> list[tuple[str, str]]:
         ("plain prose with nothing in it", []),
     ],
 )
-def test_each_kind_is_told_by_its_form(text: str, wanted: list[tuple[str, str]]) -> None:
+def test_each_type_is_recognized(text: str, wanted: list[tuple[str, str]]) -> None:
     assert found(text) == wanted
 
 
-def test_a_file_has_its_path_and_nothing_else_has_one() -> None:
+def test_only_files_have_a_path() -> None:
     assert extract_mentions("open_it() in src/a.py") == [
         Mention("file_path", "src/a.py", "regex", "src/a.py"),
         Mention("function_like", "open_it", "regex", None),
     ]
 
 
-def test_each_thing_is_named_once_and_no_more_than_fifty() -> None:
+def test_mentions_are_unique_and_at_most_fifty() -> None:
     assert found("go() " * 3 + "run_me() run_me()") == [("function_like", "run_me")]
     assert len(extract_mentions(" ".join(f"call_{number}()" for number in range(200)))) == MAX_ENTITIES
 
@@ -67,7 +67,7 @@ def test_without_grammars_regular_expressions_still_run() -> None:
 
 
 @given(st.text(max_size=400))
-def test_any_text_has_an_answer(text: str) -> None:
+def test_any_text_is_processed_without_error(text: str) -> None:
     assert all(0 < len(entity.name) <= MAX_NAME_LENGTH for entity in extract_mentions(text))
 
 
@@ -104,8 +104,8 @@ PIECES = [
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
-    """A pattern that goes back and forth would not end on a text of its own beginnings."""
+def test_extraction_time_is_linear(piece: str) -> None:
+    """A pattern that backtracks would not finish on a text of repeated prefixes."""
     extract_mentions((piece * (100_000 // len(piece) + 1))[:100_000])
 
 
@@ -124,7 +124,7 @@ def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
         ("no code at all", []),
     ],
 )
-def test_grammars_name_what_code_defines(text: str, wanted: list[tuple[str, str]]) -> None:
+def test_grammars_find_definitions(text: str, wanted: list[tuple[str, str]]) -> None:
     assert has_grammars()
     found = [(entity.entity_type, entity.name) for entity in extract_mentions(text) if entity.source == "tree-sitter"]
     assert found == wanted

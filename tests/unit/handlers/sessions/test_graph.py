@@ -1,4 +1,4 @@
-"""The graph keeps types, says a fact once, knows where it comes from, and can be switched off."""
+"""The graph: types, unique facts, their source memories, and the setting that disables it."""
 
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,12 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), CALLS)
-def test_without_the_graph_its_tools_say_disabled_and_nothing_is_kept(
-    unchanged: Call, name: str, arguments: dict[str, Any]
-) -> None:
+def test_graph_tools_answer_disabled_without_the_graph(unchanged: Call, name: str, arguments: dict[str, Any]) -> None:
     reply = unchanged(name, **arguments)
     assert (reply.fault, msgspec.json.decode(reply.body)) == (None, {"status": "disabled"})
 
 
-def test_without_the_graph_memories_still_have_entities(ask: Ask) -> None:
+def test_mentions_do_not_need_the_graph(ask: Ask) -> None:
     ask("remember", content="parse_config() fails", session_id="s")
     assert [entity["name"] for entity in ask("list_entities", memory_id=1)] == ["parse_config"]
     assert ask("diagnostics")["counts"] == {
@@ -40,7 +38,7 @@ def test_without_the_graph_memories_still_have_entities(ask: Ask) -> None:
     }
 
 
-def test_an_entity_is_made_once_and_gathers_observations_newest_first(graph: Ask, clock: Clock) -> None:
+def test_upsert_adds_observations_newest_first(graph: Ask, clock: Clock) -> None:
     graph("remember", content="plain text", session_id="s")
     first = graph("upsert_entity", name=" Store ", entity_type="class", observations_json='["one writer"]')
     again = graph("upsert_entity", name="Store", observations_json='["WAL", "one writer"]', memory_id=1)
@@ -57,7 +55,7 @@ def test_an_entity_is_made_once_and_gathers_observations_newest_first(graph: Ask
     }
 
 
-def test_the_same_observation_of_the_same_memory_is_kept_once(graph: Ask) -> None:
+def test_equal_observations_of_a_memory_are_kept_once(graph: Ask) -> None:
     for _ in range(2):
         graph("upsert_entity", name="Store", observations_json='["WAL", "WAL"]')
     assert graph("get_entity", name="Store")["observations"] == ["WAL"]
@@ -72,7 +70,7 @@ def test_the_same_observation_of_the_same_memory_is_kept_once(graph: Ask) -> Non
         (["", ""], "entity"),
     ],
 )
-def test_entity_never_replaces_a_more_telling_type(graph: Ask, types: list[str], kept: str) -> None:
+def test_type_entity_never_replaces_another(graph: Ask, types: list[str], kept: str) -> None:
     for kind in types:
         graph("upsert_entity", name="Foo", entity_type=kind)
     graph("upsert_entity", name="Foo")
@@ -83,23 +81,23 @@ def test_entity_never_replaces_a_more_telling_type(graph: Ask, types: list[str],
     assert graph("get_entity", name="foo")["entity_type"] == "entity"
 
 
-def test_a_relation_is_kept_once_and_seen_from_both_ends(graph: Ask, clock: Clock) -> None:
+def test_relations_are_unique_and_listed_at_both_ends(graph: Ask, clock: Clock) -> None:
     graph("remember", content="plain text", session_id="s")
-    told = [
+    answer = [
         graph("add_relation", source="Foo", target="Bar", relation_type="depends_on", **more)
         for more in ({}, {"memory_id": 1}, {})
     ]
-    assert told == [{"status": "ok", "relation_id": 1}] * 3
+    assert answer == [{"status": "ok", "relation_id": 1}] * 3
     assert graph("add_relation", source="Bar", target="Foo", relation_type="depends_on")["relation_id"] != 1
     relations = [
         {"type": "depends_on", "source": "Bar", "target": "Foo"},
         {"type": "depends_on", "source": "Foo", "target": "Bar"},
     ]
     assert graph("get_entity", name="Foo")["relations"] == graph("get_entity", name="Bar")["relations"] == relations
-    assert graph("get_entity", name="Nobody") == {"status": "not_found"}
+    assert graph("get_entity", name="Unknown") == {"status": "not_found"}
 
 
-def test_remembering_notes_what_is_mentioned_with_its_memory(graph: Ask) -> None:
+def test_remember_adds_mentioned_entities(graph: Ask) -> None:
     graph("remember", content="parse_config() in src/app.py\nmore", session_id="s", summary="Parses the settings")
     found = graph("get_entity", name="parse_config")
     assert (found["entity_type"], found["observations"], found["memory_ids"]) == (
@@ -110,7 +108,7 @@ def test_remembering_notes_what_is_mentioned_with_its_memory(graph: Ask) -> None
     assert graph("get_entity", name="src/app.py")["observations"] == ["Parses the settings"]
 
 
-def test_a_context_graph_shows_the_newest_entities_and_what_touches_them(graph: Ask, clock: Clock) -> None:
+def test_context_graph_shows_the_newest_entities_and_their_relations(graph: Ask, clock: Clock) -> None:
     for name in ("a", "b", "c"):
         graph("upsert_entity", name=name)
     graph("add_relation", source="a", target="b", relation_type="uses")
@@ -125,7 +123,7 @@ def test_a_context_graph_shows_the_newest_entities_and_what_touches_them(graph: 
     assert [node["name"] for node in graph("get_context_graph")["entities"]] == ["c", "b", "a"]
 
 
-def test_entities_are_found_by_what_was_observed_of_them(graph: Ask) -> None:
+def test_entities_are_found_by_observations(graph: Ask) -> None:
     graph("upsert_entity", name="Harbour", observations_json='["The automobile goes to the garage"]')
     graph("upsert_entity", name="Kitchen", observations_json='["Noodles with tomatoes and basil"]')
     graph("upsert_entity", name="kitchen", observations_json='["Dishes"]')
@@ -136,7 +134,7 @@ def test_entities_are_found_by_what_was_observed_of_them(graph: Ask) -> None:
     assert [(node["name"], node["score"]) for node in named] == [("kitchen", 0.0), ("Kitchen", 0.0)]
 
 
-def test_without_meaning_names_and_words_are_searched(tmp_path: Path) -> None:
+def test_search_works_without_vectors(tmp_path: Path) -> None:
     with opened(tmp_path, ENABLE_GRAPH="1", ENABLE_VEC="0") as (_, ask):
         ask("upsert_entity", name="ParseConfig", observations_json='["reads settings"]')
         for query in ("seCon", "settings", "parseconfig"):
@@ -164,15 +162,15 @@ def test_without_meaning_names_and_words_are_searched(tmp_path: Path) -> None:
         ("get_entity", {"name": ""}, "name is required"),
     ],
 )
-def test_what_names_nothing_is_refused(graph: Ask, name: str, arguments: dict[str, Any], text: str) -> None:
+def test_empty_names_are_refused(graph: Ask, name: str, arguments: dict[str, Any], text: str) -> None:
     assert graph(name, **arguments) == {"status": "error", "error": text, "tool": name}
     assert graph("diagnostics")["counts"]["graph_entities"] == 0
 
 
 @pytest.mark.parametrize("text", ["[", "[1", "'a'", '["\\ud800"]', "[" * 5000])
-def test_observations_that_are_no_json_are_refused_with_the_reason(graph: Ask, text: str) -> None:
-    told = graph("upsert_entity", name="a", observations_json=text)["error"]
-    assert told.startswith("observations_json is not valid JSON: ")
+def test_invalid_observations_are_refused_with_the_reason(graph: Ask, text: str) -> None:
+    answer = graph("upsert_entity", name="a", observations_json=text)["error"]
+    assert answer.startswith("observations_json is not valid JSON: ")
 
 
 def test_secrets_are_kept_out_of_the_graph_too(graph: Ask) -> None:

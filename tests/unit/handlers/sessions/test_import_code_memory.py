@@ -1,4 +1,4 @@
-"""A database of the original comes in whole: under new ids, once, with its graph, less what must not be kept."""
+"""The import of a database of the original: new ids, idempotent, with its graph, without secrets."""
 
 import sqlite3
 from pathlib import Path
@@ -60,7 +60,7 @@ def brought(kernel: Kernel, file: Path) -> Imported:
     return kernel.store.write_sync(work, exclusive=True)
 
 
-def test_memories_come_in_with_all_they_have(kernel: Kernel, ask: Ask, old: Path) -> None:
+def test_memories_are_imported_completely(kernel: Kernel, ask: Ask, old: Path) -> None:
     assert dict(brought(kernel, old).counts) == {
         "memories": 4,
         "already there": 0,
@@ -95,7 +95,7 @@ def test_memories_come_in_with_all_they_have(kernel: Kernel, ask: Ask, old: Path
     assert ask("list_entities", memory_id=1)[0]["name"] == "parse_config"
 
 
-def test_the_graph_comes_with_them_and_nothing_comes_twice(tmp_path: Path, old: Path) -> None:
+def test_the_graph_is_imported_once(tmp_path: Path, old: Path) -> None:
     with opened(tmp_path / "data", ENABLE_GRAPH="1") as (kernel, ask):
         brought(kernel, old)
         seen = ask("diagnostics")["counts"]
@@ -109,7 +109,7 @@ def test_the_graph_comes_with_them_and_nothing_comes_twice(tmp_path: Path, old: 
         assert ask("diagnostics")["counts"]["memories"] == seen["memories"] == 4
 
 
-def test_a_file_of_another_kind_is_refused(kernel: Kernel, tmp_path: Path) -> None:
+def test_other_files_are_refused(kernel: Kernel, tmp_path: Path) -> None:
     file = tmp_path / "other.db"
     db = sqlite3.connect(file)
     db.execute("CREATE TABLE observations (id INTEGER)")
@@ -118,7 +118,7 @@ def test_a_file_of_another_kind_is_refused(kernel: Kernel, tmp_path: Path) -> No
         brought(kernel, file)
 
 
-def test_an_old_database_without_a_graph_or_sessions_comes_in(kernel: Kernel, ask: Ask, tmp_path: Path) -> None:
+def test_an_old_database_without_graph_and_sessions_is_imported(kernel: Kernel, ask: Ask, tmp_path: Path) -> None:
     file = tmp_path / "code_memory.db"
     db = sqlite3.connect(file)
     db.execute("CREATE TABLE memories (id INTEGER PRIMARY KEY, content TEXT, created_at TEXT)")

@@ -1,4 +1,4 @@
-"""A session finds its own memories and nobody else's, whatever is asked; secrets and repetitions are not kept."""
+"""Memories: stored, searched within their session, ranked; secrets and duplicates are skipped."""
 
 import asyncio
 from pathlib import Path
@@ -64,9 +64,9 @@ def test_the_example_of_the_contract_is_stored_and_found(ask: Ask, clock: Clock)
     }
 
 
-def test_what_is_left_out_is_made_and_told_as_it_is_stored(ask: Ask, clock: Clock) -> None:
-    told = ask("remember", content="  Fixed the API\nmore", session_id=" s ", summary=" ", tags="", priority=9)
-    assert told == {
+def test_omitted_fields_are_generated_and_returned_as_stored(ask: Ask, clock: Clock) -> None:
+    answer = ask("remember", content="  Fixed the API\nmore", session_id=" s ", summary=" ", tags="", priority=9)
+    assert answer == {
         "id": 1,
         "summary": "Fixed the API",
         "session_id": "s",
@@ -90,12 +90,12 @@ def test_what_is_left_out_is_made_and_told_as_it_is_stored(ask: Ask, clock: Cloc
 
 
 @pytest.mark.parametrize(("given", "kept"), [(0, 1), (-(2**70), 1), (3, 3), (5, 5), (10, 5), (2**70, 5), (None, 3)])
-def test_a_priority_is_brought_into_its_range(ask: Ask, given: int | None, kept: int) -> None:
+def test_priority_is_clamped(ask: Ask, given: int | None, kept: int) -> None:
     assert ask("remember", content="x", session_id="s", priority=given)["priority"] == kept
 
 
 @pytest.mark.parametrize("place", ["content", "kind", "summary", "tags", "metadata_json"])
-def test_a_secret_anywhere_is_skipped_and_leaves_no_trace(call: Call, unchanged: Call, place: str) -> None:
+def test_a_secret_in_any_field_is_skipped_without_a_trace(call: Call, unchanged: Call, place: str) -> None:
     token = "ghp_" + "a1B2" * 9
     arguments = {
         "content": "fine",
@@ -112,7 +112,7 @@ def test_the_samples_of_the_original_are_skipped(ask: Ask, content: str) -> None
     assert ask("remember", content="all good here", session_id="s")["id"] == 1
 
 
-def test_the_same_content_is_skipped_for_five_minutes_in_its_session_alone(
+def test_duplicates_are_skipped_for_five_minutes_per_session(
     ask: Ask, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -126,14 +126,14 @@ def test_the_same_content_is_skipped_for_five_minutes_in_its_session_alone(
     assert ask("remember", content="x", session_id="s")["id"] == 4
 
 
-def test_of_many_equal_calls_at_once_one_is_stored(kernel: Kernel, runner: asyncio.Runner) -> None:
+def test_concurrent_duplicates_are_stored_once(kernel: Kernel, runner: asyncio.Runner) -> None:
     bound = kernel.dispatch.tools["remember"]
     raw = msgspec.json.encode({"content": "x", "session_id": "s"})
 
-    async def storm() -> list[Any]:
+    async def remember_concurrently() -> list[Any]:
         return await asyncio.gather(*(kernel.dispatch.call(bound, raw, TESTER) for _ in range(50)))
 
-    answers = [msgspec.json.decode(reply.body) for reply in runner.run(storm())]
+    answers = [msgspec.json.decode(reply.body) for reply in runner.run(remember_concurrently())]
     assert sorted(answer.get("status", "") for answer in answers) == [""] + ["skipped"] * 49
 
 
@@ -153,25 +153,25 @@ def test_of_many_equal_calls_at_once_one_is_stored(kernel: Kernel, runner: async
         ),
     ],
 )
-def test_a_memory_that_cannot_be_kept_is_refused(unchanged: Call, arguments: dict[str, Any], text: str) -> None:
+def test_invalid_memories_are_refused(unchanged: Call, arguments: dict[str, Any], text: str) -> None:
     reply = unchanged("remember", **arguments)
     assert (reply.fault, msgspec.json.decode(reply.body)) == ("invalid", error(text))
 
 
 @pytest.mark.parametrize("text", ["{", "{'a': 1}", '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}', "{" * 5000, "x"])
-def test_metadata_that_is_no_json_is_refused_with_the_reason(unchanged: Call, text: str) -> None:
+def test_invalid_metadata_is_refused_with_the_reason(unchanged: Call, text: str) -> None:
     reply = unchanged("remember", content="x", session_id="s", metadata_json=text)
     assert msgspec.json.decode(reply.body)["error"].startswith("metadata_json is not valid JSON: ")
 
 
-def test_a_configured_session_stands_in_for_one_that_is_not_named(tmp_path: Path) -> None:
+def test_the_configured_session_is_the_default(tmp_path: Path) -> None:
     with opened(tmp_path, SESSION_ID="home") as (_, ask):
         assert ask("remember", content="tea")["session_id"] == "home"
         assert ask("remember", content="tea", session_id="away")["session_id"] == "away"
         assert ids(ask("search_memory", query="tea")) == [1]
 
 
-def test_a_session_of_one_memory_finds_it_whole_among_many_of_others(kernel: Kernel, ask: Ask) -> None:
+def test_a_small_session_finds_its_memory_among_many_others(kernel: Kernel, ask: Ask) -> None:
     bound = kernel.dispatch.tools["remember"].tool
 
     def crowd(tx: Any) -> None:
@@ -184,7 +184,7 @@ def test_a_session_of_one_memory_finds_it_whole_among_many_of_others(kernel: Ker
     for query in ("green tea water degrees", "", "garage", "when can I bring the car", "number 17 !?"):
         (found,) = ask("search_memory", query=query, session_id="mine")
         assert (found["content"], found["session_id"]) == ("The garage opens at nine", "mine")
-    assert ask("search_memory", query="garage", session_id="nobody") == []
+    assert ask("search_memory", query="garage", session_id="unknown") == []
     assert {found["session_id"] for found in ask("search_memory", query="garage", session_id="other-3")} == {"other-3"}
 
 
@@ -225,20 +225,20 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: ascii(query)[:20])
-def test_any_query_finds_something(ask: Ask, query: str) -> None:
+def test_any_query_returns_results(ask: Ask, query: str) -> None:
     ask("remember", content='sqlite-vec and "quotes": a.b/c don\'t c++', session_id="s")
     ask("remember", content="日本語のメモ", session_id="s")
     assert len(ask("search_memory", query=query, session_id="s", top_p=1)) == 2
 
 
-def test_words_with_punctuation_are_found_by_words(ask: Ask) -> None:
+def test_words_with_punctuation_match(ask: Ask) -> None:
     ask("remember", content="the sqlite-vec embedding", session_id="s", tags="bench", metadata_json='{"k": "MEM-12"}')
     for query in ("sqlite-vec", '"embedding"', "tags:bench", "MEM-12", "bench"):
         (found,) = ask("search_memory", query=query, session_id="s")
         assert found["fts_hit"], query
 
 
-def test_an_empty_query_gives_the_newest_share_of_the_session(ask: Ask, clock: Clock) -> None:
+def test_an_empty_query_returns_the_newest_share_of_the_session(ask: Ask, clock: Clock) -> None:
     for number in range(5):
         ask("remember", content=f"note {number}", session_id="s")
         clock.move(minutes=1)
@@ -259,7 +259,7 @@ def test_a_limit_is_at_least_one(ask: Ask, limit: int, count: int) -> None:
     assert len(ask("search_memory", query="tea", session_id="s", limit=limit, top_p=1)) == count
 
 
-def test_a_memory_that_is_the_query_comes_first(ask: Ask, clock: Clock) -> None:
+def test_content_equal_to_the_query_comes_first(ask: Ask, clock: Clock) -> None:
     text = "keep the embedding dimension at 256"
     ask("remember", content=text, session_id="s", priority=5)
     clock.move(days=90)
@@ -270,7 +270,7 @@ def test_a_memory_that_is_the_query_comes_first(ask: Ask, clock: Clock) -> None:
     assert [memory["score"] for memory in found] == sorted(memory["score"] for memory in found)
 
 
-def test_a_memory_that_is_the_query_is_found_even_where_no_search_finds_it(tmp_path: Path) -> None:
+def test_content_equal_to_the_query_is_found_without_index_hits(tmp_path: Path) -> None:
     with opened(tmp_path, ENABLE_VEC="0", ENABLE_FTS="0") as (_, ask):
         for content in ("green tea", "black tea"):
             ask("remember", content=content, session_id="s", priority=1)
@@ -279,7 +279,7 @@ def test_a_memory_that_is_the_query_is_found_even_where_no_search_finds_it(tmp_p
         assert ids(ask("search_memory", query="tea", session_id="s", top_p=1)) == [2, 1]
 
 
-def test_words_alone_give_the_figures_its_users_know(tmp_path: Path, clock: Clock) -> None:
+def test_scores_of_word_hits_match_the_contract(tmp_path: Path, clock: Clock) -> None:
     with opened(tmp_path, ENABLE_VEC="0") as (_, ask):
         ask("remember", content="green tea", session_id="a", priority=1)
         ask("remember", content="green tea", session_id="b", priority=5)
@@ -294,7 +294,7 @@ def test_words_alone_give_the_figures_its_users_know(tmp_path: Path, clock: Cloc
     ]
 
 
-def test_meaning_alone_finds_without_a_word_in_common_and_says_so(tmp_path: Path) -> None:
+def test_semantic_hits_have_fts_hit_false(tmp_path: Path) -> None:
     with opened(tmp_path, ENABLE_FTS="0") as (_, ask):
         ask("remember", content="My automobile goes to the garage in May", session_id="s")
         ask("remember", content="Noodles with basil for dinner", session_id="s")
@@ -302,7 +302,7 @@ def test_meaning_alone_finds_without_a_word_in_common_and_says_so(tmp_path: Path
     assert (first["id"], first["fts_hit"]) == (1, False)
 
 
-def test_the_weights_and_defaults_are_those_configured(tmp_path: Path, clock: Clock) -> None:
+def test_weights_and_defaults_are_configurable(tmp_path: Path, clock: Clock) -> None:
     weights = {"PRIORITY_WEIGHT": "1", "RECENCY_WEIGHT": "0", "FTS_BONUS": "0.5", "TOP_K": "2", "TOP_P": "1"}
     with opened(tmp_path, ENABLE_VEC="0", **weights) as (_, ask):
         for number in range(4):
@@ -328,7 +328,7 @@ def test_the_newest_memories_of_all_sessions_are_listed(
     assert ids(ask("list_recent", **limit)) == list(range(25, 0, -1))[:wanted]
 
 
-def test_the_entities_of_a_memory_are_listed_in_order_and_those_of_none_are_none(ask: Ask) -> None:
+def test_entities_of_a_memory_are_listed_in_order(ask: Ask) -> None:
     ask("remember", content="parse_config() in src/app.py raised ValueError", session_id="s")
     assert ask("list_entities", memory_id=1) == [
         {"entity_type": "file_path", "name": "src/app.py", "source": "regex", "path": "src/app.py"},
@@ -338,7 +338,7 @@ def test_the_entities_of_a_memory_are_listed_in_order_and_those_of_none_are_none
     assert ask("list_entities", memory_id=99) == []
 
 
-def test_a_memory_has_a_history_and_stands_in_the_index_as_its_rows_say(kernel: Kernel, ask: Ask, clock: Clock) -> None:
+def test_a_memory_has_a_history_and_matches_the_index(kernel: Kernel, ask: Ask, clock: Clock) -> None:
     ask("remember", content="green tea", session_id="s", tags="drinks")
     events = kernel.store.read_sync(lambda tx: history.read(tx, "sessions", "1"))
     assert events == [Event(1, "remembered", None, "green tea", None, "sessions", "remember", "tester", NOW)]
@@ -347,7 +347,7 @@ def test_a_memory_has_a_history_and_stands_in_the_index_as_its_rows_say(kernel: 
     assert kernel.store.read_sync(sources) == [IndexSource("sessions", "1", "s", "green tea", "drinks")]
 
 
-def test_memories_outlive_the_server(tmp_path: Path) -> None:
+def test_memories_survive_a_restart(tmp_path: Path) -> None:
     with opened(tmp_path) as (_, ask):
         ask("remember", content="green tea", session_id="s")
     with opened(tmp_path) as (_, ask):
@@ -359,6 +359,6 @@ def test_memories_outlive_the_server(tmp_path: Path) -> None:
     ("name", "value"),
     [("TOP_K", "0"), ("TOP_P", "2"), ("ENABLE_GRAPH", "maybe"), ("FTS_BONUS", "x"), ("SUMMARY_CTX", "-1")],
 )
-def test_a_bad_setting_stops_the_start_and_is_named(tmp_path: Path, name: str, value: str) -> None:
+def test_an_invalid_setting_stops_the_start_by_name(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(Fault, match=f"CODE_MEMORY_{name} is "), opened(tmp_path, **{name: value}):
         pass

@@ -1,4 +1,4 @@
-"""The ranking of a session: the figures its users know, what is exact first, and nothing better hidden."""
+"""Scores follow the contract, exact matches come first, and no better result is dropped."""
 
 import math
 
@@ -36,7 +36,7 @@ def one(**fields: object) -> Candidate:
         (0.7, False, 5, 1.0, True, 0.8),
     ],
 )
-def test_a_score_is_the_sum_its_contract_says(
+def test_scores_follow_the_contract(
     distance: float | None, fts_hit: bool, priority: int, age: float, exact: bool, wanted: float
 ) -> None:
     candidate = one(distance=distance, fts_hit=fts_hit, priority=priority, exact=exact)
@@ -52,7 +52,7 @@ def test_a_score_is_the_sum_its_contract_says(
         (ScoreWeights(0.0, 0.0, 0.0), 1.0),
     ],
 )
-def test_weights_are_what_was_configured(weights: ScoreWeights, wanted: float) -> None:
+def test_weights_are_configurable(weights: ScoreWeights, wanted: float) -> None:
     assert score(one(fts_hit=True, priority=3), 0.5, weights) == wanted
 
 
@@ -60,17 +60,17 @@ def scores(found: list[ScoredCandidate]) -> list[tuple[int, float]]:
     return [(item.candidate.id, item.score) for item in found]
 
 
-def test_age_counts_from_the_newest_candidate_over_the_span_of_all() -> None:
+def test_age_is_relative_to_the_span_of_all_candidates() -> None:
     candidates = [one(id=1, at=1000.0), one(id=2, at=900.0), one(id=3, at=800.0)]
     assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(1, 1.0), (2, 1.1), (3, 1.2)]
 
 
-def test_candidates_of_one_moment_have_no_age_and_keep_their_order() -> None:
+def test_candidates_of_the_same_time_keep_their_order() -> None:
     candidates = [one(id=number, at=5.0) for number in (4, 2, 9)]
     assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(4, 1.0), (2, 1.0), (9, 1.0)]
 
 
-def test_a_memory_that_is_the_query_comes_first_whatever_its_priority_and_age() -> None:
+def test_an_exact_match_ranks_first() -> None:
     candidates = [one(id=1, distance=0.2, fts_hit=True, at=100.0), one(id=2, distance=0.0, priority=5, exact=True)]
     assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(2, 0.1), (1, 0.1)]
 
@@ -92,20 +92,18 @@ def test_a_memory_that_is_the_query_comes_first_whatever_its_priority_and_age() 
         (0, 0.5, 0),
     ],
 )
-def test_the_recency_filter_keeps_the_newest_share_of_memories_of_equal_worth(
-    count: int, top_p: float, kept: int
-) -> None:
+def test_the_recency_filter_keeps_the_newest_share(count: int, top_p: float, kept: int) -> None:
     candidates = [one(id=number, at=float(number)) for number in range(count)]
     found = rank(candidates, DEFAULT, top_p, 100)
     assert [item.candidate.id for item in found] == list(range(count))[::-1][:kept]
 
 
-def test_the_recency_filter_never_hides_an_older_memory_that_ranks_above_one_it_keeps() -> None:
+def test_the_recency_filter_keeps_older_memories_that_rank_above_kept_ones() -> None:
     candidates = [one(id=1, distance=0.1, at=0.0), one(id=2, distance=1.9, at=0.0), one(id=3, distance=1.0, at=9.0)]
     assert [item.candidate.id for item in rank(candidates, DEFAULT, 0.3, 10)] == [1, 3]
 
 
-def test_the_recency_filter_never_hides_a_memory_that_is_the_query() -> None:
+def test_the_recency_filter_keeps_exact_matches() -> None:
     candidates = [one(id=1, distance=0.0, at=0.0, exact=True), one(id=2, distance=0.0, at=9.0)]
     assert [item.candidate.id for item in rank(candidates, ScoreWeights(recency=0.0), 0.5, 10)] == [1, 2]
 
@@ -126,9 +124,7 @@ CANDIDATES = st.lists(
 
 
 @given(CANDIDATES, st.floats(-1, 2), st.integers(1, 25))
-def test_whatever_there_is_the_answer_is_sorted_and_lacks_nothing_better(
-    candidates: list[Candidate], top_p: float, limit: int
-) -> None:
+def test_results_are_sorted_and_miss_no_better_candidate(candidates: list[Candidate], top_p: float, limit: int) -> None:
     everything = {item.candidate.id: item.score for item in rank(candidates, DEFAULT, 1.0, 1000)}
     found = rank(candidates, DEFAULT, top_p, limit)
     listed = [item.score for item in found]
@@ -141,5 +137,5 @@ def test_whatever_there_is_the_answer_is_sorted_and_lacks_nothing_better(
     assert len(found) >= min(limit, math.ceil(len(candidates) * share - 1e-6))
 
 
-def test_recent_of_nothing_is_nothing() -> None:
+def test_the_recency_filter_accepts_an_empty_list() -> None:
     assert recency_filter([], 0.5) == []

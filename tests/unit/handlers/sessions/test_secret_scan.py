@@ -1,4 +1,4 @@
-"""What holds a secret is told from what does not: by the contract's samples, by measure, and in linear time."""
+"""Secrets are found and ordinary texts kept: samples of the contract, measured rates, linear time."""
 
 import re
 from collections import Counter
@@ -29,7 +29,7 @@ FALSE_POSITIVES = 0.005
         "x\npassword=\ny",
     ],
 )
-def test_the_three_patterns_of_the_contract_hold(text: str) -> None:
+def test_the_patterns_of_the_contract_match(text: str) -> None:
     assert find_secret([text])
 
 
@@ -53,11 +53,11 @@ def test_the_three_patterns_of_the_contract_hold(text: str) -> None:
         "see #123 and MEM-12",
     ],
 )
-def test_what_only_talks_of_secrets_is_kept(text: str) -> None:
+def test_texts_about_secrets_are_kept(text: str) -> None:
     assert find_secret([text]) == ""
 
 
-def test_one_bad_text_among_many_is_enough_and_the_rule_is_named() -> None:
+def test_one_secret_among_many_texts_is_found_by_rule() -> None:
     assert find_secret(["fine", "", "ghp_" + "a1B2" * 9]) == "GitHub token"
 
 
@@ -83,8 +83,8 @@ def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> 
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.check is None], ids=lambda rule: rule.pattern)
-def test_a_hint_stands_in_all_that_its_pattern_matches(rule: SecretRule) -> None:
-    """A pattern is skipped where none of its hints is there, so a wrong hint would switch it off."""
+def test_every_match_contains_a_hint(rule: SecretRule) -> None:
+    """A pattern is skipped in texts without its hints, so a wrong hint would disable it."""
     wide = [text for _, text in samples.secrets(2000, seed=7)]
     for text in wide:
         if re.search(rule.pattern, text, re.I if rule.fold else 0):
@@ -93,7 +93,7 @@ def test_a_hint_stands_in_all_that_its_pattern_matches(rule: SecretRule) -> None
 
 
 @given(st.text(max_size=300))
-def test_any_text_has_an_answer(text: str) -> None:
+def test_any_text_is_scanned_without_error(text: str) -> None:
     assert isinstance(find_secret([text]), str)
 
 
@@ -130,6 +130,6 @@ PIECES = [
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_the_work_grows_with_the_text_and_no_faster(piece: str) -> None:
-    """A pattern that goes back and forth would not end on a megabyte of its own beginnings."""
+def test_scan_time_is_linear(piece: str) -> None:
+    """A pattern that backtracks would not finish on a megabyte of repeated prefixes."""
     find_secret([(piece * (1_000_000 // len(piece)))[:1_000_000]])

@@ -1,4 +1,4 @@
-"""Tags come from whole words, a summary from the first line, and a model is asked only where there is one."""
+"""Default tags and summaries, and summaries by a model where one is configured."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
         ("", "general"),
     ],
 )
-def test_tags_are_whole_words_in_a_fixed_order(content: str, tags: str) -> None:
+def test_tags_match_whole_words_in_a_fixed_order(content: str, tags: str) -> None:
     assert summary.default_tags(content) == tags
 
 
@@ -42,7 +42,7 @@ def test_tags_are_whole_words_in_a_fixed_order(content: str, tags: str) -> None:
         ("日本語\nx", "日本語"),
     ],
 )
-def test_a_summary_is_the_first_line_with_something_in_it(content: str, line: str) -> None:
+def test_the_default_summary_is_the_first_non_empty_line(content: str, line: str) -> None:
     assert summary.first_line(content) == line
 
 
@@ -59,7 +59,7 @@ def test_without_a_path_or_a_library_there_is_no_model(monkeypatch: pytest.Monke
     )
 
 
-def test_where_the_model_cannot_be_read_the_first_line_stands_in(tmp_path: Path) -> None:
+def test_an_unreadable_model_falls_back_to_the_first_line(tmp_path: Path) -> None:
     model = summary.SummaryModel(str(tmp_path / "missing.gguf"), 512, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")
     assert summary.model_summary(model, "first\nsecond") == "first"
 
@@ -70,16 +70,16 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.mark.extras
-def test_a_model_writes_the_summary_that_is_stored_and_given_back(tmp_path: Path, model: Path) -> None:
+def test_a_model_summary_is_stored_and_returned(tmp_path: Path, model: Path) -> None:
     more = {"SUMMARY_MODEL": str(model), "SUMMARY_CTX": "512", "SUMMARY_MAX_TOKENS": "24", "SUMMARY_TEMPERATURE": "0"}
     note = "We keep embeddings on the CPU.\nMore of it below."
     with opened(tmp_path / "data", **more) as (_, ask):
         assert ask("health")["summary"]["enabled"] is True
-        told = ask("remember", content=note, session_id="s")
-        assert told["summary"] != "We keep embeddings on the CPU."
-        assert 0 < len(told["summary"]) <= summary.MAX_SUMMARY_LENGTH
-        assert told["summary"].isprintable()
-        assert ask("list_recent")[0]["summary"] == told["summary"]
+        answer = ask("remember", content=note, session_id="s")
+        assert answer["summary"] != "We keep embeddings on the CPU."
+        assert 0 < len(answer["summary"]) <= summary.MAX_SUMMARY_LENGTH
+        assert answer["summary"].isprintable()
+        assert ask("list_recent")[0]["summary"] == answer["summary"]
         assert ask("remember", content=note, session_id="t", summary="Given")["summary"] == "Given"
         assert ask("remember", content="password: hunter2", session_id="t") == {"status": "skipped"}
 
@@ -92,7 +92,7 @@ def test_a_content_longer_than_the_context_is_cut_to_fit(model: Path) -> None:
 
 @pytest.mark.extras
 @pytest.mark.parametrize("content", [b"", b"no model at all", b"GGUF\x03\0\0\0"])
-def test_a_file_that_is_no_model_leaves_the_first_line(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_model_file_falls_back_to_the_first_line(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "broken.gguf"
     file.write_bytes(content)
     asked = summary.SummaryModel(str(file), 256, 1, 16, 0.0, 1.0, 1.0, 0, 300, "")

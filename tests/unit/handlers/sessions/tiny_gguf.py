@@ -1,4 +1,4 @@
-"""A language model of one block with weights by chance, in the GGUF format: it writes nonsense, but it writes."""
+"""A language model of one block with random weights, in the GGUF format: its text is meaningless but valid."""
 
 from importlib import import_module
 from pathlib import Path
