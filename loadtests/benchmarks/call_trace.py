@@ -66,7 +66,7 @@ def waited() -> http.client.HTTPConnection:
 
 def main() -> int:
     """Prints a row for each call; exit status 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="print the files with their number of calls")
     parser.add_argument("--quick", action="store_true", help="the same, for `make bench ARGS=--quick`")
     wanted = parser.parse_args()

@@ -79,7 +79,7 @@ BUNDLE = Contract(
 
 
 def tool(name: str, request: Any) -> Tool:
-    return Tool(name, "", request, None, print, "read", Hints())
+    return Tool(name, "", request, type(None), print, "read", Hints())
 
 
 def test_a_tool_like_its_contract_does_not_deviate() -> None:

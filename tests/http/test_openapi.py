@@ -175,7 +175,9 @@ def test_an_error_response_shows_how_the_dialect_words_each_of_its_codes() -> No
         "application/json": {
             "schema": {},
             "examples": {
-                "conflict": {"value": {"error": "It exists already, another caller holds it, or it changed meanwhile."}},
+                "conflict": {
+                    "value": {"error": "It exists already, another caller holds it, or it changed meanwhile."}
+                },
                 "disabled": {"value": {"error": "This is switched off."}},
             },
         }
