@@ -1,4 +1,4 @@
-"""Runs the command line: `python -m kernel`."""
+"""`python -m kernel`: the command line."""
 
 import sys
 

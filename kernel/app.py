@@ -1,8 +1,8 @@
-"""The composition root: configuration, store, dialects and edges put together."""
+"""The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, notes, paths, scopes, sessions
 from kernel.config import Config
@@ -29,6 +29,9 @@ from kernel.store.store import Store
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect
 
+if TYPE_CHECKING:
+    from kernel.observe.tracing import Tracing
+
 DIALECTS: tuple[Dialect, ...] = (
     paths.DIALECT,
     scopes.DIALECT,
@@ -45,8 +48,8 @@ _SEAL_KEY = "seal_key"
 class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
-    `seal_key` signs what clients carry for us between calls; it lies in the file, so every process on it agrees.
-    `meters` and `traces` are there where they were asked for.
+    `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
+    `metrics` and `tracing` are None unless configured.
     """
 
     config: Config
@@ -55,11 +58,11 @@ class Kernel(NamedTuple):
     seal_key: bytes
     schema: int
     metrics: MetricsRegistry | None = None
-    tracing: Any = None
+    tracing: "Tracing | None" = None
 
 
 def base_context(model: Path | None) -> StoreContext:
-    """The statements of `sql/` and the model of a folder, unread until needed; raises Fault for what is no model."""
+    """A context with the statements of `sql/` and a model, read when it is first needed; raises Fault("invalid")."""
     texts = {key: statement.text for key, statement in statements.load().items()}
     if model is None:
         return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
@@ -78,11 +81,11 @@ def _search_cache(embedder: Embedder | None) -> SearchCache:
 
 
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:
-    """What all connections to the configured file share, with the settings of these dialects."""
-    return _own(base_context(config.model), config, dialects)
+    """The context of the configured file, with the settings of these dialects."""
+    return _configured(base_context(config.model), config, dialects)
 
 
-def _own(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
+def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) -> StoreContext:
     settings = [setting for dialect in dialects for setting in dialect.settings]
     values = read_settings(settings, config.environment, config.tenant)
     return shared._replace(
@@ -94,7 +97,7 @@ def _own(shared: StoreContext, config: Config, dialects: tuple[Dialect, ...]) ->
 
 
 def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECTS) -> tuple[Dialect, ...]:
-    """The dialects of these names, all of them for none; raises Fault("invalid") for an unknown name."""
+    """The dialects of these names, or all of them for none; raises Fault("invalid") for an unknown name."""
     by_name = {dialect.name: dialect for dialect in known}
     for name in names:
         if name not in by_name:
@@ -103,37 +106,37 @@ def select_dialects(names: tuple[str, ...], known: tuple[Dialect, ...] = DIALECT
 
 
 def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> Kernel:
-    """Opens the data directory, brings its file up to date and starts the store; raises Fault with the reason."""
+    """Opens the data directory, migrates its file and starts the store; raises Fault."""
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
-    store, seal_key, schema = _started(config, shared)
+    store, seal_key, schema = _opened(config, shared)
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
-    meters = MetricsRegistry() if config.metrics else None
-    traces = _traces() if config.traces else None
-    observers = [*(one.observe for one in (meters, traces) if one), *((logs.observe,) if config.log_calls else ())]
+    metrics = MetricsRegistry() if config.metrics else None
+    tracing = _tracing() if config.traces else None
+    observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
     dispatch = Dispatch(store, shown, observers)
-    return Kernel(config, store, dispatch, seal_key, schema, meters, traces)
+    return Kernel(config, store, dispatch, seal_key, schema, metrics, tracing)
 
 
-def _traces() -> Any:
-    from kernel.observe.tracing import Tracing
+def _tracing() -> "Tracing":
+    from kernel.observe.tracing import Tracing  # OpenTelemetry is an extra
 
     return Tracing()
 
 
 def open_tenant(kernel: Kernel, name: str) -> Kernel:
-    """The kernel's tools over the file of another tenant, which is made where there is none; raises Fault.
+    """The kernel's tools over the file of another tenant, which is created if it does not exist; raises Fault.
 
-    It shares with the kernel what nobody writes: statements and model. What search remembers is its own.
+    Statements and model are shared, the search cache is the tenant's own.
     """
     config = kernel.config._replace(tenant=name)
     shared = kernel.store.context
-    apart = shared._replace(search_cache=_search_cache(shared.embedder))
-    store, seal_key, schema = _started(config, _own(apart, config, kernel.dispatch.dialects))
+    separate = shared._replace(search_cache=_search_cache(shared.embedder))
+    store, seal_key, schema = _opened(config, _configured(separate, config, kernel.dispatch.dialects))
     return Kernel(config, store, kernel.dispatch.over(store), seal_key, schema)
 
 
-def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
+def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
     seal_key, schema = prepare_data(config, shared)
     store = Store(
         SqliteDatabase(config.file, shared, durable=config.durable),
@@ -150,7 +153,7 @@ def _started(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
 
 
 def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
-    """Makes the data directory and the file, private to the user, and migrates; the seal key and the schema."""
+    """Creates the data directory, private to the user, and migrates its file; returns seal key and schema version."""
     try:
         make_private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
@@ -160,7 +163,7 @@ def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     outcome = catch_faults(_migrate, config, shared)
     if isinstance(outcome, Fault):
         raise outcome
-    fsync_folder(config.home)  # a rollback journal of the first moment must not come back after a power cut
+    fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     return outcome
 
 
@@ -168,7 +171,7 @@ def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     db = Connection(config.file, shared, readonly=False)
     try:
         migrate(db)
-        while (found := db.read(CallContext(), stored_settings)) is None:
+        while (found := db.read(CallContext(), _stored_settings)) is None:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
         return found
@@ -176,6 +179,6 @@ def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
         db.close()
 
 
-def stored_settings(tx: Tx) -> tuple[bytes, int] | None:
+def _stored_settings(tx: Tx) -> tuple[bytes, int] | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
     return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None

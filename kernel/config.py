@@ -1,4 +1,4 @@
-"""The settings of one server, read once from a mapping."""
+"""The configuration of one server, read once from environment variables."""
 
 import sys
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ InjectionMode = Literal["off", "flag", "quarantine"]
 
 
 class OAuth(NamedTuple):
-    """An authorization server whose tokens count: its `issuer`, the file with its keys, and what tokens are for.
+    """A trusted authorization server: its `issuer`, the file with its public keys, and the audience of its tokens.
 
-    Without `audience` they are for the public address; without `tenant` their claim of the name `claim` tells it.
+    Without `audience` it is the public address; without `tenant` each token names its tenant in the claim `claim`.
     """
 
     issuer: str
@@ -39,15 +39,15 @@ class OAuth(NamedTuple):
 
 
 class Config(NamedTuple):
-    """Where the data lies, where to listen, which model embeds, and how much may wait.
+    """Where the data lies, where to listen, which model embeds, and how long queues may be.
 
-    `undo_hours` is how long what a destructive call changed is kept for `quipu undo`; 0 keeps nothing.
-    `read_wait` are the milliseconds that a read may have waited before others are refused while some still wait.
-    `suspects` says what becomes of memories that look written to steer agents.
-    `idle_exit` are the seconds without a request after which the server ends; 0 is never.
-    `environment` is the mapping itself, where the dialects find their own settings. `tenant` is the one that has no
-    key to name it, `tenants` how many others may be open at once; `open` asks nobody for a key, `public` is the address
-    clients know. `metrics` serves /metrics, `traces` sends spans, `log_calls` logs a line for each call.
+    `undo_hours` is how long the changes of a destructive call are kept for `quipu undo`; 0 keeps none.
+    `read_wait` is how many milliseconds a read may have waited before new ones are refused while others wait.
+    `injection_mode` is what happens to memories that match a rule of `kernel.security.injection`.
+    `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
+    `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers whose key names
+    none, `tenants` how many others may be open at once. `open` requires no key, `public` is the address that clients
+    use. `metrics` serves /metrics, `traces` sends spans, `log_calls` logs a line for each call.
     """
 
     data: Path
@@ -80,17 +80,17 @@ class Config(NamedTuple):
 
     @property
     def home(self) -> Path:
-        """Where the files of the tenant lie."""
+        """The folder of the tenant."""
         return data_dir.home(self.data, self.tenant)
 
     @property
     def file(self) -> Path:
-        """The one database file of the tenant."""
+        """The database file of the tenant."""
         return self.home / "quipu.db"
 
 
 def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Config:
-    """The settings as environment variables give them; raises Fault("invalid") naming the variable."""
+    """The configuration in environment variables; raises Fault("invalid") naming the variable."""
     model = values.get("QUIPU_MODEL", "")
     return Config(
         data=Path(values["QUIPU_DATA"]) if values.get("QUIPU_DATA") else default_data(values, platform),
@@ -128,7 +128,7 @@ def on_loopback(host: str) -> bool:
 
 
 def default_data(values: Mapping[str, str], platform: str) -> Path:
-    """The user's data directory on this platform, with our own folder in it."""
+    """The folder `quipu` in the user's data directory on this platform."""
     home = Path(values.get("HOME") or values.get("USERPROFILE") or ".")
     if platform == "darwin":
         return home / "Library" / "Application Support" / "quipu"
@@ -138,12 +138,12 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
 
 
 def _limits(values: Mapping[str, str]) -> Limits:
-    usual = Limits()
+    defaults = Limits()
     given = {
-        field: _number(values, PREFIX + field.upper(), getattr(usual, field), bound.low, bound.high)
-        for field, bound in BOUNDS.items()
+        field: _number(values, PREFIX + field.upper(), getattr(defaults, field), allowed.low, allowed.high)
+        for field, allowed in BOUNDS.items()
     }
-    return usual._replace(**given)
+    return defaults._replace(**given)
 
 
 def _public(values: Mapping[str, str]) -> str:
@@ -174,7 +174,7 @@ def _names(values: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _choice(values: Mapping[str, str], name: str, *choices: Word) -> Word:
-    """One of a few words, the first where none is given."""
+    """One of these words; the first is the default."""
     given = values.get(name) or choices[0]
     for choice in choices:
         if given == choice:

@@ -1,8 +1,8 @@
-"""What a caller may send, and how slowly, as data; and the pure checks that the edges run before they parse."""
+"""Limits on requests as data, and the checks that the HTTP and MCP edges run before they parse."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
@@ -12,35 +12,44 @@ Headers = Mapping[bytes, bytes]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-BYTES_PER_SECOND = 65536
+BYTES_PER_SECOND = 65536  # the slowest transfer of a body or answer, after a fixed time
 PREFIX = "QUIPU_LIMIT_"
 _SQUARE = bytes.maketrans(b"{}", b"[]")
-_PIECE = 65536
+_PIECE_BYTES = 65536  # of JSON text that is split at its quotes at once
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _AUTHORITY = regex(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
 _ORIGIN = regex(r"(https?)://(.+)")
+# Headers that RFC 9110 allows once; more than one lets two readers of a request disagree on it.
 _SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization")
 
 
+class _HasBody(Protocol):
+    @property
+    def body(self) -> bytes: ...
+
+
+R = TypeVar("R", bound=_HasBody)
+
+
 class CallLimits(NamedTuple):
-    """Bounds of one call: milliseconds of processor time, bytes of a value in the store, bytes of an answer."""
+    """Limits of one call: milliseconds of processor time, bytes of a value in the store, bytes of an answer."""
 
     milliseconds: int = 1000
     value: int = 64 * 1024 * 1024
     answer: int = 32 * 1024 * 1024
 
-    def fit(self, reply: Any) -> Any:
-        """The reply; raises Fault("invalid") where its body is larger than an answer may be."""
+    def fit(self, reply: R) -> R:
+        """The reply; raises Fault("invalid") where its body exceeds the limit of an answer."""
         if len(reply.body) > self.answer:
             raise Fault("invalid", f"The answer would be larger than {self.answer} bytes, ask for less.")
         return reply
 
 
 class Limits(NamedTuple):
-    """Sizes in bytes, times in seconds, counts, and the names we answer to; `BOUNDS` says what each is.
+    """Sizes in bytes, times in seconds, counts, and the accepted hosts and origins; `BOUNDS` describes each.
 
     `hosts` and `origins` hold names, with or without a port (a name alone means any port), or "*"; `origins` may
-    hold whole origins too, such as `https://app.example`. What is not listed is refused.
+    hold whole origins too, such as `https://app.example`. All others are refused.
     """
 
     body: int = 4 * 1024 * 1024
@@ -64,12 +73,12 @@ class Limits(NamedTuple):
 
     @property
     def engine(self) -> CallLimits:
-        """What of it holds in the store."""
+        """The limits of one call in the store."""
         return CallLimits(self.store_milliseconds, self.store_value, self.answer)
 
 
 class LimitRange(NamedTuple):
-    """What a number of `Limits` may be set to, what it limits, and what happens past it."""
+    """The range of a number in `Limits`, what it limits, and what happens when it is exceeded."""
 
     low: int
     high: int
@@ -105,14 +114,14 @@ BOUNDS: Mapping[str, LimitRange] = {
 
 
 class Refusal(NamedTuple):
-    """An HTTP status and the reason in words fit for the caller."""
+    """The HTTP status of a refused request, and the reason for the caller."""
 
     status: int
     reason: str
 
 
 def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal | None:
-    """Why the request may not pass whatever it asks, or None; `headers` is `dict(raw)`."""
+    """The refusal of a request by its headers, or None; `headers` is `dict(raw)`."""
     if len(raw) > limits.header_count or weight(raw) > limits.header_bytes:
         return Refusal(431, "Headers too large")
     if len(headers) != len(raw) and any(name in _SINGLE for name in repeated(raw)):
@@ -126,7 +135,7 @@ def refuse(raw: Sequence[Header], headers: Headers, limits: Limits) -> Refusal |
 
 
 def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
-    """Why the body may not be read, or None: it must be JSON, not compressed, and not declared too long."""
+    """The refusal of a body by its headers, or None: it must be JSON, not compressed, and not declared too long."""
     if not is_json(headers.get(b"content-type", b"")):
         return Refusal(415, "Content-Type must be application/json")
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
@@ -138,12 +147,12 @@ def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
 
 
 def weight(raw: Iterable[Header]) -> int:
-    """The bytes of names and values together."""
+    """The bytes of all names and values."""
     return sum([len(name) + len(value) for name, value in raw])
 
 
 def repeated(raw: Iterable[Header]) -> set[bytes]:
-    """The names that stand in `raw` more than once."""
+    """The names that appear more than once."""
     seen: set[bytes] = set()
     twice: set[bytes] = set()
     for name, _ in raw:
@@ -152,12 +161,12 @@ def repeated(raw: Iterable[Header]) -> set[bytes]:
 
 
 def host_allowed(value: bytes, allowed: frozenset[str]) -> bool:
-    """Whether a Host header names us."""
+    """Whether a Host header names an allowed host."""
     return "*" in allowed or _named(value.strip().decode("latin-1").lower(), allowed)
 
 
 def origin_allowed(value: bytes, allowed: frozenset[str]) -> bool:
-    """Whether an Origin header names a page that may call us; `null` never does."""
+    """Whether an Origin header names an allowed origin; `null` never does."""
     if "*" in allowed:
         return True
     origin = value.strip().decode("latin-1").lower()
@@ -172,14 +181,14 @@ def is_json(value: bytes) -> bool:
 
 
 def accepts(headers: Headers, media: bytes) -> bool:
-    """Whether the Accept header, if there is one, leaves room for a media type."""
+    """Whether the Accept header, if there is one, accepts a media type."""
     accept = headers.get(b"accept", b"*/*").lower().split(b",")
     types = {part.partition(b";")[0].strip() for part in accept}
     return not types.isdisjoint((media, media.partition(b"/")[0] + b"/*", b"*/*"))
 
 
 def excess(body: bytes, limits: Limits) -> str:
-    """What JSON text has too much of, in words, or nothing; a short and flat text costs two counts."""
+    """Which limit JSON text exceeds, in words, or an empty text; a short and flat text costs two counts."""
     if len(body) <= limits.values and body.count(b"{") + body.count(b"[") <= limits.depth:
         return ""
     values, found = 1, bytearray()
@@ -192,15 +201,15 @@ def excess(body: bytes, limits: Limits) -> str:
     for _ in range(limits.depth):
         if not found:
             return ""
-        found = found.replace(b"[]", b"")  # takes the innermost level, and only that
+        found = found.replace(b"[]", b"")  # removes the innermost level, and only that
     return "nested too deeply" if found else ""
 
 
 def _outside_strings(body: bytes) -> Iterator[bytes]:
-    """What of JSON text is in no string, piece by piece, since a text of quotes alone falls into very many pieces."""
+    """The parts of JSON text outside strings; split piece by piece, so that many quotes do not make one huge list."""
     at, quotes = 0, 0
     while at < len(body):
-        end = at + _PIECE
+        end = at + _PIECE_BYTES
         while body[end - 1 : end] == b"\\":
             end += 1
         parts = body[at:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
@@ -210,7 +219,7 @@ def _outside_strings(body: bytes) -> Iterator[bytes]:
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:
-    """The whole body, or None where it grows past `limit` or its sender is gone, as one too slow soon is."""
+    """The whole body, or None where it exceeds `limit` or the client has disconnected or was too slow."""
     message = await receive()
     if not message.get("more_body", False) and message["type"] == "http.request":
         body: bytes = message.get("body", b"")
@@ -219,7 +228,7 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
 
 
 async def read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
-    """`read_body` from its first message on, for those who have read that one; what memory cannot hold is too large."""
+    """`read_body` for a caller that has received the first message; None too where memory does not suffice."""
     parts = bytearray()
     with suppress(MemoryError):
         while message["type"] == "http.request":

@@ -1,4 +1,4 @@
-"""The stores of all tenants: the main one is always open, the others while somebody uses them, and never too many."""
+"""The stores of all tenants: the main one is always open, the others while they are used, up to a maximum."""
 
 import asyncio
 import time
@@ -13,14 +13,14 @@ from kernel.errors import Fault
 
 
 class OpenTenant(NamedTuple):
-    """An open tenant: its tools over its own store, and how it ends, which waits for what is queued."""
+    """An open tenant: its tools over its own store; `close` finishes what is queued first."""
 
     dispatch: Dispatch
     close: Callable[[], None]
 
 
 class _Slot:
-    """An open tenant, who is in it, and when somebody last was."""
+    """An open tenant, the number of calls that use it, and when it was last used."""
 
     def __init__(self, opened: OpenTenant) -> None:
         self.opened = opened
@@ -29,29 +29,29 @@ class _Slot:
 
 
 class Tenants:
-    """Opens tenants by name; `opens` runs in a thread. All methods but `close` belong to the event loop."""
+    """Opens tenants by name; `open_tenant` runs in a thread. All methods but `close` belong to the event loop."""
 
     def __init__(
-        self, main: Dispatch, opens: Callable[[str], OpenTenant], most: int, idle_seconds: float = 300.0
+        self, main: Dispatch, open_tenant: Callable[[str], OpenTenant], max_open: int, idle_seconds: float = 300.0
     ) -> None:
         self._main = main
-        self._opens = opens
-        self._most = most
+        self._open_tenant = open_tenant
+        self._max_open = max_open
         self._idle = idle_seconds
-        self._seats: dict[str, _Slot] = {}
-        self._coming: dict[str, asyncio.Task[None]] = {}
-        self._changing = asyncio.Lock()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._slots: dict[str, _Slot] = {}
+        self._opening: dict[str, asyncio.Task[None]] = {}
+        self._lock = asyncio.Lock()
+        self._sweeper: asyncio.Task[None] | None = None
 
     def open_dispatch(self, name: str) -> Dispatch | None:
-        """The tools of a tenant that is open, for what is begun before anything else can happen on this loop."""
+        """The tools of a tenant that is open, or None; valid until the caller awaits."""
         if name == MAIN:
             return self._main
-        seat = self._seats.get(name)
-        if seat is None:
+        slot = self._slots.get(name)
+        if slot is None:
             return None
-        seat.used = time.monotonic()
-        return seat.opened.dispatch
+        slot.used = time.monotonic()
+        return slot.opened.dispatch
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncGenerator[Dispatch]:
@@ -59,62 +59,62 @@ class Tenants:
         if name == MAIN:
             yield self._main
             return
-        seat = await self._take(name)
+        slot = await self._acquire(name)
         try:
-            yield seat.opened.dispatch
+            yield slot.opened.dispatch
         finally:
-            seat.users -= 1
-            seat.used = time.monotonic()
+            slot.users -= 1
+            slot.used = time.monotonic()
 
     def open_dispatches(self) -> Mapping[str, Dispatch]:
-        """The tools of all that are open, by name."""
-        return {MAIN: self._main, **{name: seat.opened.dispatch for name, seat in self._seats.items()}}
+        """The tools of all open tenants, by name."""
+        return {MAIN: self._main, **{name: slot.opened.dispatch for name, slot in self._slots.items()}}
 
     def close(self) -> None:
-        """Closes all but the main one, for when the loop has ended."""
-        for seat in self._seats.values():
-            seat.opened.close()
-        self._seats.clear()
+        """Closes all tenants but the main one, after the loop has ended."""
+        for slot in self._slots.values():
+            slot.opened.close()
+        self._slots.clear()
 
-    async def _take(self, name: str) -> _Slot:
-        while (seat := self._seats.get(name)) is None:
-            coming = self._coming.get(name)
-            if coming is None:
-                coming = self._coming[name] = asyncio.create_task(self._open(name))
-                coming.add_done_callback(partial(self._came, name))
-            await asyncio.shield(coming)  # a caller may leave, and what it made open is still known
-        seat.users += 1
-        return seat
+    async def _acquire(self, name: str) -> _Slot:
+        while (slot := self._slots.get(name)) is None:
+            opening = self._opening.get(name)
+            if opening is None:
+                opening = self._opening[name] = asyncio.create_task(self._open(name))
+                opening.add_done_callback(partial(self._opened, name))
+            await asyncio.shield(opening)  # a cancelled caller must not cancel it for the others
+        slot.users += 1
+        return slot
 
-    def _came(self, name: str, task: asyncio.Task[None]) -> None:
-        del self._coming[name]
+    def _opened(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._opening[name]
         if not task.cancelled():
-            task.exception()  # whoever still waits raises it
+            task.exception()  # retrieved here, and raised in the callers that still wait
 
     async def _open(self, name: str) -> None:
-        async with self._changing:
-            if len(self._seats) >= self._most:
-                free = {one: seat.used for one, seat in self._seats.items() if not seat.users}
+        async with self._lock:
+            if len(self._slots) >= self._max_open:
+                free = {one: slot.used for one, slot in self._slots.items() if not slot.users}
                 if not free:
                     raise Fault("busy", "Too many tenants are in use, try again.")
-                await self._end(min(free, key=free.__getitem__))
-            opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._opens, name)
+                await self._close(min(free, key=free.__getitem__))
+            opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._open_tenant, name)
             if isinstance(opened, Fault):
                 raise opened
-            self._seats[name] = _Slot(opened)
-        if self._sweeping is None:
-            self._sweeping = asyncio.create_task(self._sweep())
+            self._slots[name] = _Slot(opened)
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._sweep())
 
-    async def _end(self, name: str) -> None:
-        """Nobody finds it any more from here on, and what is queued is answered before it closes."""
-        seat = self._seats.pop(name)
-        await asyncio.to_thread(catch_faults, seat.opened.close)
+    async def _close(self, name: str) -> None:
+        """Closes a tenant in a thread; new calls no longer find it, and queued ones are answered first."""
+        slot = self._slots.pop(name)
+        await asyncio.to_thread(catch_faults, slot.opened.close)
 
     async def _sweep(self) -> None:
-        while self._seats:
+        while self._slots:
             await asyncio.sleep(self._idle / 2)
-            async with self._changing:
+            async with self._lock:
                 before = time.monotonic() - self._idle
-                for name in [name for name, seat in self._seats.items() if not seat.users and seat.used < before]:
-                    await self._end(name)
-        self._sweeping = None
+                for name in [name for name, slot in self._slots.items() if not slot.users and slot.used < before]:
+                    await self._close(name)
+        self._sweeper = None

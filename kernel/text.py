@@ -1,4 +1,4 @@
-"""Writers of block YAML and of one-line summaries, which no value can break out of."""
+"""Writers of block YAML and of one-line summaries; no value can break out of either."""
 
 import math
 import re
@@ -9,9 +9,9 @@ from typing import cast
 
 from kernel.lazy_regex import regex
 
-# Characters that leave no mark of their own: soft hyphen, fillers, bidi controls, tags, most variation selectors,
+# Characters without a visible glyph: soft hyphen, fillers, bidi controls, tags, most variation selectors,
 # byte order mark, noncharacters. U+FE0E and U+FE0F stay out, since they only choose between two shapes of one emoji.
-_UNSEEN = (
+_INVISIBLE = (
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff"
@@ -21,11 +21,11 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f"
 # Every blank that could pass for a space or a line end; U+3000 stays out, since it is the space of CJK prose.
 _BLANKS = r"\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f"
 
-_REMEMBERED = 24
+_CACHED_CHARACTERS = 24  # texts up to this length, such as states and times, are cached once quoted
 _SURROGATE = regex(r"[\ud800-\udfff]")
-_HIDDEN = regex(f"[{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]")
-_ESCAPED = regex(rf'["\\{_UNSEEN}{_JOINERS}{_CONTROLS}{_BLANKS}]')
-_UNBLOCKABLE = regex(rf"[{_UNSEEN}{_JOINERS}{_BLANKS}\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_HIDDEN = regex(f"[{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]")
+_ESCAPED = regex(rf'["\\{_INVISIBLE}{_JOINERS}{_CONTROLS}{_BLANKS}]')
+_UNBLOCKABLE = regex(rf"[{_INVISIBLE}{_JOINERS}{_BLANKS}\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NAMED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 # Starts with a letter, underscore or slash, so it is no number, date, indicator, `=` or `<<` in either version of YAML.
@@ -37,7 +37,7 @@ _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, un
 _BRACKETS = regex(r"[,\[\]{}:?]")
 
 _WORD = regex(rf"[^\s{_CONTROLS}]+")
-_DROPPED = regex(f"[{_UNSEEN}]")
+_DROPPED = regex(f"[{_INVISIBLE}]")
 
 
 def yaml_block(pairs: Mapping[str, object] | Iterable[tuple[str, object]]) -> str:
@@ -92,7 +92,7 @@ def _entry(lines: list[str], mark: str, value: object, pad: str) -> None:
         if "\n" in value and _blockable(value := _SURROGATE.sub("\ufffd", value)):
             _literal(lines, mark, value, pad + "  ")
         else:
-            lines.append(f"{mark} {_key(value) if len(value) <= _REMEMBERED else _string(value)}")
+            lines.append(f"{mark} {_key(value) if len(value) <= _CACHED_CHARACTERS else _string(value)}")
     elif value is None or isinstance(value, int | float):
         lines.append(f"{mark} {_constant(value)}")
     elif isinstance(value, list | tuple):

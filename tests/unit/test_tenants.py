@@ -23,9 +23,9 @@ class House:
         self.fault: Fault | None = None
         self.gate = threading.Event()
         self.gate.set()
-        self.tenants = Tenants(MAIN, self._opens, most, idle)
+        self.tenants = Tenants(MAIN, self._open, most, idle)
 
-    def _opens(self, name: str) -> OpenTenant:
+    def _open(self, name: str) -> OpenTenant:
         self.gate.wait()
         if self.fault is not None:
             raise self.fault

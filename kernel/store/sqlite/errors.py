@@ -4,7 +4,7 @@ import apsw
 
 from kernel.errors import Code, Fault
 
-OLDEST_SQLITE = 3051003  # fixes a race between a checkpoint and a restart of the log that could lose pages
+OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
