@@ -1,4 +1,4 @@
-"""Keys: made from 256 random bits, shown once, kept as SHA-256 in one file that only its owner can read."""
+"""API keys: 256 random bits, shown once, stored as SHA-256 in a file that only its owner can read."""
 
 import hashlib
 import hmac
@@ -19,20 +19,21 @@ from kernel.lazy_regex import regex
 FILE = "keys.json"
 PREFIX = "quipu_"
 _LOCK = "keys.json.lock"
-_PATIENCE_SECONDS = 5.0
-_ID_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_LOCK_WAIT_SECONDS = 5.0
+_LOCK_POLL_SECONDS = 0.02
+_ID_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u
 _ID_LENGTH = 8
 _SECRET_BYTES = 32
 _KEY = regex(r"quipu_([0-9a-z]{8})_[A-Za-z0-9_-]{43}")
-_NOBODY = "0" * 64
+_NO_HASH = "0" * 64  # equals no SHA-256 that occurs
 _SPAN = regex(r"([1-9][0-9]{0,4})([dhm])")
 _UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 class Key(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One key as it is kept: `hash` is the SHA-256 of the whole key in hex, gone once it is revoked; times are ISO UTC.
+    """One stored key: `hash` is the SHA-256 of the whole key in hex, empty once it is revoked; times are ISO UTC.
 
-    Without `dialects` it reaches all of them.
+    Without `dialects` it allows all of them.
     """
 
     id: str
@@ -51,17 +52,17 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read(data: Path) -> list[Key]:
-    """Every key of the data directory, the oldest first; raises Fault where the file cannot be trusted."""
+    """Every key of the data directory, oldest first; raises Fault("storage") where the file cannot be read."""
     try:
         return msgspec.json.decode((data / FILE).read_bytes(), type=list[Key])
     except FileNotFoundError:
         return []
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Fault("storage", f"{FILE} cannot be read; without it nobody can be told from anybody else.") from None
+        raise Fault("storage", f"{FILE} cannot be read, so no caller can be authenticated.") from None
 
 
 def create(data: Path, made: Key) -> tuple[Key, str]:
-    """Keeps a new key, whose `id` and `hash` are set here; the key as it is kept, and the secret for its owner."""
+    """Stores a new key, whose `id` and `hash` are set here; returns the stored key and the secret for its owner."""
     found: tuple[Key, str] | None = None
 
     def add(known: list[Key]) -> list[Key]:
@@ -78,30 +79,30 @@ def create(data: Path, made: Key) -> tuple[Key, str]:
 
 
 def revoke(data: Path, id_: str, now: str) -> Key:
-    """Takes back a key, which stays listed as revoked; raises Fault("not_found")."""
+    """Revokes a key, which stays listed as revoked; raises Fault("not_found")."""
 
     def take(known: list[Key]) -> list[Key]:
         if id_ not in {key.id for key in known}:
             raise Fault("not_found", "There is no key of this id; `quipu key list` shows them.")
-        return [_without(key, now) if key.id == id_ and not key.revoked else key for key in known]
+        return [_revoked(key, now) if key.id == id_ and not key.revoked else key for key in known]
 
     return next(key for key in _change(data, take) if key.id == id_)
 
 
 def digest(secret: str) -> str:
-    """What is kept of a key."""
+    """The hash of a secret, as it is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def parse(secret: str) -> str:
-    """The id that a key names, empty for what is no key of ours."""
+    """The id in a secret, empty for a text that is no key."""
     found = _KEY.fullmatch(secret)
     return found[1] if found else ""
 
 
 def matches(secret: str, key: Key | None) -> bool:
-    """Whether this is the secret of `key`, in a time that tells nothing, even where there is no such key."""
-    same = hmac.compare_digest(digest(secret), key.hash if key and key.hash else _NOBODY)
+    """Whether this is the secret of `key`, in constant time, for an unknown key too."""
+    same = hmac.compare_digest(digest(secret), key.hash if key and key.hash else _NO_HASH)
     return same and key is not None and not key.revoked
 
 
@@ -118,13 +119,13 @@ def expiry(given: str, now: str) -> str:
         raise Fault(
             "invalid", "A key ends after a time such as 90d, 12h or 30m, or at one such as 2027-01-31."
         ) from None
-    told = end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if told <= now:
+    expires = end.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if expires <= now:
         raise Fault("invalid", "A key must end in the future.")
-    return told
+    return expires
 
 
-def _without(key: Key, now: str) -> Key:
+def _revoked(key: Key, now: str) -> Key:
     return msgspec.structs.replace(key, hash="", revoked=now)
 
 
@@ -133,10 +134,10 @@ def _random_id() -> str:
 
 
 def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
-    """Replaces the file in one step; the next file is also what keeps two such changes apart."""
+    """Replaces the file atomically; the new file is also the lock between concurrent changes."""
     make_private(data)
     lock = data / _LOCK
-    descriptor = _locked(lock)
+    descriptor = _create_lock(lock)
     kept = False
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -155,14 +156,14 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
     return changed
 
 
-def _locked(lock: Path) -> int:
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+def _create_lock(lock: Path) -> int:
+    deadline = time.monotonic() + _LOCK_WAIT_SECONDS
     while True:
         try:
             return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             if time.monotonic() > deadline:
-                raise Fault("busy", f"Somebody else changes the keys; if nobody does, remove {lock.name}.") from None
-            time.sleep(0.02)
+                raise Fault("busy", f"Another process is changing the keys; if none is, remove {lock.name}.") from None
+            time.sleep(_LOCK_POLL_SECONDS)
         except OSError as error:
             raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Who a request comes from: its bearer key or token, and what the refusal of one without says."""
+"""Authentication of requests by bearer key or token, and the challenge for requests without one."""
 
 import hashlib
 import logging
@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kernel.errors import Fault
 from kernel.ids import utc_now
@@ -16,15 +16,15 @@ from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Permission, gr
 
 Headers = Mapping[bytes, bytes]
 METADATA = "/.well-known/oauth-protected-resource"
-_LOOK_SECONDS = 0.25
-_REMEMBERED = 4096
+_RELOAD_SECONDS = 0.25  # how long a revoked key may still be accepted
+_CACHED_CALLERS = 4096
 _AUTHORITY = regex(r"(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?", re.I)
-_UNFIT = regex(r"[^ !#-\[\]-~]")  # for a quoted string of RFC 9110
+_NOT_QUOTABLE = regex(r"[^ !#-\[\]-~]")  # in a quoted-string of RFC 9110
 _log = logging.getLogger("quipu")
 
 
 class Unauthenticated(Exception):
-    """Nobody we know; `error` is RFC 6750's word for it, empty where nothing was shown. The message tells no secret."""
+    """A request without valid credentials; `error` is the code of RFC 6750, empty where there were no credentials."""
 
     def __init__(self, error: str, message: str) -> None:
         super().__init__(message)
@@ -32,25 +32,28 @@ class Unauthenticated(Exception):
 
 
 class CachedCaller(NamedTuple):
-    """Whom a bearer belongs to, and the ISO UTC time it ends at, empty for never."""
+    """The caller of a bearer, and the ISO UTC time at which the bearer expires, empty for never."""
 
     caller: Caller
     expires: str
 
 
 class TokenVerifier(Protocol):
-    """Bearers that are no keys of ours: whose they are, or Stranger; and whether that may have changed."""
+    """Verifies bearers that are not API keys."""
 
-    def caller(self, bearer: str, /) -> CachedCaller: ...
+    def caller(self, bearer: str, /) -> CachedCaller:
+        """The caller of a token; raises Unauthenticated."""
+        ...
 
-    def reload_if_changed(self) -> bool: ...
+    def reload_if_changed(self) -> bool:
+        """Whether the verification keys have changed, so that cached callers are no longer valid."""
+        ...
 
 
 class Auth:
-    """Callers by their Authorization header; what `keys.json` says holds a quarter of a second later.
+    """Callers by their Authorization header; changes of `keys.json` take effect within a quarter of a second.
 
-    Once there is a key, even a revoked one, nobody gets in without; `required` asks for one from the start, `is_open`
-    never does.
+    Once there is a key, even a revoked one, requests need one; with `required` they always do, with `is_open` never.
     """
 
     def __init__(
@@ -69,17 +72,17 @@ class Auth:
 
     @property
     def required(self) -> bool:
-        """Whether nobody gets in without a key, as far as was seen last."""
+        """Whether requests need a key, as of the last look at the file."""
         return self._required
 
     def needed(self) -> bool:
-        """Whether nobody gets in without a key."""
+        """Whether requests need a key."""
         if time.monotonic() >= self._next:
             self._reload_if_changed()
         return self._required
 
     def caller(self, headers: Headers) -> Caller:
-        """Who sends these headers; raises Stranger."""
+        """The caller of a request; raises Unauthenticated."""
         if time.monotonic() >= self._next:
             self._reload_if_changed()
         given = headers.get(b"authorization")
@@ -87,13 +90,13 @@ class Auth:
             if self._required:
                 raise Unauthenticated("", "A key is needed: Authorization: Bearer KEY")
             return ANONYMOUS_CALLER
-        # What is kept to recognise a bearer by is its digest: no comparison ever touches the bearer itself.
+        # The cache is keyed by digest, so that no comparison touches the bearer itself.
         digest = hashlib.sha256(given).digest()
         known = self._known.get(digest) or self._authenticate(given, digest)
         return known.caller
 
     def key_id(self, headers: Headers) -> str:
-        """The id of the key or token that came with these headers; empty for none and for a wrong one."""
+        """The id of the key or token of a request; empty for none and for an invalid one."""
         try:
             return self.caller(headers).key
         except Unauthenticated:
@@ -106,7 +109,7 @@ class Auth:
             return self._anonymous("", "A key is needed: Authorization: Bearer KEY")
         now = utc_now()
         known = self._by_key(bearer, now) if bearer.startswith(api_keys.PREFIX) else self._by_token(bearer)
-        if len(self._known) >= _REMEMBERED:
+        if len(self._known) >= _CACHED_CALLERS:
             self._known.clear()
         self._known[digest] = known
         return known
@@ -115,8 +118,8 @@ class Auth:
         key = self._keys.get(api_keys.parse(bearer))
         if not api_keys.matches(bearer, key) or key is None or key.state(now) != "active":
             raise Unauthenticated("invalid_token", "This key is unknown, has expired or was revoked")
-        far = grant(Permission[key.scope], frozenset(key.dialects), True)
-        return CachedCaller(Caller(key.id, far, key.tenant, key.id), key.expires)
+        allowed = grant(Permission[key.scope], frozenset(key.dialects), True)
+        return CachedCaller(Caller(key.id, allowed, key.tenant, key.id), key.expires)
 
     def _by_token(self, bearer: str) -> CachedCaller:
         if self._tokens is None:
@@ -124,32 +127,32 @@ class Auth:
         return self._tokens.caller(bearer)
 
     def _anonymous(self, error: str, message: str) -> CachedCaller:
-        """Credentials meant for somebody else, such as a proxy, make nobody less than anybody."""
+        """An unusable Authorization header counts as anonymous where keys are optional: it may be meant for a proxy."""
         if self._required:
             raise Unauthenticated(error, message)
         return CachedCaller(ANONYMOUS_CALLER, "")
 
     def _reload_if_changed(self) -> None:
-        """Takes in what changed in the files, and forgets who has expired."""
-        self._next = time.monotonic() + _LOOK_SECONDS
-        stamp = self._seen()
+        """Reads changed files, and drops cached callers that have expired."""
+        self._next = time.monotonic() + _RELOAD_SECONDS
+        stamp = self._file_stamp()
         if stamp != self._stamp:
             self._stamp = stamp
             self._known.clear()
-            self._read()
+            self._read_keys()
         now = utc_now()
-        other = self._tokens is not None and self._tokens.reload_if_changed()
-        if other or any(known.expires and known.expires <= now for known in self._known.values()):
+        new_tokens = self._tokens is not None and self._tokens.reload_if_changed()
+        if new_tokens or any(known.expires and known.expires <= now for known in self._known.values()):
             self._known.clear()
 
-    def _seen(self) -> tuple[int, ...]:
+    def _file_stamp(self) -> tuple[int, ...]:
         try:
             found = self._file.stat()
         except OSError:
             return ()
         return (found.st_mtime_ns, found.st_ino, found.st_size)
 
-    def _read(self) -> None:
+    def _read_keys(self) -> None:
         try:
             found = api_keys.read(self._data)
         except Fault as fault:
@@ -161,9 +164,9 @@ class Auth:
 
 
 class Challenge(NamedTuple):
-    """What callers are told about how to get in; `public` is the address clients know, else what their Host says.
+    """The WWW-Authenticate header and OAuth metadata; `public` is the server's address, else the Host header is used.
 
-    Each of `paths` is a resource of its own to OAuth; the rest belongs to the one of the whole server.
+    Each of `paths` is an OAuth resource of its own; all other paths belong to the resource of the whole server.
     """
 
     public: str = ""
@@ -180,17 +183,17 @@ class Challenge(NamedTuple):
             "error": error,
             "error_description": why,
         }
-        told = ", ".join(f'{name}="{_UNFIT.sub("?", value)}"' for name, value in parts.items() if value)
-        return f"Bearer {told}".encode("ascii")
+        pairs = ", ".join(f'{name}="{_NOT_QUOTABLE.sub("?", value)}"' for name, value in parts.items() if value)
+        return f"Bearer {pairs}".encode("ascii")
 
-    def metadata(self, path: str, headers: Headers) -> dict[str, Any] | None:
+    def metadata(self, path: str, headers: Headers) -> dict[str, object] | None:
         """The document of RFC 9728 for the resource at `path`, if there is one."""
         if path and path not in self.paths:
             return None
-        document: dict[str, Any] = {
+        document: dict[str, object] = {
             "resource": f"{self._base(headers)}{path}",
             "bearer_methods_supported": ["header"],
-            "scopes_supported": [right.name for right in Permission],
+            "scopes_supported": [permission.name for permission in Permission],
             "resource_name": "Quipu",
         }
         return {**document, "authorization_servers": list(self.issuers)} if self.issuers else document

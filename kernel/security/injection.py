@@ -1,8 +1,9 @@
-"""Which texts were written to steer the agent that reads them rather than to tell it something, by their words.
+"""Rules that detect prompt injection in memories by their words.
 
-A rule is a chain of word classes, each at most so many other words after the one before, as in `IGNORE 2 EARLIER`.
-Every word is looked at once, so that the time is in proportion to the text. What is only quoted where injections are
-discussed is no instruction.
+A rule is a sequence of word classes with bounded gaps: in `IGNORE 2 EARLIER` at most two other words stand between the
+two. `- CLASS` at the end rejects a match that a word of that class follows. All rules are compiled into one automaton
+that reads every word once, so the time is linear in the text. Quoted text does not count where a text discusses
+injections.
 """
 
 import unicodedata
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from kernel.lazy_regex import regex
 
-_CLASSES = {
+WORD_CLASSES = {
     "IGNORE": "ignore ignoring disregard disregarding forget override overrule bypass ignora ignoriere ignorez vergiss",
     "EARLIER": "previous prior earlier above preceding all any every your original existing former current "
     "anteriores previas vorherigen alle todas toutes precedentes",
@@ -27,9 +28,9 @@ _CLASSES = {
     "NOT": "not",
     "NEVER": "never don't dont",
     "DO": "do must should shall",
-    "TELL": "tell mention reveal inform notify disclose alert telling mentioning informing notifying alerting",
+    "DISCLOSE": "tell mention reveal inform notify disclose alert telling mentioning informing notifying alerting",
     "WITHOUT": "without",
-    "TELLING": "telling informing notifying alerting mentioning",
+    "DISCLOSING": "telling informing notifying alerting mentioning",
     "HIDE": "hide conceal",
     "KEEP": "keep stay",
     "QUIET": "quiet silent",
@@ -58,7 +59,7 @@ _CLASSES = {
     "TASK": "task tasks session sessions request requests conversation answer reply",
     "CURL": "curl wget",
     "SHELL": "bash sh zsh python",
-    "WHOSE": "patient customer employee user client account order item product record person case",
+    "RECORD": "patient customer employee user client account order item product record person case",
     "SAVED": "saved stored recorded filed kept moved",
     "UNDER": "under",
     "INSTEAD": "instead asked questions query queries requests",
@@ -103,12 +104,12 @@ _RULES = (
     ("override", "HIGH 0 OVERRIDE 6 COMMAND"),
     ("override", "MARK 4 COMMAND"),
     ("override", "YOU 4 FREE"),
-    ("concealment", "NEVER 1 TELL 1 THIS 3 USER"),
-    ("concealment", "NEVER 1 TELL 3 USER 0 THIS"),
-    ("concealment", "DO 0 NOT 1 TELL 1 THIS 3 USER"),
-    ("concealment", "DO 0 NOT 1 TELL 3 USER 0 THIS"),
+    ("concealment", "NEVER 1 DISCLOSE 1 THIS 3 USER"),
+    ("concealment", "NEVER 1 DISCLOSE 3 USER 0 THIS"),
+    ("concealment", "DO 0 NOT 1 DISCLOSE 1 THIS 3 USER"),
+    ("concealment", "DO 0 NOT 1 DISCLOSE 3 USER 0 THIS"),
     ("concealment", "KEEP 0 QUIET 0 THIS"),
-    ("concealment", "SEND 9 WITHOUT 1 TELLING 3 USER"),
+    ("concealment", "SEND 9 WITHOUT 1 DISCLOSING 3 USER"),
     ("concealment", "HIDE 2 THIS 3 USER"),
     ("concealment", "SECRETLY 0 PASS"),
     ("concealment", "SECRETLY 0 SEND 12 TO"),
@@ -121,7 +122,7 @@ _RULES = (
     ("redirection", "ALL 2 PAYMENTS 1 USE 4 WALLET"),
     ("redirection", "ALWAYS 4 PAYMENTS 0 TOWARDS 4 WALLET"),
     ("redirection", "WHEN 2 TASK 4 CURL 2 TO 8 SHELL"),
-    ("bridging", "WHOSE 6 SAVED 1 UNDER 2 WHOSE 12 INSTEAD"),
+    ("bridging", "RECORD 6 SAVED 1 UNDER 2 RECORD 12 INSTEAD"),
     ("bridging", "RECOMMEND 8 FUTURE 1 TURNS"),
     ("bridging", "REMEMBER 6 TRUSTED 1 SOURCE"),
     ("self-reinforcing", "COPY 1 HERE 1 TEXT 8 EACH 1 KEPT"),
@@ -136,138 +137,151 @@ _RULES = (
     ("disguised record", "CLAIM 6 FINE 1 EVEN 0 IF"),
     ("disguised text", "DECODE 6 OBEY 3 WITHIN"),
 )
-_MARK = "\x01"
-_PAUSED = f" {_MARK} "
-_PAUSE = 4  # words that the end of a sentence counts as
-_ENDS = (". ", "! ", "? ", ".\n", "\n")
-_UNREACHED = -(1 << 40)
-_LETTERS = frozenset("_'@\x01")
-_MARKS = "".join(chr(code) if chr(code).isalnum() or chr(code) in _LETTERS else " " for code in range(128))
-_SPACED = regex(r" \w \w \w \w \w ")
-_BETWEEN_LETTERS = regex(r"(?<=\b\w) (?=\w\b)")
-_BEACON = regex(r"!\[[^\[\]\n]{0,80}\]\(https?://[^()\s{}<>$]{0,500}(?:[{<$]|%7b)")
-_UNSEEN = regex("[\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_TAGS = regex("[\U000e0020-\U000e007e]{4,}")
-_MIXED = regex("[a-z][\u0430-\u045f\u04bb\u0501]|[\u0430-\u045f\u04bb\u0501][a-z]")
-_TWINS = str.maketrans("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u0455\u0443\u0445", "acdehijopsyx")
+_SENTENCE_END = "\x01"
+_SENTENCE_BREAK = f" {_SENTENCE_END} "
+_SENTENCE_DISTANCE = 4  # words that the end of a sentence counts as, so that gaps rarely span two sentences
+_SENTENCE_ENDS = (". ", "! ", "? ", ".\n", "\n")
+_UNREACHED = -(1 << 40)  # farther away than any text is long
+_WORD_CHARACTERS = frozenset("_'@\x01")
+_TOKEN_CHARACTERS = "".join(
+    chr(code) if chr(code).isalnum() or chr(code) in _WORD_CHARACTERS else " " for code in range(128)
+)
+# "i g n o r e", spelled with spaces.
+_SPACED_LETTERS = regex(r" \w \w \w \w \w ")
+_SPACES_BETWEEN_LETTERS = regex(r"(?<=\b\w) (?=\w\b)")
+# A Markdown image whose address has a placeholder: fetching it sends what the agent fills in.
+_IMAGE_BEACON = regex(r"!\[[^\[\]\n]{0,80}\]\(https?://[^()\s{}<>$]{0,500}(?:[{<$]|%7b)")
+_INVISIBLE = regex("[\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+# Unicode tags: invisible copies of ASCII.
+_TAG_CHARACTERS = regex("[\U000e0020-\U000e007e]{4,}")
+# Cyrillic letters inside Latin words.
+_MIXED_SCRIPTS = regex("[a-z][\u0430-\u045f\u04bb\u0501]|[\u0430-\u045f\u04bb\u0501][a-z]")
+_HOMOGLYPHS = str.maketrans("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u0455\u0443\u0445", "acdehijopsyx")
 _TYPOGRAPHY = (("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2014", "-"), ("\u2013", "-"), ("\u2026", ". "))
-_FIGURED = regex("[0134578][a-z]")
-_FIGURES = str.maketrans("0134578", "oieastb")
-_DISCUSSED = regex("payload|fixture|injection|jailbreak|red team|attack|poison|phish")
+_LEETSPEAK = regex("[0134578][a-z]")
+_LEETSPEAK_LETTERS = str.maketrans("0134578", "oieastb")
+_SECURITY_TOPIC = regex("payload|fixture|injection|jailbreak|red team|attack|poison|phish")
 _QUOTED = regex(r'"[^"\n]{0,300}"|`[^`\n]{0,300}`')
 
 
-class _Step(NamedTuple):
-    """A word class of a chain: `after` is the place of the class before, `most` how far away that may be.
+class _Transition(NamedTuple):
+    """A transition on a word, from the state `source` (-1 is the start) to `target`.
 
-    The last one has the name of the rule, and the words that must not follow it.
+    It applies while `source` was reached at most `max_distance` words ago. A transition to the end of a rule has the
+    rule's name, and `excluded` words that must not follow.
     """
 
-    after: int
-    most: int
-    place: int
+    source: int
+    max_distance: int
+    target: int
     rule: str
-    spared: frozenset[str]
+    excluded: frozenset[str]
 
 
-class _Chains(NamedTuple):
-    """All chains: the steps and the chains' own classes by word, as bits, and the classes that each chain needs."""
+class _Automaton(NamedTuple):
+    """All rules: transitions by word, the classes of each word as bits, and the classes that each rule needs."""
 
-    steps: Mapping[str, tuple[_Step, ...]]
-    bits: Mapping[str, int]
-    needs: tuple[int, ...]
-    places: int
+    transitions: Mapping[str, tuple[_Transition, ...]]
+    class_bits: Mapping[str, int]
+    required: tuple[int, ...]
+    states: int
 
 
 def matched_rule(text: str) -> str:
-    """The rule by which a text looks like an attempt to steer its reader; empty where it does not."""
-    plain = _plain(text.lower())
-    rule = _chained(plain)
-    if rule and _DISCUSSED.search(plain):
-        rule = _chained(_QUOTED.sub(" ", plain))
-    return rule or ("exfiltration" if "![" in plain and _BEACON.search(plain) else "")
+    """The rule that a text matches, for example `exfiltration`; empty where it matches none."""
+    normalized = _normalized(text.lower())
+    rule = _match(normalized)
+    if rule and _SECURITY_TOPIC.search(normalized):
+        rule = _match(_QUOTED.sub(" ", normalized))
+    return rule or ("exfiltration" if "![" in normalized and _IMAGE_BEACON.search(normalized) else "")
 
 
-def _plain(text: str) -> str:
-    """The text as it is read: without what cannot be seen, in plain letters, and what only machines see beside it."""
-    for fine, plain in _TYPOGRAPHY:
-        text = text.replace(fine, plain)
+def _normalized(text: str) -> str:
+    """The text without invisible characters and homoglyphs, followed by what its tag characters spell."""
+    for typographic, plain in _TYPOGRAPHY:
+        text = text.replace(typographic, plain)
     if not text.isascii():
-        hidden = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAGS.findall(text))
-        text = _UNSEEN.sub("", unicodedata.normalize("NFKD", text))
-        if _MIXED.search(text):
-            text = text.translate(_TWINS)
+        hidden = " ".join("".join(chr(ord(tag) - 0xE0000) for tag in run) for run in _TAG_CHARACTERS.findall(text))
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKD", text))
+        if _MIXED_SCRIPTS.search(text):
+            text = text.translate(_HOMOGLYPHS)
         text = f"{text}\n{hidden.lower()}"
-    return _BETWEEN_LETTERS.sub("", text) if _SPACED.search(text) else text
+    return _SPACES_BETWEEN_LETTERS.sub("", text) if _SPACED_LETTERS.search(text) else text
 
 
-def _chained(text: str) -> str:
-    """The rule of a chain that is there from end to end; whether all its words are there at all is asked first."""
-    if not _may_be_chained(_words(text)):
+def _match(text: str) -> str:
+    """The first rule that matches a normalized text."""
+    if not _has_all_classes(_tokens(text)):
         return ""
-    for end in _ENDS:
-        text = text.replace(end, _PAUSED)
-    return _followed(_words(text))
+    for end in _SENTENCE_ENDS:
+        text = text.replace(end, _SENTENCE_BREAK)
+    return _run(_tokens(text))
 
 
-def _words(text: str) -> list[str]:
-    words = text.replace("@", " @ ").translate(_MARKS).split()
-    if _FIGURED.search(text):
-        return [word if word.isalpha() or word in _CHAINS.bits else word.translate(_FIGURES) for word in words]
+def _tokens(text: str) -> list[str]:
+    words = text.replace("@", " @ ").translate(_TOKEN_CHARACTERS).split()
+    if _LEETSPEAK.search(text):
+        return [
+            word if word.isalpha() or word in _AUTOMATON.class_bits else word.translate(_LEETSPEAK_LETTERS)
+            for word in words
+        ]
     return words
 
 
-def _may_be_chained(words: Sequence[str]) -> bool:
-    met, bits = 0, _CHAINS.bits
+def _has_all_classes(words: Sequence[str]) -> bool:
+    """Whether the classes of at least one rule all occur: a set intersection spares most texts the automaton."""
+    found, bits = 0, _AUTOMATON.class_bits
     for word in _KNOWN.intersection(words):
-        met |= bits[word]
-    for need in _CHAINS.needs:  # noqa: SIM110  any() takes twice the time
-        if met & need == need:
+        found |= bits[word]
+    for required in _AUTOMATON.required:  # noqa: SIM110  any() takes twice the time
+        if found & required == required:
             return True
     return False
 
 
-def _followed(words: Sequence[str]) -> str:
-    reached = [_UNREACHED] * _CHAINS.places
+def _run(words: Sequence[str]) -> str:
+    """The rule whose end is reached; for each state the last position at which it was reached is enough."""
+    reached = [_UNREACHED] * _AUTOMATON.states
     position = 0
     for number, word in enumerate(words):
-        position += _PAUSE if word == _MARK else 1
-        for after, most, place, rule, spared in _CHAINS.steps.get(word, ()):
-            if after < 0 or 0 < position - reached[after] <= most:
-                if rule and not _elsewhere(words[number + 1 : number + 3], spared):
+        position += _SENTENCE_DISTANCE if word == _SENTENCE_END else 1
+        for source, max_distance, target, rule, excluded in _AUTOMATON.transitions.get(word, ()):
+            if source < 0 or 0 < position - reached[source] <= max_distance:
+                if rule and not _in_other_context(words[number + 1 : number + 3], excluded):
                     return rule
-                reached[place] = position
+                reached[target] = position
     return ""
 
 
-def _elsewhere(after: Sequence[str], spared: frozenset[str]) -> bool:
-    """Whether what follows says that another place is meant, as in "the instructions in the readme"."""
-    return len(after) > 1 and after[0] in spared and after[1] not in _HERE
+def _in_other_context(following: Sequence[str], excluded: frozenset[str]) -> bool:
+    """Whether the next words refer to another text, as in "the instructions in the readme"."""
+    return len(following) > 1 and following[0] in excluded and following[1] not in _SELF_REFERENCE
 
 
-def _chains() -> _Chains:
-    steps: dict[str, list[_Step]] = {}
-    numbers = {name: number for number, name in enumerate(_CLASSES)}
-    bits = {word: 0 for words in _CLASSES.values() for word in words.split()}
-    for name, words in _CLASSES.items():
+def _compile() -> _Automaton:
+    transitions: dict[str, list[_Transition]] = {}
+    numbers = {name: number for number, name in enumerate(WORD_CLASSES)}
+    class_bits = {word: 0 for words in WORD_CLASSES.values() for word in words.split()}
+    for name, words in WORD_CLASSES.items():
         for word in words.split():
-            bits[word] |= 1 << numbers[name]
-    needs: list[int] = []
-    place = 0
-    for rule, chain in _RULES:
-        chain, _, unless = chain.partition(" - ")
-        spared = frozenset(_CLASSES[unless].split()) if unless else frozenset[str]()
-        names, gaps = chain.split()[::2], [0, *map(int, chain.split()[1::2])]
-        needs.append(sum(1 << numbers[name] for name in set(names)))
+            class_bits[word] |= 1 << numbers[name]
+    required: list[int] = []
+    state = 0
+    for rule, pattern in _RULES:
+        pattern, _, unless = pattern.partition(" - ")
+        excluded = frozenset(WORD_CLASSES[unless].split()) if unless else frozenset[str]()
+        names, gaps = pattern.split()[::2], [0, *map(int, pattern.split()[1::2])]
+        required.append(sum(1 << numbers[name] for name in set(names)))
         for number, name in enumerate(names):
-            last = rule if number == len(names) - 1 else ""
-            step = _Step(place - 1 if number else -1, gaps[number] + 1, place, last, spared)
-            place += 1
-            for word in _CLASSES[name].split():
-                steps.setdefault(word, []).append(step)
-    return _Chains({word: tuple(found) for word, found in steps.items()}, bits, tuple(needs), place)
+            accepted = rule if number == len(names) - 1 else ""
+            source = state - 1 if number else -1
+            transition = _Transition(source, gaps[number] + 1, state, accepted, excluded)
+            state += 1
+            for word in WORD_CLASSES[name].split():
+                transitions.setdefault(word, []).append(transition)
+    return _Automaton({word: tuple(found) for word, found in transitions.items()}, class_bits, tuple(required), state)
 
 
-_CHAINS = _chains()
-_KNOWN = frozenset(_CHAINS.bits)
-_HERE = frozenset(_CLASSES["HERE"].split())
+_AUTOMATON = _compile()
+_KNOWN = frozenset(_AUTOMATON.class_bits)
+_SELF_REFERENCE = frozenset(WORD_CLASSES["HERE"].split())

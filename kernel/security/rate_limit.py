@@ -1,31 +1,31 @@
-"""How many requests a second one caller may make: a bucket of tokens for each key, and for each address without one."""
+"""The rate limit: a token bucket for each key, and for each address without one."""
 
 import ipaddress
 from collections.abc import Sequence
 from typing import Protocol
 
 Header = tuple[bytes, bytes]
-_REMEMBERED = 4096
-_NETWORK_BYTES = 8  # whoever has one address of IPv6 has all that begin so
+_MAX_BUCKETS = 4096
+_NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 
 
 class Authenticator(Protocol):
-    """Knows keys."""
+    """What the rate limit needs of `kernel.security.auth.Auth`."""
 
     @property
     def required(self) -> bool:
-        """Whether nobody gets in without one."""
+        """Whether requests need a key."""
         ...
 
     def key_id(self, headers: dict[bytes, bytes]) -> str:
-        """The id of the key that came with these headers; empty for none and for a wrong one."""
+        """The id of the key of a request; empty for none and for an invalid one."""
         ...
 
 
 class RateLimiter:
-    """Counts requests by key, else by address; `doorman` is set once there is one, until then there are no keys.
+    """Counts requests by key, else by address; keys count once `authenticator` is set, when the kernel is open.
 
-    Without keys nobody on this machine is counted: it is one user's, who has nobody to be fair to.
+    Without keys, requests from this machine are not counted: they are all of one user.
     """
 
     def __init__(self, rate: float, burst: float) -> None:
@@ -35,18 +35,18 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def counts(self, *, local: bool) -> bool:
-        """Whether requests are counted, of somebody on this machine or elsewhere."""
+        """Whether requests are counted, from this machine or from others."""
         return self._rate > 0 and (not local or (self.authenticator is not None and self.authenticator.required))
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
-        """The seconds until this caller may ask, 0 for at once; `now` is any clock's, but always the same one's."""
+        """Seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
         caller = self._key(headers) or address
         tokens, at = self._buckets.get(caller, (self._burst, now))
         tokens = min(self._burst, tokens + (now - at) * self._rate)
         if tokens < 1:
             return (1 - tokens) / self._rate
-        if len(self._buckets) >= _REMEMBERED and caller not in self._buckets:
-            self._forget(now)
+        if len(self._buckets) >= _MAX_BUCKETS and caller not in self._buckets:
+            self._drop_buckets(now)
         self._buckets[caller] = (tokens - 1, now)
         return 0
 
@@ -57,16 +57,16 @@ class RateLimiter:
                     return self.authenticator.key_id({name: value})
         return ""
 
-    def _forget(self, now: float) -> None:
-        """Drops who has as many tokens as a stranger; where nobody has, those who came longest ago."""
+    def _drop_buckets(self, now: float) -> None:
+        """Drops full buckets, which equal new ones; where there are none, the oldest half."""
         full = now - self._burst / self._rate
         kept = {caller: bucket for caller, bucket in self._buckets.items() if bucket[1] > full}
-        spare = max(0, len(kept) - _REMEMBERED // 2) if len(kept) >= _REMEMBERED else 0
+        spare = max(0, len(kept) - _MAX_BUCKETS // 2) if len(kept) >= _MAX_BUCKETS else 0
         self._buckets = dict([*kept.items()][spare:])
 
 
 def client_address(client: tuple[str, int] | None) -> tuple[str, bool]:
-    """What to count requests of this client by, and whether it is on this machine, as one without an address is."""
+    """The address to count requests of a client by, and whether it is on this machine, as one without an address is."""
     if client is None:
         return "", True
     try:

@@ -86,7 +86,7 @@ def test_a_file_of_keys_that_cannot_be_read_starts_nothing(tmp_path: Path) -> No
     done = subprocess.run(
         command(tmp_path, 0, ELSEWHERE), cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-    told = "quipu: keys.json cannot be read; without it nobody can be told from anybody else.\n"
+    told = "quipu: keys.json cannot be read, so no caller can be authenticated.\n"
     assert (done.returncode, done.stderr) == (1, told)
 
 

@@ -17,7 +17,7 @@ from kernel.config import Config, from_mapping
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.search import index, quarantine
-from kernel.security.injection import _CLASSES, matched_rule  # pyright: ignore[reportPrivateUsage]
+from kernel.security.injection import WORD_CLASSES, matched_rule
 from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.transaction import Tx
@@ -87,7 +87,7 @@ def test_attacks_are_told_from_notes_that_look_like_them(texts: ModuleType, cata
     catalogue("S19", injected=f"attacks, {texts.__name__.split('.')[-1]}", times=len(attacks), outcome=outcome)
 
 
-WORDS = st.sampled_from([*sorted(" ".join(_CLASSES.values()).split()), ". ", "1gn0re", "\n", "’"])
+WORDS = st.sampled_from([*sorted(" ".join(WORD_CLASSES.values()).split()), ". ", "1gn0re", "\n", "’"])
 
 
 @given(st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=80))

@@ -136,7 +136,7 @@ def test_a_change_under_way_elsewhere_is_waited_for_and_then_told(
     threading.Timer(0.1, lock.unlink).start()
     create(tmp_path, WANTED)
     lock.touch()
-    monkeypatch.setattr(api_keys, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(api_keys, "_LOCK_WAIT_SECONDS", 0.05)
     with pytest.raises(Fault, match=r"keys\.json\.lock") as raised:
         create(tmp_path, WANTED)
     assert raised.value.code == "busy"

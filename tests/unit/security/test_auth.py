@@ -32,7 +32,7 @@ def make(tmp_path: Path) -> Make:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is looked at for every request."""
-    monkeypatch.setattr(auth, "_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(auth, "_RELOAD_SECONDS", -1.0)
 
 
 def given(header: bytes | None) -> dict[bytes, bytes]:
