@@ -1,9 +1,9 @@
-"""What the server says of itself on standard error: words, or lines of JSON with the ids of calls and no contents."""
+"""Logs on standard error, as text or JSON lines; they hold ids of calls and no contents of memories."""
 
 import logging
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernel.ids import call_id, current_call, utc_now
 
@@ -15,19 +15,19 @@ _CALLS = logging.getLogger("quipu.calls")
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line. Of an error it tells type and places, but not the message, which may quote a value."""
+    """One JSON object a line. An error has its type and stack, but not its message, which may quote a value."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record; what was logged as `extra={"told": {...}}` stands in it as it is."""
-        import msgspec  # not before something is logged: a server starts without
+        """The line of a record, with the fields logged as `extra={"fields": {...}}`."""
+        import msgspec  # here, since a server starts without it
 
-        line: dict[str, Any] = {
+        line: dict[str, object] = {
             "time": utc_now(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line.update(getattr(record, "told", {}))
+        line.update(getattr(record, "fields", {}))
         error = record.exc_info and record.exc_info[1]
         if error:
             frames = traceback.extract_tb(error.__traceback__)
@@ -37,36 +37,36 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """The same for people."""
+    """Level, message and fields as text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Level and message, then what was told besides."""
-        told: dict[str, Any] = getattr(record, "told", {})
-        return " ".join([super().format(record), *(f"{name}={value}" for name, value in told.items())])
+        """The line of a record."""
+        fields: dict[str, object] = getattr(record, "fields", {})
+        return " ".join([super().format(record), *(f"{name}={value}" for name, value in fields.items())])
 
 
 def set_up(*, as_json: bool = False, calls: bool = False) -> None:
-    """Sends everything logged to standard error; with `calls` a line for each tool call too."""
+    """Logs warnings to standard error; with `calls` a line for each tool call too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if as_json else TextLines("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     _CALLS.setLevel(logging.INFO if calls else logging.WARNING)
 
 
-def observe(bound: "ToolEntry", caller: "Caller") -> "OnOutcome":
-    """A `Watch` that logs each call: its id, its tool, who called, how it came out, how long it took."""
+def observe(entry: "ToolEntry", caller: "Caller") -> "OnOutcome":
+    """An observer that logs each call: its id, tool, caller, outcome and duration."""
     call = call_id()
     current_call.set(call)
-    told: dict[str, Any] = {
+    fields: dict[str, object] = {
         "call": call,
-        "dialect": bound.dialect.name,
-        "tool": bound.tool.name,
+        "dialect": entry.dialect.name,
+        "tool": entry.tool.name,
         "tenant": caller.tenant,
         "actor": caller.actor,
     }
 
-    def tell(outcome: str, seconds: float) -> None:
+    def on_outcome(outcome: str, seconds: float) -> None:
         current_call.set("")
-        _CALLS.info("call", extra={"told": {**told, "outcome": outcome, "milliseconds": round(seconds * 1000, 3)}})
+        _CALLS.info("call", extra={"fields": {**fields, "outcome": outcome, "milliseconds": round(seconds * 1000, 3)}})
 
-    return tell
+    return on_outcome

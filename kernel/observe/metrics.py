@@ -1,4 +1,4 @@
-"""Counts and times of calls, and the state of the stores, in the text format of Prometheus."""
+"""Counters and histograms of calls, and the state of the stores, in the text format of Prometheus."""
 
 import os
 import time
@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 
 class Sample(NamedTuple):
-    """One line: what follows the family's name, the labels, the value."""
+    """One sample: the suffix of the family's name, the labels, the value."""
 
     suffix: str
     labels: Labels
@@ -28,68 +28,68 @@ class Sample(NamedTuple):
 
 
 class Histogram:
-    """The calls of one tool: how many took how long, and what became of those that were not simply done.
+    """Durations and outcomes of the calls of one tool.
 
-    It belongs to the event loop's thread, and each call pays for it: what can be worked out later is.
+    For the event loop's thread only. Each call pays for `observe`, so everything else is computed at a scrape.
     """
 
-    __slots__ = ("_other", "labels", "seconds", "within")
+    __slots__ = ("_other", "buckets", "labels", "seconds")
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self._other: dict[str, int] = {}
         self.seconds = 0.0
-        self.within = [0] * (len(_SECONDS) + 1)
+        self.buckets = [0] * (len(_SECONDS) + 1)
 
-    def note(self, outcome: str, seconds: float) -> None:
+    def observe(self, outcome: str, seconds: float) -> None:
         """Counts one call."""
-        self.within[0 if seconds <= _QUICK else bisect_left(_SECONDS, seconds)] += 1
+        self.buckets[0 if seconds <= _QUICK else bisect_left(_SECONDS, seconds)] += 1
         self.seconds += seconds
         if outcome != "ok":
             self._other[outcome] = self._other.get(outcome, 0) + 1
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """How many calls came out how."""
-        done = sum(self.within) - sum(self._other.values())
+        """The number of calls by outcome."""
+        done = sum(self.buckets) - sum(self._other.values())
         return {**self._other, "ok": done} if done else self._other
 
 
 class MetricsRegistry:
-    """A meter for each tool that was called."""
+    """A histogram for each tool that was called."""
 
     def __init__(self) -> None:
         self._by_tool: dict[str, Histogram] = {}
-        self._noting: dict[str, OnOutcome] = {}
+        self._on_outcome: dict[str, OnOutcome] = {}
 
-    def observe(self, bound: ToolEntry, _caller: Caller) -> OnOutcome:
-        """A `Watch` that counts."""
-        return self._noting.get(bound.tool.name) or self._new(bound)
+    def observe(self, entry: ToolEntry, _caller: Caller) -> OnOutcome:
+        """An observer that counts."""
+        return self._on_outcome.get(entry.tool.name) or self._new(entry)
 
     def families(self) -> Iterator[str]:
-        """The families of all calls so far."""
-        meters = self._by_tool.values()
+        """The metric families of all calls so far."""
+        histograms = self._by_tool.values()
         calls = [
-            Sample("", {**meter.labels, "outcome": outcome}, count)
-            for meter in meters
-            for outcome, count in sorted(meter.outcomes.items())
+            Sample("", {**one.labels, "outcome": outcome}, count)
+            for one in histograms
+            for outcome, count in sorted(one.outcomes.items())
         ]
-        took = [sample for one in meters for sample in _histogram(one.labels, _SECONDS, one.within, one.seconds)]
+        took = [sample for one in histograms for sample in _histogram(one.labels, _SECONDS, one.buckets, one.seconds)]
         yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", calls)
         yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
 
-    def _new(self, bound: ToolEntry) -> OnOutcome:
-        name = bound.tool.name
-        meter = self._by_tool[name] = Histogram({"dialect": bound.dialect.name, "tool": name})
-        noting = self._noting[name] = meter.note
-        return noting
+    def _new(self, entry: ToolEntry) -> OnOutcome:
+        name = entry.tool.name
+        histogram = self._by_tool[name] = Histogram({"dialect": entry.dialect.name, "tool": name})
+        on_outcome = self._on_outcome[name] = histogram.observe
+        return on_outcome
 
 
-def render(meters: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:
-    """All there is to tell: of the calls, of the stores by tenant, of the server and its process."""
+def render(registry: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:
+    """All metrics: calls, stores by tenant, the server and its process."""
     parts = [
         _family("quipu_info", "gauge", "What is running.", [Sample("", info, 1)]),
-        *meters.families(),
+        *registry.families(),
         *_stores(loads),
         _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, connections)]),
         _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, tenants)]),
@@ -135,9 +135,9 @@ def _process() -> Iterator[str]:
 
 def _histogram(labels: Labels, bounds: Iterable[float], counts: Iterable[int], total: float) -> Iterator[Sample]:
     seen = 0
-    for bound, count in zip((*(f"{bound:g}" for bound in bounds), "+Inf"), counts, strict=True):
+    for upper, count in zip((*(f"{bound:g}" for bound in bounds), "+Inf"), counts, strict=True):
         seen += count
-        yield Sample("_bucket", {**labels, "le": bound}, seen)
+        yield Sample("_bucket", {**labels, "le": upper}, seen)
     yield Sample("_sum", labels, total)
     yield Sample("_count", labels, seen)
 

@@ -1,4 +1,4 @@
-"""A span of OpenTelemetry for each tool call, inside the trace its caller names; takes the extra `otel`."""
+"""OpenTelemetry spans of tool calls, within the trace of the request; needs the extra `otel`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -17,8 +17,8 @@ _PARENT, _STATE = "traceparent", "tracestate"
 _NAMES = {_PARENT.encode(): _PARENT, _STATE.encode(): _STATE}
 _FLUSH_MILLISECONDS = 1000
 _ABSENT: Mapping[str, str] = {}
-# What the request being begun says of the trace it belongs to, as W3C Trace Context has it.
-_carried: ContextVar[Mapping[str, str]] = ContextVar("carried", default=_ABSENT)
+# The W3C Trace Context of the request being handled.
+_trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", default=_ABSENT)
 
 
 class Tracing:
@@ -34,7 +34,7 @@ class Tracing:
             from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
         except ModuleNotFoundError:
             raise Fault("disabled", "QUIPU_TRACES needs pip install 'quipu-memory[otel]'") from None
-        # Whoever names the service by a variable is right: the SDK lets that win.
+        # The SDK lets OTEL_SERVICE_NAME override this name.
         about = {"service.name": "quipu", "service.version": VERSION}
         self._provider = TracerProvider(resource=Resource.create(about))
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -43,50 +43,50 @@ class Tracing:
         self._kind = SpanKind.SERVER
         self._failed = Status(StatusCode.ERROR)
 
-    def observe(self, bound: ToolEntry, caller: Caller) -> OnOutcome:
-        """A `Watch` that makes a span of a call once it is over, so that none is left open."""
-        begun, parent = now_ns(), self._extract(_carried.get())
+    def observe(self, entry: ToolEntry, caller: Caller) -> OnOutcome:
+        """An observer that makes the span of a call when it ends, so that none is left open."""
+        begun, parent = now_ns(), self._extract(_trace_context.get())
         about = {
             "mcp.method.name": "tools/call",
             "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": bound.tool.name,
-            "quipu.dialect": bound.dialect.name,
+            "gen_ai.tool.name": entry.tool.name,
+            "quipu.dialect": entry.dialect.name,
             "quipu.tenant": caller.tenant,
         }
 
-        def told(outcome: str, _seconds: float) -> None:
-            name = f"tools/call {bound.tool.name}"
+        def on_outcome(outcome: str, _seconds: float) -> None:
+            name = f"tools/call {entry.tool.name}"
             span = self._tracer.start_span(name, parent, self._kind, about, start_time=begun)
             if outcome not in ("ok", "asked"):
                 span.set_attribute("error.type", outcome)
                 span.set_status(self._failed)
             span.end()
 
-        return told
+        return on_outcome
 
     def on_request(self, scope: Mapping[str, Any]) -> None:
-        """Notes what the headers of a request say of a trace."""
-        _hear(scope["headers"])
+        """Sets the trace of a request from its headers."""
+        _set_from_headers(scope["headers"])
 
-    def wrap_route(self, direct: FastRoute) -> FastRoute:
-        """The same way around ASGI, with the headers heard first."""
+    def wrap_route(self, route: FastRoute) -> FastRoute:
+        """The same route, with the trace set from the headers first."""
 
-        def heard(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
-            _hear(headers)
-            return direct(headers, body, done)
+        def traced(headers: Sequence[Header], body: bytes | None, done: Done) -> HttpResponse | Pending | Fault | None:
+            _set_from_headers(headers)
+            return route(headers, body, done)
 
-        return heard
+        return traced
 
     def on_message(self, inbound: Inbound) -> None:
-        """Notes the trace that `_meta` names, which counts more than the headers."""
+        """Sets the trace from `_meta`, which takes precedence over the headers."""
         meta = inbound.params.meta
         if meta is not None and meta.traceparent is not None:
-            _carried.set({_PARENT: meta.traceparent, _STATE: meta.tracestate or ""})
+            _trace_context.set({_PARENT: meta.traceparent, _STATE: meta.tracestate or ""})
 
     def close(self) -> None:
-        """Sends what is left, for a second at most."""
+        """Sends the remaining spans, for at most a second."""
         self._provider.force_flush(_FLUSH_MILLISECONDS)
 
 
-def _hear(headers: Iterable[Header]) -> None:
-    _carried.set({_NAMES[name]: value.decode("latin-1") for name, value in headers if name in _NAMES} or _ABSENT)
+def _set_from_headers(headers: Iterable[Header]) -> None:
+    _trace_context.set({_NAMES[name]: value.decode("latin-1") for name, value in headers if name in _NAMES} or _ABSENT)

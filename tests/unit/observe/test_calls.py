@@ -118,8 +118,8 @@ def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: p
             call(dispatch, "keep", text="a")
     lines = [record for record in caplog.records if record.name == "quipu.calls"]
     failures = [record for record in caplog.records if record.name == "quipu"]
-    ids = [vars(record)["told"]["call"] for record in lines]
-    assert [vars(record)["told"]["outcome"] for record in lines] == ["internal", "internal", "conflict", "ok"]
+    ids = [vars(record)["fields"]["call"] for record in lines]
+    assert [vars(record)["fields"]["outcome"] for record in lines] == ["internal", "internal", "conflict", "ok"]
     assert [record.getMessage() for record in failures] == [f"call {id_} failed" for id_ in ids[:2]]
     assert len(set(ids)) == 4
 

@@ -28,7 +28,7 @@ def line(monkeypatch: pytest.MonkeyPatch, *, as_json: bool) -> str:
     try:
         raise KeyError(SECRET)
     except KeyError:
-        logging.getLogger("quipu").exception("call %s failed", "1-2", extra={"told": {"tool": "recall"}})
+        logging.getLogger("quipu").exception("call %s failed", "1-2", extra={"fields": {"tool": "recall"}})
     return stderr.getvalue()
 
 
@@ -60,5 +60,5 @@ def test_calls_are_logged_where_asked_for(monkeypatch: pytest.MonkeyPatch, calls
     stderr = io.StringIO()
     monkeypatch.setattr("sys.stderr", stderr)
     logs.set_up(as_json=True, calls=calls)
-    logging.getLogger("quipu.calls").info("call", extra={"told": {"tool": "recall"}})
+    logging.getLogger("quipu.calls").info("call", extra={"fields": {"tool": "recall"}})
     assert stderr.getvalue().count("\n") == lines

@@ -16,7 +16,7 @@ IDLE = Load(0, 0, 10, 20, (0,) * 15, 0, 0, 0)
 GROUPS = (1, 2, 0, 4, *(0,) * 10, 3)
 
 
-def bound(number: int) -> ToolEntry:
+def entry(number: int) -> ToolEntry:
     return ToolEntry(FIRST, FIRST.tools[number], lambda arguments: arguments, RequiredPermission())
 
 
@@ -30,19 +30,19 @@ def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
 
 
 def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
-    meter = Histogram({})
+    histogram = Histogram({})
     for seconds in (0.0001, 0.00011, 3.0, 11.0):
-        meter.note("ok", seconds)
-    assert meter.within == [1, 1, *[0] * 12, 1, 0, 1]
-    assert meter.seconds == 14.00021
-    assert meter.outcomes == {"ok": 4}
+        histogram.observe("ok", seconds)
+    assert histogram.buckets == [1, 1, *[0] * 12, 1, 0, 1]
+    assert histogram.seconds == 14.00021
+    assert histogram.outcomes == {"ok": 4}
 
 
 def test_tools_that_were_never_called_have_no_lines() -> None:
-    meters = MetricsRegistry()
-    meters.observe(bound(0), ANONYMOUS_CALLER)("ok", 0.1)
-    meters.observe(bound(1), ANONYMOUS_CALLER)("busy", 0.1)
-    found = samples(render(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
+    registry = MetricsRegistry()
+    registry.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
+    registry.observe(entry(1), ANONYMOUS_CALLER)("busy", 0.1)
+    found = samples(render(registry, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {
         (("dialect", "first"), ("outcome", "ok"), ("tool", "echo")): 1,
         (("dialect", "first"), ("outcome", "busy"), ("tool", "keep")): 1,
@@ -67,9 +67,9 @@ def test_any_label_is_read_back(info: dict[str, Any]) -> None:
 
 
 def test_both_dialects_are_told_apart() -> None:
-    meters = MetricsRegistry()
-    meters.observe(
+    registry = MetricsRegistry()
+    registry.observe(
         ToolEntry(SECOND, SECOND.tools[0], lambda arguments: arguments, RequiredPermission()), ANONYMOUS_CALLER
     )("ok", 0.1)
-    found = samples(render(meters, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
+    found = samples(render(registry, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}
