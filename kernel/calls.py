@@ -155,7 +155,7 @@ def progress_of(interaction: Interaction) -> Progress:
 
 
 def with_call_id(id_: str, work: Work) -> Work:
-    """The same work, on any thread, whose unexpected errors are logged under this id."""
+    """The same work, on any thread, with its unexpected errors logged under this id."""
 
     def named(tx: Tx) -> Answer:
         current_call.set(id_)

@@ -189,7 +189,7 @@ class Dispatch:
     async def _stepwise(
         self, entry: ToolEntry, request: Request, context: CallContext, interaction: Interaction | None
     ) -> Answer:
-        """Runs a call with a prepare or precheck hook, whose steps are queued one after another."""
+        """Runs a call with a prepare or precheck hook; its steps are queued one after another."""
         tool = entry.tool
         prepare, precheck = tool.hooks.prepare, tool.hooks.precheck
         if prepare is not None:

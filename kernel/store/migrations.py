@@ -18,8 +18,8 @@ CREATE TABLE migration (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at 
 def migrate(db: Connection, root: Path = ROOT) -> int:
     """Applies the missing migrations, each in its own transaction; returns how many.
 
-    Raises Fault("storage") for a file of another program, one with a newer schema, one whose applied migrations differ
-    from ours, and an SQLite older than 3.51.3.
+    Raises Fault("storage") for a file of another program, one with a newer schema or with other migrations
+    applied, and for an SQLite older than 3.51.3.
     """
     if sqlite_version() < OLDEST_SQLITE:
         raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")

@@ -74,7 +74,7 @@ def on_progress(tx: Tx) -> OnProgress | None:
 
 
 def with_progress(progress: Progress, work: Callable[..., R]) -> Callable[..., R]:
-    """`work(tx, ...)`, whose steps are reported to `progress`."""
+    """`work(tx, ...)`, with its steps reported to `progress`."""
 
     def run(tx: Tx, *args: object) -> R:
         tx.progress = progress

@@ -156,7 +156,7 @@ class Store:
         texts: Sequence[str] = (),
         **options: bool,
     ) -> tuple[Job, asyncio.Future[Any]]:
-        """`begin_write` with a future, whose result is a value or a Fault."""
+        """`begin_write` with a future of a value or a Fault."""
         future, deliver = _future()
         return self.begin_write(work, context, deliver, merge=merge, texts=texts, **options), future
 
@@ -166,7 +166,7 @@ class Store:
             self._writes.put(Job(work, context, discard))
 
     def read(self, work: Work, context: CallContext) -> tuple[Job, asyncio.Future[Any]]:
-        """`begin_read` with a future, whose result is a value or a Fault."""
+        """`begin_read` with a future of a value or a Fault."""
         future, deliver = _future()
         return self.begin_read(work, context, deliver), future
 

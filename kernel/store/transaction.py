@@ -110,7 +110,7 @@ class Tx:
         self.context = engine.context
         self.call_context = call_context  # tool and actor of the current call, for provenance
         self.readonly = readonly  # a snapshot of what is committed, on a connection that cannot write
-        self.progress: Progress | None = None  # set for long work whose caller wants progress
+        self.progress: Progress | None = None  # set for long work if the caller wants progress
         self.vacuum_after_commit = False
         self._now = ""
         self._begin_pending = readonly  # a read begins with its first statement, which takes the snapshot

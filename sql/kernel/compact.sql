@@ -1,9 +1,9 @@
 -- name: optimize_full_text
--- One segment instead of many: nothing of what was deleted is left in it.
+-- Merges all segments of the full-text index into one, without the deleted rows.
 INSERT INTO doc_fts (doc_fts) VALUES ('optimize');
 
 -- name: finished_histories
--- The last event of those of which nothing is left.
+-- The last event of each memory that was deleted before a time.
 SELECT h.id, h.space, h.key
 FROM history AS h
 WHERE

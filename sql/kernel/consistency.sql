@@ -1,12 +1,12 @@
 -- name: check_full_text
--- Fails where the full-text index differs from the documents.
+-- Fails where the full-text index differs from the documents (rank 1 compares with the content table).
 INSERT INTO doc_fts (doc_fts, rank) VALUES ('integrity-check', 1);
 
 -- name: rebuild_full_text
 INSERT INTO doc_fts (doc_fts) VALUES ('rebuild');
 
 -- name: orphans
--- The documents that vectors are of, but that are not there, or lie elsewhere.
+-- The ids of vectors without a document, or with one in another partition.
 SELECT v.doc
 FROM doc_vector AS v
 WHERE NOT EXISTS (SELECT 1 FROM doc AS d WHERE d.id = v.doc AND d.place = v.place);

@@ -20,5 +20,5 @@ ORDER BY id DESC
 LIMIT 1;
 
 -- name: clear
--- A semicolon is what follows a colon.
+-- Spaces named `dialect` or `dialect:...`: the range ends at a semicolon, the character after a colon.
 DELETE FROM history WHERE space = :dialect OR (space > :dialect || ':' AND space < :dialect || ';');

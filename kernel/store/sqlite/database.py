@@ -28,7 +28,7 @@ class SqliteDatabase:
         return self._connect(readonly=True)
 
     def writer(self) -> Connection:
-        """Opens the connection of the writer, whose log the checkpointer watches from here on."""
+        """Opens the connection of the writer; the checkpointer watches its log from here on."""
         self._writer = self._connect(readonly=False)
         return self._writer
 

@@ -194,7 +194,7 @@ def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make:
 
 
 def test_what_is_remembered_of_bearers_has_an_end(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth, "_REMEMBERED", 3)
+    monkeypatch.setattr(auth, "_CACHED_CALLERS", 3)
     made = [make() for _ in range(5)]
     found = Auth(tmp_path)
     for header in made * 2:
