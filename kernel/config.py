@@ -46,8 +46,8 @@ class Config(NamedTuple):
     `injection_mode` is what happens to memories that match a rule of `kernel.security.injection`.
     `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
-    their key, `tenants` how many others may be open at once. `open` requires no key, `public` is the address of clients.
-    `metrics` serves /metrics, `traces` sends spans, `log_calls` logs a line for each call.
+        their key, `tenants` how many others may be open at once. `open` requires no key, `public` is the address for
+    clients. `metrics` serves /metrics, `traces` sends spans, `log_calls` logs a line for each call.
     """
 
     data: Path

@@ -69,7 +69,7 @@ class JwtVerifier:
         return True
 
     def caller(self, bearer: str) -> CachedCaller:
-        """The caller a token was issued to; raises Unauthenticated with a message that quotes nothing of the token."""
+        """The caller that a token was issued to; raises Unauthenticated, without quoting the token."""
         try:
             claims = self._claims(bearer)
             expires = datetime.fromtimestamp(min(int(claims["exp"]), _MAX_TIMESTAMP), UTC)

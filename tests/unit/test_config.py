@@ -12,7 +12,7 @@ from tests.unit.sql.code import ROOT
 HOME = {"HOME": "/home/ada"}
 
 
-def test_an_empty_environment_gives_the_defaults() -> None:
+def test_empty_environment_gives_the_defaults() -> None:
     data = Path("/home/ada/.local/share/quipu")
     assert from_mapping(HOME, "linux") == Config(data=data, environment=HOME)
     assert from_mapping(HOME, "linux").file == data / "quipu.db"
@@ -75,14 +75,14 @@ def test_every_variable_is_read() -> None:
     )
 
 
-def test_each_tenant_has_a_home_of_its_own() -> None:
+def test_each_tenant_has_its_own_folder() -> None:
     assert Config(data=Path("/data")).home == Path("/data")
     assert Config(data=Path("/data"), tenant="acme").file == Path("/data/tenants/acme/quipu.db")
     with pytest.raises(Fault, match="A tenant has a name"):
         _ = Config(data=Path("/data"), tenant="../acme").file
 
 
-def test_tokens_are_for_the_public_address_where_nothing_else_is_said() -> None:
+def test_token_audience_defaults_to_the_public_address() -> None:
     least = {"QUIPU_OAUTH_ISSUER": "https://id.example", "QUIPU_OAUTH_JWKS": "/jwks"}
     found = from_mapping({**HOME, **least, "QUIPU_PUBLIC_URL": "https://memory.example"}, "linux")
     assert found.oauth == OAuth("https://id.example", Path("/jwks"))
@@ -107,17 +107,17 @@ def test_tokens_are_for_the_public_address_where_nothing_else_is_said() -> None:
         ("::ffff:127.0.0.1", False),
     ],
 )
-def test_only_addresses_of_this_machine_are_local(host: str, local: bool) -> None:
+def test_only_loopback_addresses_are_loopback(host: str, local: bool) -> None:
     assert on_loopback(host) == local
 
 
-def test_the_model_may_be_none_and_empty_variables_count_as_absent() -> None:
+def test_model_can_be_none_and_empty_variables_count_as_unset() -> None:
     assert from_mapping({**HOME, "QUIPU_MODEL": "none"}, "linux").model is None
     empty = {"QUIPU_DATA": "", "HOST": "", "PORT": " ", "QUIPU_MODEL": "", "QUIPU_READERS": "", "QUIPU_DURABILITY": ""}
     assert from_mapping({**HOME, **empty}, "linux")._replace(environment=HOME) == from_mapping(HOME, "linux")
 
 
-def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
+def test_every_limit_can_be_set_and_is_documented() -> None:
     given = {f"{PREFIX}{field.upper()}": str(bound.high) for field, bound in BOUNDS.items()}
     read = from_mapping({**HOME, **given}, "linux").limits
     assert read == Limits()._replace(**{field: bound.high for field, bound in BOUNDS.items()})
@@ -151,7 +151,7 @@ def test_every_limit_can_be_set_and_stands_in_the_readme() -> None:
         ("QUIPU_OAUTH_ISSUER", "https://id.example", "OAuth needs QUIPU_OAUTH_JWKS"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(name: str, value: str, message: str) -> None:
+def test_invalid_value_is_refused_with_its_variable(name: str, value: str, message: str) -> None:
     with pytest.raises(Fault) as raised:
         from_mapping({**HOME, name: value}, "linux")
     assert (raised.value.code, raised.value.message) == ("invalid", message)
@@ -168,5 +168,5 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: str, message: str) -
         ({}, "linux", ".local/share/quipu"),
     ],
 )
-def test_data_lies_where_the_platform_keeps_it(values: dict[str, str], platform: str, wanted: str) -> None:
+def test_data_directory_follows_the_platform(values: dict[str, str], platform: str, wanted: str) -> None:
     assert default_data(values, platform) == Path(wanted)

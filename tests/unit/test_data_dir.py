@@ -33,20 +33,20 @@ WRONG = [
 ]
 
 
-def test_the_main_tenant_has_the_data_directory_and_every_other_a_folder_in_it() -> None:
+def test_main_tenant_uses_the_data_directory_and_others_a_folder_in_it() -> None:
     assert home(DATA, "main") == DATA
     assert home(DATA, "acme") == DATA / "tenants" / "acme"
     assert home(DATA, "a" * 63) == DATA / "tenants" / ("a" * 63)
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_name_that_could_lead_anywhere_else_is_refused(name: str) -> None:
+def test_tenant_name_with_a_path_is_refused(name: str) -> None:
     with pytest.raises(Fault) as raised:
         home(DATA, name)
     assert raised.value.code == "invalid"
 
 
-def test_folders_are_made_for_their_owner_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_folders_are_private_with_any_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         make_private(tmp_path / "one" / "two" / "three")
@@ -57,7 +57,7 @@ def test_folders_are_made_for_their_owner_alone_whatever_the_umask(tmp_path: Pat
     assert [oct(folder.stat().st_mode & 0o777) for folder in made] == ["0o700"] * 3
 
 
-def test_a_file_in_the_way_is_told_in_one_line(tmp_path: Path) -> None:
+def test_file_in_place_of_a_folder_is_a_storage_fault(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Fault, match="Cannot use the data directory") as raised:
         make_private(tmp_path / "file" / "below")

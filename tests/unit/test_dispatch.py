@@ -236,38 +236,38 @@ def sorry(code: Any, message: str) -> Reply:
     return Reply(f"Sorry: {message}".encode(), TEXT, code)
 
 
-def test_a_write_is_answered_in_its_dialects_words_and_read_at_once(call: Call) -> None:
+def test_write_is_rendered_by_its_dialect_and_readable(call: Call) -> None:
     assert call("put", name="a") == said("a")
     assert call("put_alone", name="b") == said("b")
     assert call("listing") == said("a b")
 
 
-def test_reads_run_on_a_reader_and_short_ones_where_they_are_called(call: Call) -> None:
+def test_reads_run_on_a_reader_and_short_ones_inline(call: Call) -> None:
     assert call("who", by="ada") == said("things/who/ada quipu-reader-0")
     assert call("who_short", by="ada") == said(f"things/who_short/ada {threading.current_thread().name}")
 
 
 @pytest.mark.parametrize("tool", ["sneak", "sneak_short"])
-def test_a_read_that_writes_is_refused_and_changes_nothing(call: Call, tool: str) -> None:
+def test_read_that_writes_is_refused(call: Call, tool: str) -> None:
     call("put", name="a")
     assert call(tool) == sorry("storage", "Cannot write to storage.")
     assert call("listing") == said("a")
 
 
 @pytest.mark.parametrize("tool", ["seen", "seen_short"])
-def test_what_a_read_leaves_behind_is_written_before_the_next_write(call: Call, tool: str) -> None:
+def test_after_read_write_runs_before_the_next_write(call: Call, tool: str) -> None:
     assert call(tool, name="a", by="ada") == said("saw a")
     assert call("put", name="b") == said("b")
     assert call("listing") == said(f"things/{tool}/ada: saw a b")
 
 
-def test_a_read_that_is_refused_leaves_nothing_behind(call: Call) -> None:
+def test_failed_read_has_no_after_read_write(call: Call) -> None:
     assert call("seen", kind="fancy") == sorry("blocked", "Not this one.")
     assert call("put", name="b") == said("b")
     assert call("listing") == said("b")
 
 
-def test_a_bug_in_what_a_read_leaves_behind_spoils_no_answer_and_is_logged(
+def test_bug_in_an_after_read_write_is_logged_and_spoils_no_answer(
     call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert call("seen", name="bug") == said("saw bug")
@@ -276,13 +276,13 @@ def test_a_bug_in_what_a_read_leaves_behind_spoils_no_answer_and_is_logged(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_refusal_is_told_as_it_was_meant_and_leaves_nothing(call: Call) -> None:
+def test_fault_is_rendered_and_rolled_back(call: Call) -> None:
     assert call("refuse") == sorry("blocked", "Not this one.")
     assert call("listing") == said("")
 
 
 @pytest.mark.parametrize("tool", ["fail", "unprintable", "bug_short", "bad_texts"])
-def test_a_bug_is_told_without_detail_and_logged_once_with_it(
+def test_bug_is_an_internal_error_logged_once_with_detail(
     call: Call, tool: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert call(tool) == sorry("internal", "Internal error.")
@@ -307,7 +307,7 @@ def test_a_bug_is_told_without_detail_and_logged_once_with_it(
     ],
     ids=lambda value: value[:24].decode(errors="replace") if isinstance(value, bytes) else "",
 )
-def test_wrong_arguments_are_the_callers_and_the_field_is_named(
+def test_wrong_arguments_are_invalid_and_name_the_field(
     dispatch: Dispatch, runner: asyncio.Runner, raw: bytes, message: str
 ) -> None:
     assert runner.run(dispatch.call(dispatch.tools["put"], raw, TESTER)) == sorry("invalid", message)
@@ -345,9 +345,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         (b"{", "unreadable", "", "Invalid arguments: not valid JSON"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_by_field_and_problem(
-    raw: bytes, problem: Any, field: str, message: str | None
-) -> None:
+def test_argument_error_has_field_and_problem(raw: bytes, problem: Any, field: str, message: str | None) -> None:
     tool = read(who)
     with pytest.raises(msgspec.MsgspecError) as raised:
         msgspec.json.decode(raw, type=Outer)
@@ -355,9 +353,7 @@ def test_arguments_that_do_not_fit_are_told_by_field_and_problem(
     assert found == ArgumentError(tool, problem, field, found.message if message is None else message)
 
 
-def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
-    store: Store, caller: Callable[[Dispatch], Call]
-) -> None:
+def test_dialect_can_word_argument_errors(store: Store, caller: Callable[[Dispatch], Call]) -> None:
     def own(found: ArgumentError) -> Fault:
         return Fault("invalid", f"{found.tool.name} wants {found.field}")
 
@@ -366,7 +362,7 @@ def test_a_dialect_may_put_arguments_that_do_not_fit_into_its_own_words(
     assert call("who_short", size=1) == sorry("invalid", "who_short wants size")
 
 
-def test_a_bug_in_a_dialect_s_own_words_is_an_internal_error(
+def test_bug_in_the_wording_of_argument_errors_is_an_internal_error(
     store: Store, caller: Callable[[Dispatch], Call], caplog: pytest.LogCaptureFixture
 ) -> None:
     def own(found: ArgumentError) -> Fault:
@@ -392,9 +388,7 @@ def shelf(tx: Any, request: Add | Show) -> Said:
     return Said(threading.current_thread().name)
 
 
-def test_an_arm_of_a_bundled_tool_that_only_reads_runs_as_a_read(
-    store: Store, caller: Callable[[Dispatch], Call]
-) -> None:
+def test_read_arm_of_a_bundled_tool_runs_as_a_read(store: Store, caller: Callable[[Dispatch], Call]) -> None:
     call = caller(Dispatch(store, (THINGS._replace(tools=(write(shelf, read_arms=(Show,)), read(listing))),)))
     assert call("shelf", action="show") == said("quipu-reader-0")
     assert b"reader" not in call("shelf", action="add", name="a").body
@@ -402,7 +396,7 @@ def test_an_arm_of_a_bundled_tool_that_only_reads_runs_as_a_read(
     assert call("listing") == said("a")
 
 
-def test_a_talking_tool_asks_first_and_answers_in_its_turn(call: Call) -> None:
+def test_interactive_tool_requires_input_and_then_answers(call: Call) -> None:
     def unheard(*_: object) -> None:
         raise AssertionError
 
@@ -410,7 +404,7 @@ def test_a_talking_tool_asks_first_and_answers_in_its_turn(call: Call) -> None:
     assert call("wonder", turn=Interaction({"name": "Illa"}, 1, {}, unheard, unheard)) == said("Illa")
 
 
-def test_calls_of_a_tool_that_can_be_merged_get_answers_of_their_own(store: Store, runner: asyncio.Runner) -> None:
+def test_batched_calls_get_separate_answers(store: Store, runner: asyncio.Runner) -> None:
     dispatch = Dispatch(store, (THINGS._replace(tools=(write(put, hooks=Hooks(batch=put_many)),)),))
     begun, ended = threading.Event(), threading.Event()
 
@@ -435,9 +429,7 @@ def test_calls_of_a_tool_that_can_be_merged_get_answers_of_their_own(store: Stor
     assert store.read_sync(names) == ["a", "b"]
 
 
-def test_the_fault_a_dialect_words_knows_which_tool_was_called(
-    store: Store, caller: Callable[[Dispatch], Call]
-) -> None:
+def test_fault_names_the_called_tool(store: Store, caller: Callable[[Dispatch], Call]) -> None:
     def named(fault: Fault) -> Reply:
         return Reply(fault.tool.encode(), TEXT, fault.code)
 
@@ -447,7 +439,7 @@ def test_the_fault_a_dialect_words_knows_which_tool_was_called(
     assert [reply.body for reply in told] == [b"refuse", b"put", b"sneak_short", b"who_short"]
 
 
-def test_slow_work_is_done_on_a_reader_before_the_write_and_may_change_the_request(
+def test_prepare_runs_on_a_reader_and_can_change_the_request(
     tmp_path: Path, caller: Callable[[Dispatch], Call]
 ) -> None:
     def ahead(settings: Any, request: Thing) -> Callable[[Any], Thing] | None:
@@ -472,7 +464,7 @@ def test_slow_work_is_done_on_a_reader_before_the_write_and_may_change_the_reque
     store.close()
 
 
-def test_a_full_queue_is_told_as_busy(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
+def test_full_queue_is_busy(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
     store = thing_store(tmp_path / "full.db", write_limit=0, read_limit=0)
     store.start()
     call = caller(Dispatch(store, (THINGS,)))
@@ -481,7 +473,7 @@ def test_a_full_queue_is_told_as_busy(tmp_path: Path, caller: Callable[[Dispatch
     store.close()
 
 
-def test_a_caller_who_goes_away_stops_his_read_and_nobody_elses(dispatch: Dispatch, runner: asyncio.Runner) -> None:
+def test_disconnect_cancels_only_its_own_read(dispatch: Dispatch, runner: asyncio.Runner) -> None:
     BEGUN.clear()
 
     async def leave() -> Any:
@@ -496,7 +488,7 @@ def test_a_caller_who_goes_away_stops_his_read_and_nobody_elses(dispatch: Dispat
     assert runner.run(leave()) == said("")
 
 
-def test_a_read_for_the_edge_raises_its_fault(dispatch: Dispatch, runner: asyncio.Runner) -> None:
+def test_dispatch_read_raises_the_fault(dispatch: Dispatch, runner: asyncio.Runner) -> None:
     def missing(_tx: Any) -> None:
         raise Fault("not_found", "No.")
 
@@ -504,7 +496,7 @@ def test_a_read_for_the_edge_raises_its_fault(dispatch: Dispatch, runner: asynci
         runner.run(dispatch.read(THINGS, missing, TESTER))
 
 
-def test_the_guard_gives_values_faults_and_never_an_exception(caplog: pytest.LogCaptureFixture) -> None:
+def test_catch_faults_returns_values_or_faults(caplog: pytest.LogCaptureFixture) -> None:
     fault = Fault("conflict", "No.")
 
     def throw(error: Exception) -> Fault:
@@ -517,9 +509,7 @@ def test_the_guard_gives_values_faults_and_never_an_exception(caplog: pytest.Log
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
 
 
-def test_a_world_without_a_model_embeds_nothing_and_still_writes(
-    tmp_path: Path, caller: Callable[[Dispatch], Call]
-) -> None:
+def test_writes_work_without_a_model(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
     store = thing_store(tmp_path / "plain.db", StoreContext(STATEMENTS))
     store.start()
     tool = write(put, hooks=Hooks(texts=lambda request: [request.name]))
@@ -527,18 +517,18 @@ def test_a_world_without_a_model_embeds_nothing_and_still_writes(
     store.close()
 
 
-def test_what_a_reading_tool_finds_is_written_before_it_reads(call: Call) -> None:
+def test_precheck_writes_before_the_read(call: Call) -> None:
     assert call("letters", name="a") == said("a")
     assert call("letters", name="abcd") == said("a b c d")
     assert call("letters", name="") == said("a b c d")
 
 
-def test_a_refusal_before_a_read_is_the_answer_and_leaves_nothing(call: Call) -> None:
+def test_fault_in_a_precheck_is_the_answer(call: Call) -> None:
     assert call("letters", name="?") == sorry("blocked", "Nobody may look.")
     assert call("letters", name="a!") == sorry("storage", "Nobody can write.")
     assert call("listing") == said("a")
 
 
-def test_a_check_that_always_finds_something_ends(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precheck_rounds_are_limited(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.dispatch._PRECHECK_ROUNDS", 3)
     assert call("letters", name="~") == sorry("busy", "What is being read changes all the time, try again.")

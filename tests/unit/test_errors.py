@@ -5,16 +5,16 @@ from typing import get_args
 from kernel.errors import HTTP_STATUS, Code, Fault
 
 
-def test_every_code_has_a_status_and_no_status_is_left_over() -> None:
+def test_every_code_has_a_status() -> None:
     assert set(HTTP_STATUS) == set(get_args(Code))
 
 
-def test_what_the_caller_did_is_a_four_and_what_we_did_a_five() -> None:
+def test_caller_errors_are_4xx_and_server_errors_5xx() -> None:
     ours = {code for code, status in HTTP_STATUS.items() if status >= 500}
     assert ours == {"busy", "storage", "internal"}
 
 
-def test_a_fault_carries_its_code_its_message_and_the_dialects_word() -> None:
+def test_fault_carries_code_message_and_label() -> None:
     fault = Fault("not_found", "There is no such memory", "MEMORY_NOT_FOUND")
     assert (fault.code, fault.message, fault.label, str(fault)) == (
         "not_found",

@@ -9,15 +9,15 @@ from kernel import ids
 from kernel.ids import call_id, new_id, utc_now
 
 
-def test_an_id_is_its_prefix_and_twenty_two_letters() -> None:
+def test_id_is_its_prefix_and_22_letters() -> None:
     assert re.fullmatch(r"mem_[0-9a-hjkmnp-tv-z]{22}", new_id("mem"))
 
 
-def test_ids_never_meet() -> None:
+def test_ids_are_unique() -> None:
     assert len({new_id("mem") for _ in range(10_000)}) == 10_000
 
 
-def test_ids_sort_by_the_millisecond_they_were_made_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_sort_by_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = [0, 1, 31, 32, 1_000, 1_700_000_000_000, 1_700_000_000_001, 4_000_000_000_000]
     made: list[str] = []
     for moment in moments:
@@ -41,5 +41,5 @@ def test_now_is_utc_with_milliseconds_and_a_z() -> None:
     assert abs((datetime.fromisoformat(now) - before).total_seconds()) < 5
 
 
-def test_every_call_has_a_name_of_its_own_in_the_log() -> None:
+def test_call_ids_are_unique() -> None:
     assert call_id() != call_id()

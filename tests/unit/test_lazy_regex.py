@@ -7,7 +7,7 @@ import pytest
 from kernel.lazy_regex import regex
 
 
-def test_a_pattern_finds_what_the_compiled_one_finds() -> None:
+def test_lazy_pattern_matches_like_the_compiled_one() -> None:
     late, known = regex(r"(a+)B", re.IGNORECASE), re.compile(r"(a+)B", re.IGNORECASE)
 
     assert [match.span(1) for match in late.finditer("aab Ab b")] == [(0, 2), (4, 5)]
@@ -15,7 +15,7 @@ def test_a_pattern_finds_what_the_compiled_one_finds() -> None:
     assert (late.pattern, late.flags, late.groups) == (known.pattern, known.flags, known.groups)
 
 
-def test_a_pattern_that_is_not_used_is_not_compiled() -> None:
+def test_unused_pattern_is_not_compiled() -> None:
     wrong = regex("(")
 
     with pytest.raises(re.error):

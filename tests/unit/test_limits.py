@@ -13,15 +13,15 @@ HOST = (b"host", b"localhost")
 FEW = Limits(header_count=3, header_bytes=40, body=10, depth=8, values=5)
 
 
-def test_what_a_limit_may_be_set_to_is_as_it_was_settled() -> None:
+def test_limit_ranges_are_as_documented() -> None:
     assert {name: (bound.low, bound.high) for name, bound in BOUNDS.items()} == RANGES
 
 
-def test_the_weight_of_headers_is_that_of_names_and_values() -> None:
+def test_weight_is_the_bytes_of_names_and_values() -> None:
     assert weight([(b"ab", b"cde"), (b"", b"f")]) == 6
 
 
-def test_repeated_are_the_names_that_come_again() -> None:
+def test_repeated_returns_duplicate_names() -> None:
     assert repeated([(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"a", b"4")]) == {b"a"}
 
 
@@ -47,7 +47,7 @@ def test_headers_pass_up_to_their_limit(more: list[tuple[bytes, bytes]], answer:
     assert status([HOST, *more]) == answer
 
 
-def test_a_foreign_host_is_misdirected() -> None:
+def test_unknown_host_is_misdirected() -> None:
     assert status([(b"host", b"evil.example")]) == 421
     assert status([]) == 421
 
@@ -65,7 +65,7 @@ def test_a_foreign_host_is_misdirected() -> None:
         ({b"content-encoding": b"gzip"}, 415),
     ],
 )
-def test_a_body_is_announced_up_to_its_limit(headers: Mapping[bytes, bytes], answer: int | None) -> None:
+def test_declared_body_length_is_limited(headers: Mapping[bytes, bytes], answer: int | None) -> None:
     refusal = refuse_body({b"content-type": b"Application/JSON; charset=utf-8", **headers}, FEW)
     assert (refusal and refusal.status) == answer
     assert refuse_body({**headers, b"content-type": b"text/plain"}, FEW) is not None
@@ -81,12 +81,12 @@ def test_a_body_is_announced_up_to_its_limit(headers: Mapping[bytes, bytes], ans
         (b'{"a":"\\"[,[,[,[,["}', ""),
     ],
 )
-def test_json_holds_as_many_values_as_it_may(body: bytes, said: str) -> None:
+def test_json_values_are_limited(body: bytes, said: str) -> None:
     assert excess(body, FEW) == said
 
 
 @pytest.mark.parametrize(("levels", "said"), [(8, ""), (9, "nested too deeply")])
-def test_json_nests_as_deep_as_it_may(levels: int, said: str) -> None:
+def test_json_depth_is_limited(levels: int, said: str) -> None:
     assert excess(b"[" * levels + b"]" * levels, FEW._replace(values=100)) == said
 
 
@@ -110,10 +110,10 @@ def received(messages: Iterable[Mapping[str, Any]]) -> bytes | None:
         ([{"body": b"ab", "more_body": True}, {"body": b"cde", "more_body": True}], None),
     ],
 )
-def test_a_body_is_read_up_to_its_limit(messages: list[Mapping[str, Any]], body: bytes | None) -> None:
+def test_body_is_read_up_to_its_limit(messages: list[Mapping[str, Any]], body: bytes | None) -> None:
     assert received({"type": "http.request", **message} for message in messages) == body
 
 
-def test_a_sender_who_leaves_has_sent_nothing() -> None:
+def test_disconnect_gives_no_body() -> None:
     assert received([{"type": "http.disconnect"}]) is None
     assert received([{"type": "http.request", "body": b"a", "more_body": True}, {"type": "http.disconnect"}]) is None

@@ -50,7 +50,7 @@ def activated(listener: int, data: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def test_servers_go_when_told_or_idle_and_no_request_is_lost_between_them(tmp_path: Path) -> None:
+def test_no_request_is_lost_between_servers_on_one_socket(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "log"
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         port = listener.getsockname()[1]
@@ -89,7 +89,7 @@ def end(server: subprocess.Popen[bytes]) -> None:
     server.wait(PATIENCE)
 
 
-def test_a_socket_that_does_not_listen_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_socket_that_does_not_listen_is_refused(tmp_path: Path) -> None:
     with socket.socket() as silent:
         server = activated(silent.fileno(), tmp_path / "data", tmp_path / "log")
         assert server.wait(PATIENCE) == 1
@@ -97,7 +97,7 @@ def test_a_socket_that_does_not_listen_is_refused_in_one_line(tmp_path: Path) ->
     assert (tmp_path / "log").read_text() == line
 
 
-def test_what_is_no_socket_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_descriptor_that_is_no_socket_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
         server = activated(file.fileno(), tmp_path / "data", tmp_path / "log")
         assert server.wait(PATIENCE) == 1
@@ -108,17 +108,17 @@ def test_what_is_no_socket_is_refused_in_one_line(tmp_path: Path) -> None:
     "environment",
     [{}, {"LISTEN_FDS": "1"}, {"LISTEN_FDS": "1", "LISTEN_PID": "4"}, {"LISTEN_PID": "5"}, {"LISTEN_FDS": "x"}],
 )
-def test_without_a_socket_meant_for_it_a_process_has_none(environment: dict[str, str]) -> None:
+def test_sockets_for_another_process_are_ignored(environment: dict[str, str]) -> None:
     assert inherited_sockets(environment, 5) == []
 
 
-def test_a_number_of_sockets_that_is_none_is_refused() -> None:
+def test_invalid_socket_count_is_refused() -> None:
     with pytest.raises(Fault) as raised:
         inherited_sockets({"LISTEN_PID": "5", "LISTEN_FDS": "1e3"}, 5)
     assert (raised.value.code, raised.value.message) == ("invalid", "LISTEN_FDS is a number")
 
 
-def test_the_address_that_most_can_reach_decides_whether_keys_are_needed(tmp_path: Path) -> None:
+def test_most_reachable_host_decides_whether_keys_are_required(tmp_path: Path) -> None:
     here, everywhere = socket.socket(), socket.socket(socket.AF_INET6)
     here.bind(("127.0.0.2", 0))
     everywhere.bind(("::", 0))

@@ -24,7 +24,7 @@ class Connection:
         self.response_complete = complete
 
 
-def test_idle_counts_from_the_last_answer() -> None:
+def test_idle_time_counts_from_the_last_answer() -> None:
     clock, state = Clock(), ServerState()
     idle = IdleTimer(10, state, clock)
     clock.now = 9
@@ -37,7 +37,7 @@ def test_idle_counts_from_the_last_answer() -> None:
     assert idle.expired()
 
 
-def test_a_request_under_way_keeps_the_server_and_an_open_connection_does_not() -> None:
+def test_running_request_keeps_the_server_but_an_open_connection_does_not() -> None:
     clock, state = Clock(), ServerState()
     idle = IdleTimer(10, state, clock)
     assert not idle.expired()
@@ -52,7 +52,7 @@ def test_a_request_under_way_keeps_the_server_and_an_open_connection_does_not() 
     assert idle.expired()
 
 
-def test_a_stream_under_way_keeps_the_server() -> None:
+def test_running_stream_keeps_the_server() -> None:
     async def streaming() -> bool:
         clock, state = Clock(), ServerState()
         idle = IdleTimer(10, state, clock)

@@ -15,7 +15,7 @@ COUNT = 50_000
 @pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library gives nothing back"
 )
-def test_what_was_freed_between_what_is_used_is_given_back() -> None:
+def test_freed_memory_between_used_blocks_is_returned() -> None:
     blocks = [bytes(SIZE) for _ in range(COUNT)]
     kept = blocks[::100]
     full = _resident()

@@ -88,12 +88,12 @@ TREE = {
 ROOTED = {**TREE, "$defs": {"Leaf": LEAF, "Tree": {"title": "Tree", **TREE}}}
 
 
-def test_the_root_is_the_object_itself_and_what_it_names_stands_below() -> None:
+def test_root_is_the_object_with_its_definitions() -> None:
     assert input_schema(read(grow)) == ROOTED
     assert output_schema(read(grow)) == {key: LEAF[key] for key in ("type", "properties", "required")}
 
 
-def test_the_arms_of_a_bundled_tool_become_one_object_that_needs_only_its_tag() -> None:
+def test_arms_merge_into_one_object_with_only_the_tag_required() -> None:
     assert input_schema(read(work)) == {
         "type": "object",
         "properties": {
@@ -117,7 +117,7 @@ def test_the_arms_of_a_bundled_tool_become_one_object_that_needs_only_its_tag() 
     }
 
 
-def test_a_default_of_a_bundled_tool_stands_only_where_every_arm_that_takes_it_agrees() -> None:
+def test_merged_default_needs_agreement_of_all_arms() -> None:
     properties = input_schema(read(work))["properties"]
     assert {name: shape["default"] for name, shape in properties.items() if "default" in shape} == {
         "depth": 3,
@@ -125,25 +125,25 @@ def test_a_default_of_a_bundled_tool_stands_only_where_every_arm_that_takes_it_a
     }
 
 
-def test_a_bundled_tool_is_as_open_as_its_most_open_arm() -> None:
+def test_merged_object_is_strict_only_if_all_arms_are() -> None:
     assert "additionalProperties" not in input_schema(read(idle))
 
 
-def test_a_result_that_is_not_one_object_has_no_schema() -> None:
+def test_result_that_is_no_single_object_has_no_schema() -> None:
     assert output_schema(read(work)) is None
     assert output_schema(read(idle)) is None
 
 
-def test_an_ask_does_not_hide_the_schema_of_the_result() -> None:
+def test_input_required_does_not_hide_the_result_schema() -> None:
     assert output_schema(read(wish, interactive=True)) == ROOTED
 
 
-def test_a_schema_of_the_tools_own_is_taken_as_it_is() -> None:
+def test_explicit_input_schema_is_used() -> None:
     own = {"type": "object"}
     assert input_schema(read(grow, input=own)) is own
 
 
-def test_every_tool_we_serve_has_valid_schemas_with_an_object_at_the_root() -> None:
+def test_every_served_tool_has_valid_object_schemas() -> None:
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
             for schema in (input_schema(tool), output_schema(tool)):
@@ -163,7 +163,7 @@ def pick(tx: Any, request: Pick) -> Leaf:
     return Leaf(request.one)
 
 
-def test_a_setting_lists_the_values_of_the_parameters_it_is_named_for() -> None:
+def test_setting_lists_the_values_of_its_parameters() -> None:
     dialect = Dialect(
         "d",
         "D.",

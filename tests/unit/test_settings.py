@@ -44,11 +44,11 @@ DEPTH = Setting("SHELF_DEPTH", 3, number(-1, 9), "how deep")
         (text, "any thing", "any thing"),
     ],
 )
-def test_a_setting_is_read_by_its_rule(parse: Parse, given: str, value: object) -> None:
+def test_setting_is_parsed(parse: Parse, given: str, value: object) -> None:
     assert read_settings([Setting("SHELF", None, parse, "")], {"SHELF": f" {given} "}) == {"SHELF": value}
 
 
-def test_what_is_not_set_has_its_default() -> None:
+def test_unset_setting_has_its_default() -> None:
     assert read_settings([PLACES, DEPTH], {"SHELF_PLACES": " ", "OTHER": "x"}) == {
         "SHELF_PLACES": ("here",),
         "SHELF_DEPTH": 3,
@@ -69,13 +69,13 @@ def test_what_is_not_set_has_its_default() -> None:
         (choice("full", "normal"), "half", "one of full, normal"),
     ],
 )
-def test_a_wrong_value_is_refused_with_the_name_and_the_rule(parse: Parse, given: str, rule: str) -> None:
+def test_invalid_value_is_refused_with_name_and_rule(parse: Parse, given: str, rule: str) -> None:
     with pytest.raises(Fault) as refused:
         read_settings([Setting("SHELF", None, parse, "")], {"SHELF": given})
     assert (refused.value.code, refused.value.message) == ("invalid", f"SHELF is {rule}")
 
 
-def test_a_handler_asks_for_the_settings_of_its_dialect_by_name(tmp_path: Path) -> None:
+def test_handler_reads_a_setting_by_name(tmp_path: Path) -> None:
     dialect = app.DIALECTS[0]._replace(settings=(PLACES, DEPTH))
     config = Config(data=tmp_path / "data", environment={"SHELF_PLACES": "attic, cellar"})
     running = app.open_kernel(config, (dialect,))
@@ -89,14 +89,14 @@ def test_a_handler_asks_for_the_settings_of_its_dialect_by_name(tmp_path: Path) 
     assert answers == ([("attic", "cellar"), 3], [("attic", "cellar"), 3])
 
 
-def test_a_wrong_setting_stops_the_start(tmp_path: Path) -> None:
+def test_invalid_setting_stops_startup(tmp_path: Path) -> None:
     dialect = app.DIALECTS[0]._replace(settings=(DEPTH,))
     with pytest.raises(Fault, match=r"^SHELF_DEPTH is a whole number from -1 to 9$"):
         app.open_kernel(Config(data=tmp_path / "data", environment={"SHELF_DEPTH": "deep"}), (dialect,))
     assert not (tmp_path / "data").exists()
 
 
-def test_a_handler_may_know_where_the_data_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_handler_can_read_the_data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     kernel = app.open_kernel(Config(data=Path("data")))
     try:
@@ -105,7 +105,7 @@ def test_a_handler_may_know_where_the_data_lies(tmp_path: Path, monkeypatch: pyt
         kernel.store.close()
 
 
-def test_a_store_without_a_data_directory_says_so(tmp_path: Path) -> None:
+def test_store_without_a_data_directory_is_a_fault(tmp_path: Path) -> None:
     db = Connection(tmp_path / "quipu.db", StoreContext({}), readonly=False)
     with pytest.raises(Fault, match="no data directory"):
         db.read(CallContext(), data_folder)

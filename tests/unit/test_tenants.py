@@ -59,7 +59,7 @@ def run(work: Callable[[], Any]) -> Any:
     return asyncio.run(work())
 
 
-def test_the_main_tenant_is_always_there() -> None:
+def test_main_tenant_is_always_open() -> None:
     house = House()
 
     async def look() -> None:
@@ -71,7 +71,7 @@ def test_the_main_tenant_is_always_there() -> None:
     assert house.events == []
 
 
-def test_a_tenant_is_opened_once_and_is_at_hand_from_then_on() -> None:
+def test_tenant_is_opened_once() -> None:
     house = House()
 
     async def look() -> None:
@@ -84,7 +84,7 @@ def test_a_tenant_is_opened_once_and_is_at_hand_from_then_on() -> None:
     assert house.events == ["+a", "-a"]
 
 
-def test_the_one_that_was_used_longest_ago_makes_room() -> None:
+def test_least_recently_used_tenant_is_closed() -> None:
     house = House()
 
     async def look() -> None:
@@ -96,7 +96,7 @@ def test_the_one_that_was_used_longest_ago_makes_room() -> None:
     assert (house.events, house.most_open) == (["+a", "+b", "-b", "+c"], 2)
 
 
-def test_a_tenant_in_use_is_never_closed() -> None:
+def test_tenant_in_use_is_never_closed() -> None:
     house = House()
 
     async def look() -> None:
@@ -110,7 +110,7 @@ def test_a_tenant_in_use_is_never_closed() -> None:
     assert (house.events, house.most_open) == (["+a", "+b", "-b", "+c"], 2)
 
 
-def test_a_storm_of_callers_never_has_more_open_than_there_may_be() -> None:
+def test_open_tenants_are_limited_under_load() -> None:
     house = House(most=3)
 
     async def look() -> list[Any]:
@@ -125,7 +125,7 @@ def test_a_storm_of_callers_never_has_more_open_than_there_may_be() -> None:
     assert house.open == set()
 
 
-def test_a_tenant_that_cannot_be_opened_is_told_to_everybody_who_waits_and_tried_again() -> None:
+def test_open_failure_is_raised_in_all_waiting_callers_and_retried() -> None:
     house = House()
     house.fault = Fault("storage", "No room.")
 
@@ -139,7 +139,7 @@ def test_a_tenant_that_cannot_be_opened_is_told_to_everybody_who_waits_and_tried
     assert house.events == ["+a"]
 
 
-def test_a_caller_who_leaves_while_a_tenant_is_opened_leaves_it_open_for_the_next() -> None:
+def test_cancelled_caller_does_not_cancel_opening() -> None:
     house = House()
     house.gate.clear()
 
@@ -155,7 +155,7 @@ def test_a_caller_who_leaves_while_a_tenant_is_opened_leaves_it_open_for_the_nex
     assert house.events == ["+a"]
 
 
-def test_what_nobody_uses_is_closed_after_a_while() -> None:
+def test_unused_tenant_is_closed() -> None:
     house = House(idle=0.02)
 
     async def look() -> None:

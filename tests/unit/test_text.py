@@ -115,7 +115,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=6))
-def test_any_mapping_reads_back_as_it_was_with_its_keys_in_order(pairs: dict[str, object]) -> None:
+def test_any_mapping_round_trips_in_order(pairs: dict[str, object]) -> None:
     loaded = yaml.safe_load(yaml_block(pairs))
 
     assert loaded == pairs
@@ -123,14 +123,14 @@ def test_any_mapping_reads_back_as_it_was_with_its_keys_in_order(pairs: dict[str
 
 
 @pytest.mark.parametrize("text", AWKWARD)
-def test_an_awkward_string_reads_back_exactly_as_value_key_and_item(text: str) -> None:
+def test_awkward_string_round_trips_as_value_key_and_item(text: str) -> None:
     pairs = {"value": text, text: "key", "items": [text, {text: text}], "last": "end"}
 
     assert yaml.safe_load(yaml_block(pairs)) == pairs
 
 
 @given(st.dictionaries(TEXTS, SCALARS.filter(lambda value: not (isinstance(value, str) and "\n" in value))))
-def test_a_flat_mapping_has_one_line_per_key(pairs: dict[str, object]) -> None:
+def test_flat_mapping_has_one_line_per_key(pairs: dict[str, object]) -> None:
     assert len(yaml_block(pairs).splitlines()) == max(1, len(pairs))
 
 
@@ -141,7 +141,7 @@ def test_no_text_starts_a_line_at_the_margin(text: str) -> None:
     assert [line.split(":")[0] for line in lines if line[:1] not in ("", " ")] == ["before", "text", "after"]
 
 
-def test_every_character_a_reader_cannot_see_is_written_as_an_escape() -> None:
+def test_every_invisible_character_is_escaped() -> None:
     hidden = [chr(point) for point in range(0x110000) if unicodedata.category(chr(point)) in HIDDEN]
     left = set(hidden) & set(yaml_block({"text": "".join(hidden)}).rstrip("\n"))
 
@@ -157,7 +157,7 @@ def test_every_character_a_reader_cannot_see_is_written_as_an_escape() -> None:
     assert "\u061c" not in left
 
 
-def test_an_error_is_the_three_bare_lines_of_the_contract() -> None:
+def test_error_is_the_three_plain_lines_of_the_contract() -> None:
     error = {
         "status": "error",
         "error_code": "MEMORY_ALREADY_EXISTS",
@@ -171,7 +171,7 @@ def test_an_error_is_the_three_bare_lines_of_the_contract() -> None:
     )
 
 
-def test_a_message_that_is_no_plain_scalar_is_quoted() -> None:
+def test_message_that_is_no_plain_scalar_is_quoted() -> None:
     messages = {"a": 'Bad path: "x"', "b": '"x" is bad', "c": "2026-11-21T10:00:00.000Z", "d": "\u202ex\nstatus: ok"}
 
     assert yaml_block(messages) == (
@@ -179,7 +179,7 @@ def test_a_message_that_is_no_plain_scalar_is_quoted() -> None:
     )
 
 
-def test_many_lines_are_a_literal_block_and_what_is_nested_starts_on_its_dash() -> None:
+def test_multiline_text_is_a_literal_block_and_nested_items_start_on_their_dash() -> None:
     pairs = [("text", "a: 1\n\n  b"), ("list", [{"a": 1, "b": [[2], []]}, "x\n"]), ("map", {"k": {}, "v": None})]
 
     assert yaml_block(pairs) == (
@@ -189,35 +189,35 @@ def test_many_lines_are_a_literal_block_and_what_is_nested_starts_on_its_dash() 
     )
 
 
-def test_constants_are_written_in_the_form_both_versions_of_yaml_share() -> None:
+def test_constants_use_the_form_common_to_yaml_1_1_and_1_2() -> None:
     pairs = {"i": -7, "f": 1e16, "g": 1e-7, "h": math.inf, "j": -math.inf, "k": math.nan, "t": True, "v": None}
 
     assert yaml_block(pairs) == ("i: -7\nf: 1.0e+16\ng: 1.0e-07\nh: .inf\nj: -.inf\nk: .nan\nt: true\nv: null\n")
 
 
-def test_a_mapping_of_nothing_is_still_a_mapping() -> None:
+def test_empty_mapping_is_a_mapping() -> None:
     assert yaml_block({}) == "{}\n"
 
 
-def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
+def test_lone_surrogate_becomes_a_replacement_character() -> None:
     pairs = {"plain": "a\ud800b", "quoted": "\udfff", "block": "a\n\ud800"}
 
     assert yaml_block(pairs) == 'plain: "a\ufffdb"\nquoted: "\ufffd"\nblock: |-\n  a\n  \ufffd\n'
 
 
-def test_a_key_longer_than_yaml_allows_on_one_line_is_marked() -> None:
+def test_key_too_long_for_one_line_is_marked_explicit() -> None:
     pairs = {"k" * 2000: {"\x00" * 900: "v"}, "items": [{"k" * 2000: 1}]}
 
     assert yaml.safe_load(yaml_block(pairs)) == pairs
 
 
-def test_a_value_without_a_yaml_form_is_refused() -> None:
+def test_value_without_a_yaml_form_is_refused() -> None:
     with pytest.raises(TypeError, match="YAML has no plain form for bytes"):
         yaml_block({"a": b"b"})
 
 
 @given(TEXTS, st.integers(0, 30))
-def test_a_summary_is_one_line_within_its_limit(text: str, limit: int) -> None:
+def test_summary_is_one_line_within_its_limit(text: str, limit: int) -> None:
     line = one_line(text, limit)
 
     assert len(line) <= limit
@@ -226,7 +226,7 @@ def test_a_summary_is_one_line_within_its_limit(text: str, limit: int) -> None:
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=5), min_size=1), st.integers(11, 40))
-def test_a_summary_ends_after_a_whole_word(words: list[str], limit: int) -> None:
+def test_summary_ends_after_a_whole_word(words: list[str], limit: int) -> None:
     line = one_line("\n".join(words), limit)
 
     if len(" ".join(words)) <= limit:
@@ -254,17 +254,17 @@ def test_a_summary_ends_after_a_whole_word(words: list[str], limit: int) -> None
         ("word", 0, ""),
     ],
 )
-def test_a_summary_is_cut_where_a_reader_would_cut_it(text: str, limit: int, line: str) -> None:
+def test_summary_is_cut_between_words(text: str, limit: int, line: str) -> None:
     assert one_line(text, limit) == line
 
 
 @given(st.lists(st.text(max_size=12) | st.sampled_from(["a, b", "[x]", "{y}", "null", "", "a: b", "#c", "it's", "2"])))
-def test_any_list_of_texts_reads_back_from_one_line(items: list[str]) -> None:
+def test_any_list_of_texts_round_trips_on_one_line(items: list[str]) -> None:
     line = yaml_flow(items)
 
     assert len(line.splitlines()) == 1
     assert yaml.safe_load(f"key: {line}") == {"key": items}
 
 
-def test_plain_words_of_a_list_are_written_plain() -> None:
+def test_plain_words_of_a_list_are_not_quoted() -> None:
     assert yaml_flow(["database", "infra structure", "a,b", "on"]) == '[database, infra structure, "a,b", "on"]'

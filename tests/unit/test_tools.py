@@ -50,17 +50,17 @@ def wonder(tx: Any, request: Question, turn: Interaction) -> Answer | Other | In
 
 
 @pytest.mark.parametrize(("make", "mode"), [(read, "read"), (write, "write"), (exclusive, "exclusive")])
-def test_a_tool_takes_its_words_and_types_from_its_function(make: Any, mode: Any) -> None:
+def test_tool_takes_description_and_types_from_its_handler(make: Any, mode: Any) -> None:
     hints = Hints("Answer", idempotent=True)
     wanted = Tool("answer", "Answers a question, in two lines.", Question, Answer, answer, mode, hints)
     assert make(answer, hints) == wanted
 
 
-def test_a_tool_without_words_has_none_and_the_hints_have_defaults() -> None:
+def test_tool_without_docstring_has_no_description() -> None:
     assert read(silent) == Tool("silent", "", Question, Answer, silent, "read", Hints("", False, False, False))
 
 
-def test_more_is_said_by_name() -> None:
+def test_options_are_set_by_name() -> None:
     def texts(request: Question) -> list[str]:
         return [request.text]
 
@@ -71,12 +71,12 @@ def test_more_is_said_by_name() -> None:
     assert (tool.hooks, tool.interactive, tool.input) == (Hooks(texts=texts, batch=many), False, None)
 
 
-def test_an_ask_is_no_result_type() -> None:
+def test_input_required_is_no_result_type() -> None:
     assert result_types(read(wonder, interactive=True)) == (Answer, Other)
     assert result_types(read(answer)) == (Answer,)
 
 
-def test_a_name_that_stands_in_two_dialects_is_refused_at_the_start() -> None:
+def test_tool_name_in_two_dialects_is_refused() -> None:
     def reply(tool: Tool, result: Any) -> Reply:
         return Reply(b"", "text/plain")
 

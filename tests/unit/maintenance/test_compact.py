@@ -53,7 +53,7 @@ def refreshed(shelf: IndexedStore) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_vectors_go_into_blocks_as_they_come_and_a_new_process_finds_the_same(shelf: IndexedStore) -> None:
+def test_vectors_are_sealed_into_blocks_and_a_new_process_finds_the_same(shelf: IndexedStore) -> None:
     for first in range(0, 60, 6):
         shelf.put(texts(6, first), first=first)
     shelf.drop([str(number) for number in range(0, 60, 5)])
@@ -68,14 +68,14 @@ def test_vectors_go_into_blocks_as_they_come_and_a_new_process_finds_the_same(sh
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_what_is_put_in_a_group_larger_than_a_block_lies_in_several(shelf: IndexedStore) -> None:
+def test_group_larger_than_a_block_fills_several_blocks(shelf: IndexedStore) -> None:
     shelf.put(texts(50))
 
     assert (size(shelf), findings(shelf)) == (6, [])
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_while_the_sketches_are_read_a_search_goes_by_words_and_later_by_meaning_too(shelf: IndexedStore) -> None:
+def test_search_is_lexical_until_the_sketches_are_loaded(shelf: IndexedStore) -> None:
     shelf.put(texts(80))
     refreshed(shelf)
     shelf.context.search_cache.warming = True
@@ -91,7 +91,7 @@ def test_while_the_sketches_are_read_a_search_goes_by_words_and_later_by_meaning
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel: Kernel, call: Call) -> None:
+def test_tidy_renews_blocks_with_many_deleted_vectors(kernel: Kernel, call: Call) -> None:
     for number, text in enumerate(texts(60)):
         call("add_memory", path=f"m{number}", content=text)
     for number in range(0, 60, 2):
@@ -110,7 +110,7 @@ def test_a_server_makes_blocks_anew_where_most_of_what_they_hold_is_gone(kernel:
     assert found == {f"m{number}" for number in range(1, 60, 2)}
 
 
-def test_a_compacted_file_is_as_small_as_one_that_never_held_more(tmp_path: Path, small_blocks: None) -> None:
+def test_compacted_file_is_as_small_as_a_new_one(tmp_path: Path, small_blocks: None) -> None:
     sizes: list[int] = []
     for name, held in (("worn", 3000), ("fresh", 1500)):
         (tmp_path / name).mkdir()
@@ -129,7 +129,7 @@ def test_a_compacted_file_is_as_small_as_one_that_never_held_more(tmp_path: Path
     assert sizes[0] <= 1.02 * sizes[1]
 
 
-def test_only_the_history_of_what_was_deleted_before_a_time_is_forgotten(shelf: IndexedStore, clock: Clock) -> None:
+def test_compact_deletes_only_history_of_memories_deleted_before_a_time(shelf: IndexedStore, clock: Clock) -> None:
     def happened(key: str, *texts: str | None) -> None:
         shelf.write(lambda tx: [history.append(tx, "shelf", key, "changed", after=text) for text in texts])
 
@@ -164,7 +164,7 @@ while True:
 """
 
 
-def test_who_is_killed_while_it_makes_the_file_smaller_leaves_it_sound(shelf: IndexedStore) -> None:
+def test_killed_compact_leaves_a_sound_file(shelf: IndexedStore) -> None:
     chance, living = Random(1), {str(number) for number in range(400)}
     shelf.put(texts(400))
     for _ in range(4):
@@ -196,7 +196,7 @@ consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), lambda done, _: 
 """
 
 
-def test_who_is_killed_while_it_rebuilds_the_index_leaves_every_word_and_the_next_rebuild_the_rest(
+def test_killed_reindex_keeps_full_text_and_the_next_one_completes_it(
     shelf: IndexedStore,
 ) -> None:
     chance, living = Random(2), {str(number) for number in range(400)}

@@ -147,12 +147,12 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
 }
 
 
-def test_a_sound_file_has_nothing_to_find(config: Config) -> None:
+def test_consistent_file_has_no_findings(config: Config) -> None:
     assert check(config) == []
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_found_counted_and_mended_and_no_row_is_touched(
+def test_each_kind_of_damage_is_found_and_repaired_without_changing_rows(
     config: Config, damage: str, caller: Callable[[Dispatch], Call]
 ) -> None:
     statement, wanted = DAMAGE[damage]
@@ -169,7 +169,7 @@ def test_damage_is_found_counted_and_mended_and_no_row_is_touched(
     assert set(hits) <= set(TEXTS)
 
 
-def test_all_damage_at_once_is_mended_in_one_repair(config: Config) -> None:
+def test_one_repair_fixes_all_kinds_of_damage(config: Config) -> None:
     before = rows(config)
     with engine(config) as db:
         for name in (
@@ -184,20 +184,20 @@ def test_all_damage_at_once_is_mended_in_one_repair(config: Config) -> None:
     assert rows(config) == before
 
 
-def test_what_only_looks_changes_nothing(config: Config) -> None:
+def test_check_without_repair_changes_nothing(config: Config) -> None:
     with engine(config) as db:
         db.execute(DAMAGE["a document gone"][0])
     assert check(config) == check(config) != []
 
 
-def test_without_a_model_missing_vectors_are_no_finding(config: Config) -> None:
+def test_missing_vectors_are_no_finding_without_a_model(config: Config) -> None:
     with engine(config) as db:
         db.execute("DELETE FROM doc_vector")
     assert check(config._replace(model=None)) == []
 
 
 @pytest.mark.parametrize("table", ["paths_memory", "doc", "history"])
-def test_damage_to_the_rows_themselves_is_told_as_such_and_nothing_is_written(config: Config, table: str) -> None:
+def test_damaged_file_is_a_storage_fault_and_stays_unchanged(config: Config, table: str) -> None:
     with engine(config) as db:
         (page,) = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchone() or (0,)
         size = db.pragma("page_size")
@@ -211,9 +211,7 @@ def test_damage_to_the_rows_themselves_is_told_as_such_and_nothing_is_written(co
     assert config.file.read_bytes() == content
 
 
-def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
-    config: Config, caller: Callable[[Dispatch], Call]
-) -> None:
+def test_reindex_rebuilds_every_vector_and_reports_progress(config: Config, caller: Callable[[Dispatch], Call]) -> None:
     with engine(config) as db:
         db.execute("UPDATE doc_vector SET vector = zeroblob(length(vector))")
         db.execute(DAMAGE["full text emptied"][0])
@@ -226,9 +224,7 @@ def test_a_rebuild_makes_every_vector_anew_and_says_how_far_it_is(
     assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
 
 
-def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wal_of_a_reindex_stays_short(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.store.sqlite.connection._CHECKPOINT_PAGES", 20)
     running = open_kernel(config)
     for number in range(1000):
@@ -240,7 +236,7 @@ def test_the_log_of_a_rebuild_does_not_grow_with_what_is_rebuilt(
     assert max(sizes) < 1.5 * min(sizes)
 
 
-def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kernel, tmp_path: Path) -> None:
+def test_backup_during_writes_holds_a_prefix_of_them(kernel: Kernel, tmp_path: Path) -> None:
     def write(writer: int) -> None:
         for turn in range(40):
             kernel.store.write_sync(adding(f"{writer}/{turn:03}", "x" * 2000), WRITER)
@@ -266,7 +262,7 @@ def test_a_backup_during_writes_is_whole_and_holds_a_prefix_of_them(kernel: Kern
         assert paths == [f"{writer}/{turn:03}" for writer in range(4) for turn in range(counts[writer])]
 
 
-def test_a_backup_ends_however_often_others_commit_meanwhile(kernel: Kernel, tmp_path: Path) -> None:
+def test_backup_ends_despite_constant_commits(kernel: Kernel, tmp_path: Path) -> None:
     kernel.store.write_sync(lambda tx: [adding(f"before/{number}", "x" * 4000)(tx) for number in range(600)], WRITER)
     told: list[int] = []
 
@@ -285,7 +281,7 @@ def test_a_backup_ends_however_often_others_commit_meanwhile(kernel: Kernel, tmp
     assert counts == (600, 0)
 
 
-def test_a_backup_never_writes_over_a_file(config: Config, tmp_path: Path) -> None:
+def test_backup_never_overwrites_a_file(config: Config, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     target.write_text("precious")
     with pytest.raises(Fault, match=r"copy\.db exists already") as raised:
@@ -294,12 +290,12 @@ def test_a_backup_never_writes_over_a_file(config: Config, tmp_path: Path) -> No
     assert target.read_text() == "precious"
 
 
-def test_a_backup_into_a_missing_directory_says_why(config: Config, tmp_path: Path) -> None:
+def test_backup_into_a_missing_directory_is_a_storage_fault(config: Config, tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"Cannot write copy\.db: No such file or directory"):
         consistency.backup(config.file, app.base_context(None), tmp_path / "missing" / "copy.db")
 
 
-def test_another_model_replaces_every_vector_beside_the_calls_being_served(
+def test_another_model_replaces_every_vector_while_calls_are_served(
     config: Config, tmp_path: Path, caller: Callable[[Dispatch], Call]
 ) -> None:
     old = open_kernel(config)
@@ -333,7 +329,7 @@ def test_another_model_replaces_every_vector_beside_the_calls_being_served(
     assert check(running.config) == []
 
 
-def test_embedding_what_is_missing_ends_when_it_is_told_to(kernel: Kernel, call: Call) -> None:
+def test_embed_missing_stops_on_request(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="a", content="hello")
     with engine(kernel.config) as db:
         db.execute("DELETE FROM doc_vector")
@@ -341,7 +337,7 @@ def test_embedding_what_is_missing_ends_when_it_is_told_to(kernel: Kernel, call:
     assert consistency.embed_missing(kernel.store, lambda: False) == 5
 
 
-def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> None:
+def test_busy_store_delays_embed_missing(config: Config) -> None:
     running = open_kernel(config._replace(write_queue=1))
     running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
     with engine(config) as db:
@@ -373,14 +369,14 @@ def test_a_busy_store_delays_embedding_and_does_not_end_it(config: Config) -> No
     running.store.close()
 
 
-def test_without_a_model_nothing_is_missing(config: Config) -> None:
+def test_embed_missing_does_nothing_without_a_model(config: Config) -> None:
     running = open_kernel(config._replace(model=None))
     assert consistency.embed_missing(running.store, lambda: False) == 0
     running.store.close()
 
 
 @pytest.mark.parametrize("model", [MODEL, None], ids=["a model", "none"])
-def test_who_waits_for_the_model_is_told_once_be_there_one_or_not(tmp_path: Path, model: Path | None) -> None:
+def test_warm_calls_loaded_once_with_or_without_a_model(tmp_path: Path, model: Path | None) -> None:
     kernel = open_kernel(Config(data=tmp_path / "data", model=model))
     embedder, stopping, told = kernel.store.context.embedder, threading.Event(), list[bool]()
     stopping.set()

@@ -32,7 +32,7 @@ def line(monkeypatch: pytest.MonkeyPatch, *, as_json: bool) -> str:
     return stderr.getvalue()
 
 
-def test_a_failure_is_told_without_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_line_of_an_error_has_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     text = line(monkeypatch, as_json=True)
     assert text.count("\n") == 1
     found = json.loads(text)
@@ -49,14 +49,14 @@ def test_a_failure_is_told_without_its_message(monkeypatch: pytest.MonkeyPatch) 
     assert SECRET not in text
 
 
-def test_words_are_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_line_has_traceback_and_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     text = line(monkeypatch, as_json=False)
     assert text.startswith("ERROR call 1-2 failed\nTraceback")
     assert text.endswith("tool=recall\n")
 
 
 @pytest.mark.parametrize(("calls", "lines"), [(True, 1), (False, 0)])
-def test_calls_are_logged_where_asked_for(monkeypatch: pytest.MonkeyPatch, calls: bool, lines: int) -> None:
+def test_calls_are_logged_only_if_configured(monkeypatch: pytest.MonkeyPatch, calls: bool, lines: int) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr("sys.stderr", stderr)
     logs.set_up(as_json=True, calls=calls)

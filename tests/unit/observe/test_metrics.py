@@ -29,7 +29,7 @@ def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
     }
 
 
-def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
+def test_call_is_counted_in_the_bucket_of_its_duration() -> None:
     histogram = Histogram({})
     for seconds in (0.0001, 0.00011, 3.0, 11.0):
         histogram.observe("ok", seconds)
@@ -38,7 +38,7 @@ def test_a_call_stands_in_every_bucket_that_is_wide_enough() -> None:
     assert histogram.outcomes == {"ok": 4}
 
 
-def test_tools_that_were_never_called_have_no_lines() -> None:
+def test_uncalled_tools_have_no_samples() -> None:
     registry = MetricsRegistry()
     registry.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
     registry.observe(entry(1), ANONYMOUS_CALLER)("busy", 0.1)
@@ -49,7 +49,7 @@ def test_tools_that_were_never_called_have_no_lines() -> None:
     }
 
 
-def test_commits_are_counted_by_their_size() -> None:
+def test_commits_are_counted_by_group_size() -> None:
     load = IDLE._replace(groups=GROUPS, calls=12345678)
     text = render(MetricsRegistry(), {"main": load, "other": IDLE}, {}, 2, 2)
     main = ("tenant", "main")
@@ -61,12 +61,12 @@ def test_commits_are_counted_by_their_size() -> None:
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(st.characters(codec="utf-8"))))
-def test_any_label_is_read_back(info: dict[str, Any]) -> None:
+def test_any_label_value_parses_back(info: dict[str, Any]) -> None:
     found = samples(render(MetricsRegistry(), {"main": IDLE}, info, 0, 1), "quipu_info")
     assert found == {tuple(sorted(info.items())): 1}
 
 
-def test_both_dialects_are_told_apart() -> None:
+def test_samples_name_the_dialect() -> None:
     registry = MetricsRegistry()
     registry.observe(
         ToolEntry(SECOND, SECOND.tools[0], lambda arguments: arguments, RequiredPermission()), ANONYMOUS_CALLER

@@ -21,7 +21,7 @@ NOW = "2026-11-21T10:00:00.000Z"
 WANTED = Key("", "write", NOW, tenant="acme", name="laptop", dialects=("brain",), expires="2027-01-01T00:00:00.000Z")
 
 
-def test_a_key_is_told_once_and_kept_as_its_digest(tmp_path: Path) -> None:
+def test_key_is_shown_once_and_stored_as_its_digest(tmp_path: Path) -> None:
     made, secret = create(tmp_path / "data", WANTED)
     assert re.fullmatch(r"quipu_[0-9a-z]{8}_[A-Za-z0-9_-]{43}", secret)
     assert made == msgspec.structs.replace(WANTED, id=secret[6:14], hash=digest(secret))
@@ -31,13 +31,13 @@ def test_a_key_is_told_once_and_kept_as_its_digest(tmp_path: Path) -> None:
     assert secret[15:] not in kept
 
 
-def test_every_key_is_another(tmp_path: Path) -> None:
+def test_keys_are_distinct(tmp_path: Path) -> None:
     made = [create(tmp_path, WANTED) for _ in range(20)]
     assert len({key.id for key, _ in made}) == len({secret for _, secret in made}) == 20
     assert read(tmp_path) == [key for key, _ in made]
 
 
-def test_the_file_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+def test_key_file_is_private_with_any_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         made, _ = create(tmp_path / "data", WANTED)
@@ -49,7 +49,7 @@ def test_the_file_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None
     assert oct((tmp_path / "data").stat().st_mode & 0o777) == "0o700"
 
 
-def test_only_the_whole_key_fits(tmp_path: Path) -> None:
+def test_only_the_whole_key_matches(tmp_path: Path) -> None:
     made, secret = create(tmp_path, WANTED)
     assert matches(secret, made)
     assert parse(secret) == made.id
@@ -61,11 +61,11 @@ def test_only_the_whole_key_fits(tmp_path: Path) -> None:
 
 
 @given(st.text())
-def test_what_is_no_key_names_none(text: str) -> None:
+def test_text_that_is_no_key_has_no_id(text: str) -> None:
     assert parse(text) == ""
 
 
-def test_a_revoked_key_stays_listed_and_opens_nothing(tmp_path: Path) -> None:
+def test_revoked_key_stays_listed_and_matches_nothing(tmp_path: Path) -> None:
     made, secret = create(tmp_path, WANTED)
     other, _ = create(tmp_path, WANTED)
     gone = revoke(tmp_path, made.id, NOW)
@@ -79,7 +79,7 @@ def test_a_revoked_key_stays_listed_and_opens_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "keys.json.lock").exists()
 
 
-def test_the_state_of_a_key_is_told_by_its_times() -> None:
+def test_state_of_a_key_follows_from_its_times() -> None:
     assert WANTED.state(NOW) == "active"
     assert WANTED.state("2027-01-01T00:00:00.000Z") == "expired"
     assert msgspec.structs.replace(WANTED, revoked=NOW).state(NOW) == "revoked"
@@ -96,14 +96,14 @@ def test_the_state_of_a_key_is_told_by_its_times() -> None:
         ("2027-01-31T12:00:00+02:00", "2027-01-31T10:00:00.000Z"),
     ],
 )
-def test_a_key_ends_after_a_span_or_at_a_time(given: str, end: str) -> None:
+def test_expiry_is_a_duration_or_a_time(given: str, end: str) -> None:
     assert expiry(given, NOW) == end
 
 
 @pytest.mark.parametrize(
     "given", ["", "never", "0d", "-1d", "1y", "99999d99", "2026-01-01", "2026-11-21T10:00:00Z", "99999-01-01", "9" * 99]
 )
-def test_a_key_that_would_end_in_the_past_or_never_clearly_is_refused(given: str) -> None:
+def test_past_or_unclear_expiry_is_refused(given: str) -> None:
     with pytest.raises(Fault, match="A key"):
         expiry(given, NOW)
 
@@ -111,7 +111,7 @@ def test_a_key_that_would_end_in_the_past_or_never_clearly_is_refused(given: str
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"[1]", b'[{"id":"a"}]', b'[{"id":"a","scope":"owner","created":""}]', b"[" * 5000, b"\xff"]
 )
-def test_a_file_that_cannot_be_trusted_is_told_and_kept(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_key_file_is_a_storage_fault_and_kept(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "keys.json").write_bytes(content)
     for attempt in (lambda: read(tmp_path), lambda: create(tmp_path, WANTED)):
         with pytest.raises(Fault, match=r"keys\.json cannot be read"):
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_trusted_is_told_and_kept(tmp_path: Path, content:
     assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
 
 
-def test_commands_at_once_lose_no_key(tmp_path: Path) -> None:
+def test_concurrent_commands_lose_no_key(tmp_path: Path) -> None:
     program = "import sys; from kernel.security import api_keys as keys; from pathlib import Path\n"
     program += "for _ in range(10): keys.create(Path(sys.argv[1]), keys.Key('', 'read', ''))"
     running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT) for _ in range(3)]
@@ -128,9 +128,7 @@ def test_commands_at_once_lose_no_key(tmp_path: Path) -> None:
     assert len(read(tmp_path)) == 30
 
 
-def test_a_change_under_way_elsewhere_is_waited_for_and_then_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_change_is_waited_for_and_then_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = tmp_path / "keys.json.lock"
     lock.touch()
     threading.Timer(0.1, lock.unlink).start()
@@ -143,7 +141,7 @@ def test_a_change_under_way_elsewhere_is_waited_for_and_then_told(
     assert lock.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_folder_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "keys.json").mkdir()
     with pytest.raises(Fault):
         create(tmp_path, WANTED)

@@ -53,7 +53,7 @@ NEEDED = ("", "A key is needed: Authorization: Bearer KEY")
 UNKNOWN = ("invalid_token", "This key is unknown, has expired or was revoked")
 
 
-def test_without_keys_everybody_is_anybody(tmp_path: Path) -> None:
+def test_callers_are_anonymous_without_keys(tmp_path: Path) -> None:
     found = Auth(tmp_path)
     assert found.caller({}) is ANONYMOUS_CALLER
     assert found.caller(given(b"Basic YTpi")) is ANONYMOUS_CALLER
@@ -61,13 +61,13 @@ def test_without_keys_everybody_is_anybody(tmp_path: Path) -> None:
     assert (found.needed(), found.key_id({})) == (False, "")
 
 
-def test_a_key_of_another_server_is_refused_even_where_none_is_needed(tmp_path: Path, make: Make) -> None:
+def test_unknown_key_is_refused_even_if_keys_are_optional(tmp_path: Path, make: Make) -> None:
     elsewhere = make()
     (tmp_path / "keys.json").unlink()
     assert refused(Auth(tmp_path), elsewhere) == UNKNOWN
 
 
-def test_a_key_says_who_its_caller_is_and_what_that_allows(tmp_path: Path, make: Make) -> None:
+def test_key_gives_its_caller_and_grant(tmp_path: Path, make: Make) -> None:
     header = make("write", tenant="acme", dialects=("brain",), expires="9999-01-01T00:00:00.000Z")
     id_ = header[13:21].decode()
     found = Auth(tmp_path)
@@ -81,14 +81,14 @@ def test_a_key_says_who_its_caller_is_and_what_that_allows(tmp_path: Path, make:
 
 
 @pytest.mark.parametrize("header", [None, b"", b"Bearer", b"Bearer ", b"Basic YTpi", b"quipu_aaaaaaaa_", b"\xff\xfe"])
-def test_where_there_is_a_key_nobody_gets_in_without_one(tmp_path: Path, make: Make, header: bytes | None) -> None:
+def test_requests_need_a_key_once_one_exists(tmp_path: Path, make: Make, header: bytes | None) -> None:
     make()
     found = Auth(tmp_path)
     assert refused(found, header) == NEEDED
     assert (found.needed(), found.key_id(given(header))) == (True, "")
 
 
-def test_whatever_is_not_exactly_a_key_is_unknown(tmp_path: Path, make: Make) -> None:
+def test_anything_but_an_exact_key_is_unknown(tmp_path: Path, make: Make) -> None:
     header = make()
     found = Auth(tmp_path)
     for place in (13, 20, 22, 40, len(header) - 2):
@@ -100,7 +100,7 @@ def test_whatever_is_not_exactly_a_key_is_unknown(tmp_path: Path, make: Make) ->
     assert refused(found, b"Bearer x.y.z") == ("invalid_token", "This is no key of this server")
 
 
-def test_a_key_holds_from_its_making_until_it_is_taken_back_within_a_second(tmp_path: Path, make: Make) -> None:
+def test_new_and_revoked_keys_take_effect_within_a_second(tmp_path: Path, make: Make) -> None:
     found = Auth(tmp_path)
     assert found.caller({}) is ANONYMOUS_CALLER
     header = make()
@@ -116,7 +116,7 @@ def test_a_key_holds_from_its_making_until_it_is_taken_back_within_a_second(tmp_
 
 
 @pytest.mark.usefixtures("at_once")
-def test_taking_back_the_last_key_opens_nothing(tmp_path: Path, make: Make) -> None:
+def test_revoking_the_last_key_does_not_make_keys_optional(tmp_path: Path, make: Make) -> None:
     found = Auth(tmp_path)
     header = make()
     api_keys.revoke(tmp_path, header[13:21].decode(), NOW)
@@ -125,9 +125,7 @@ def test_taking_back_the_last_key_opens_nothing(tmp_path: Path, make: Make) -> N
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_key_ends_when_it_expires_though_it_was_met_before(
-    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_key_expires(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "utc_now", lambda: "2026-11-21T11:59:59.999Z")
     header, other = make(expires="2026-11-21T12:00:00.000Z"), make()
     found = Auth(tmp_path)
@@ -139,7 +137,7 @@ def test_a_key_ends_when_it_expires_though_it_was_met_before(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_file_that_cannot_be_read_lets_nobody_in_until_it_can(
+def test_unreadable_key_file_refuses_every_request(
     tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     header = make()
@@ -157,7 +155,7 @@ def test_a_file_that_cannot_be_read_lets_nobody_in_until_it_can(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_an_open_server_asks_nobody_and_still_knows_its_keys(tmp_path: Path, make: Make) -> None:
+def test_open_server_requires_no_key_but_accepts_its_keys(tmp_path: Path, make: Make) -> None:
     header = make("read", tenant="acme")
     found = Auth(tmp_path, required=True, is_open=True)
     assert found.caller({}) is ANONYMOUS_CALLER
@@ -167,11 +165,11 @@ def test_an_open_server_asks_nobody_and_still_knows_its_keys(tmp_path: Path, mak
     assert found.caller({}) is ANONYMOUS_CALLER
 
 
-def test_a_server_for_others_asks_for_a_key_before_there_is_one(tmp_path: Path) -> None:
+def test_required_key_is_required_before_any_exists(tmp_path: Path) -> None:
     assert refused(Auth(tmp_path, required=True), None) == NEEDED
 
 
-def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make: Make) -> None:
+def test_bearers_that_are_no_api_keys_go_to_the_token_verifier(tmp_path: Path, make: Make) -> None:
     make()
     known = CachedCaller(Caller("oauth:ada", grant(Permission.read, frozenset(), True), "acme", "oauth:ada"), "")
     asked: list[str] = []
@@ -193,7 +191,7 @@ def test_tokens_of_another_kind_are_somebody_elses_to_know(tmp_path: Path, make:
     assert asked == ["a.b.c", "a.b.d"]
 
 
-def test_what_is_remembered_of_bearers_has_an_end(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_callers_is_bounded(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "_CACHED_CALLERS", 3)
     made = [make() for _ in range(5)]
     found = Auth(tmp_path)
@@ -209,7 +207,7 @@ def test_no_bearer_is_kept_in_memory(tmp_path: Path, make: Make) -> None:
     assert header[-43:].decode() not in repr(vars(found))
 
 
-def test_a_caller_with_a_key_is_known_by_it_and_by_what_the_client_says_after_it() -> None:
+def test_actor_of_a_keyed_caller_is_key_and_client_name() -> None:
     keyed = Caller("k1", grant(Permission.read, frozenset(), True), "acme", "k1")
     assert with_client_name(ANONYMOUS_CALLER, "cursor").actor == "cursor"
     assert with_client_name(ANONYMOUS_CALLER, "anonymous") is ANONYMOUS_CALLER
@@ -221,7 +219,7 @@ def test_a_caller_with_a_key_is_known_by_it_and_by_what_the_client_says_after_it
 PATHS = Challenge(paths=frozenset({"/mcp", "/mcp/brain"}))
 
 
-def test_a_challenge_tells_where_to_learn_more_and_which_scope_it_takes() -> None:
+def test_challenge_names_metadata_and_scope() -> None:
     assert PATHS.header("/mcp/brain", HOST, scope=Permission.read) == (
         b'Bearer realm="quipu", resource_metadata="http://memory.example:7847'
         b'/.well-known/oauth-protected-resource/mcp/brain", scope="read"'
@@ -234,11 +232,11 @@ def test_a_challenge_tells_where_to_learn_more_and_which_scope_it_takes() -> Non
 
 
 @pytest.mark.parametrize("host", [b"", b'a"b', b"a b", b"a/b", b"a\r\nb", b"[::1", "é".encode()])
-def test_a_host_that_is_none_is_not_repeated(host: bytes) -> None:
+def test_invalid_host_is_not_reflected(host: bytes) -> None:
     assert PATHS.header("/mcp", {b"host": host}, scope=None) == b'Bearer realm="quipu"'
 
 
-def test_the_metadata_names_the_resource_as_clients_know_it() -> None:
+def test_metadata_names_the_resource_by_its_public_address() -> None:
     public = Challenge("https://memory.example", ("https://id.example",), PATHS.paths)
     shared = {
         "bearer_methods_supported": ["header"],

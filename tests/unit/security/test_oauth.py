@@ -73,7 +73,7 @@ def refused(found: JwtVerifier, bearer: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("kid", SIGNING)
-def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: JwtVerifier, kid: str) -> None:
+def test_token_gives_caller_grant_and_expiry(tokens: JwtVerifier, kid: str) -> None:
     known = tokens.caller(token(kid, exp=4_102_444_800, scope="openid write quipu:read"))
     caller = known.caller
     assert (caller.actor, caller.key, caller.tenant, caller.audit_identity) == (
@@ -99,12 +99,12 @@ def test_a_token_of_the_issuer_says_who_calls_what_for_and_until_when(tokens: Jw
         ({"scope": None, "scp": "read write"}, Permission.write),
     ],
 )
-def test_the_highest_of_its_scopes_is_its_right(tokens: JwtVerifier, more: dict[str, Any], right: Permission) -> None:
+def test_highest_scope_is_the_permission(tokens: JwtVerifier, more: dict[str, Any], right: Permission) -> None:
     assert tokens.caller(token(**more)).caller.grant.permission is right
 
 
 @pytest.mark.parametrize("scope", [None, "", "openid", "READ", "readwrite", 7, [], ["owner"], {"read": 1}, True])
-def test_a_token_without_a_scope_of_ours_opens_nothing(tokens: JwtVerifier, scope: Any) -> None:
+def test_token_without_a_known_scope_is_refused(tokens: JwtVerifier, scope: Any) -> None:
     assert refused(tokens, token(scope=scope))[0] == "insufficient_scope"
 
 
@@ -118,7 +118,7 @@ def test_a_token_without_a_scope_of_ours_opens_nothing(tokens: JwtVerifier, scop
         ([f"{HERE}/mcp/brain", f"{HERE}/mcp"], set()),
     ],
 )
-def test_a_token_for_the_address_of_a_dialect_reaches_that_dialect(
+def test_token_for_a_dialect_audience_allows_that_dialect(
     tokens: JwtVerifier, audience: Any, dialects: set[str]
 ) -> None:
     assert tokens.caller(token(aud=audience)).caller.grant.dialects == dialects
@@ -190,7 +190,7 @@ FORGED: dict[str, Callable[[], str]] = {
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_token_that_is_not_meant_for_us_is_a_strangers(tokens: JwtVerifier, name: str) -> None:
+def test_token_with_wrong_claims_is_unauthenticated(tokens: JwtVerifier, name: str) -> None:
     with warnings.catch_warnings(action="ignore"):
         bearer = FORGED[name]()
     error, told = refused(tokens, bearer)
@@ -209,16 +209,16 @@ PARTS = st.lists(st.sampled_from(["e30", "eyJhbGciOiJub25lIn0", "", "."]), max_s
 
 
 @given(st.text(max_size=40) | PARTS)
-def test_what_is_no_token_is_a_strangers(lasting: JwtVerifier, bearer: str) -> None:
+def test_text_that_is_no_token_is_unauthenticated(lasting: JwtVerifier, bearer: str) -> None:
     assert refused(lasting, bearer)[0] == "invalid_token"
 
 
-def test_a_header_that_nests_without_end_is_a_strangers(tokens: JwtVerifier) -> None:
+def test_deeply_nested_header_is_unauthenticated(tokens: JwtVerifier) -> None:
     head = base64.urlsafe_b64encode(b'{"alg":' * 3000).decode().rstrip("=")
     assert refused(tokens, f"{head}.e30.e30")[0] == "invalid_token"
 
 
-def test_everybody_may_be_of_one_tenant_or_of_the_one_another_claim_tells(tmp_path: Path) -> None:
+def test_tenant_is_fixed_or_comes_from_a_claim(tmp_path: Path) -> None:
     (tmp_path / "jwks.json").write_bytes(key_set("edwards"))
     shared = Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {})
     for issuer, tenant in ((shared._replace(tenant="main"), "main"), (shared._replace(claim="org"), "beta")):
@@ -226,7 +226,7 @@ def test_everybody_may_be_of_one_tenant_or_of_the_one_another_claim_tells(tmp_pa
         assert found.caller.tenant == tenant
 
 
-def test_other_keys_count_as_soon_as_they_are_in_the_file(tokens: JwtVerifier, tmp_path: Path) -> None:
+def test_changed_keys_take_effect(tokens: JwtVerifier, tmp_path: Path) -> None:
     assert not tokens.reload_if_changed()
     old, new = token("rsa"), token("edwards")
     (tmp_path / "next").write_bytes(key_set("edwards"))
@@ -237,7 +237,7 @@ def test_other_keys_count_as_soon_as_they_are_in_the_file(tokens: JwtVerifier, t
     assert not tokens.reload_if_changed()
 
 
-def test_a_file_that_breaks_takes_every_token_with_it(
+def test_unreadable_keys_refuse_every_token(
     tokens: JwtVerifier, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bearer = token()
@@ -269,19 +269,19 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("name", UNFIT)
-def test_keys_that_nobody_can_be_checked_with_are_told_at_once(tmp_path: Path, name: str) -> None:
+def test_unusable_key_set_is_a_fault_at_startup(tmp_path: Path, name: str) -> None:
     (tmp_path / "jwks.json").write_bytes(UNFIT[name])
     with pytest.raises(Fault, match=r"^jwks\.json ") as raised:
         JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
     assert raised.value.code == "invalid"
 
 
-def test_a_file_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+def test_missing_key_set_is_a_fault_at_startup(tmp_path: Path) -> None:
     with pytest.raises(Fault, match=r"jwks\.json"):
         JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))
 
 
-def test_without_the_extra_its_name_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
     with pytest.raises(Fault, match=r"quipu-memory\[oauth\]"):
         JwtVerifier(Issuer("https://id.example", tmp_path / "jwks.json", frozenset({HERE}), {}))

@@ -43,7 +43,7 @@ def refused(right: Permission, listed: RequiredPermission, decode: Any, argument
     return ""
 
 
-def test_an_entry_is_one_right_or_one_by_action_and_no_entry_is_for_admins() -> None:
+def test_required_permission_is_one_or_one_by_action_and_admin_by_default() -> None:
     assert required_permission("read") == RequiredPermission(READ)
     assert (MIXED.most, MIXED.least) == (ADMIN, READ)
     assert dict(MIXED.actions) == {"look": READ, "put": WRITE, "wipe": ADMIN}
@@ -61,7 +61,7 @@ def test_an_action_is_the_tag_of_an_arm_or_a_field() -> None:
     ("right", "listed", "told"),
     [(READ, "read", ""), (READ, "write", "box needs the scope write"), (WRITE, "admin", "box needs the scope admin")],
 )
-def test_a_tool_without_actions_needs_one_right(right: Permission, listed: str, told: str) -> None:
+def test_tool_without_actions_needs_one_permission(right: Permission, listed: str, told: str) -> None:
     assert refused(right, required_permission(listed), PLAIN, b"not even JSON") == told
 
 
@@ -78,13 +78,13 @@ def test_a_tool_without_actions_needs_one_right(right: Permission, listed: str, 
         (READ, b"{", ""),
     ],
 )
-def test_an_action_needs_its_own_right(right: Permission, arguments: bytes, told: str) -> None:
+def test_each_action_needs_its_own_permission(right: Permission, arguments: bytes, told: str) -> None:
     assert refused(right, MIXED, UNION, arguments) == told
 
 
 @pytest.mark.parametrize("first", ["look", "put"])
 @pytest.mark.parametrize("second", ["look", "put"])
-def test_an_action_named_twice_is_judged_as_the_tool_reads_it(first: str, second: str) -> None:
+def test_duplicate_action_key_is_judged_as_decoded(first: str, second: str) -> None:
     arguments = f'{{"action":"{first}","action":"{second}","id":1}}'.encode()
     for decode in (UNION, PLAIN):
         try:
@@ -94,6 +94,6 @@ def test_an_action_named_twice_is_judged_as_the_tool_reads_it(first: str, second
         assert bool(refused(READ, MIXED, decode, arguments)) == (read == "put")
 
 
-def test_an_action_that_nobody_listed_is_for_admins() -> None:
+def test_unlisted_action_needs_admin() -> None:
     assert refused(WRITE, MIXED, PLAIN, b'{"action":"odd"}') == "box odd needs the scope admin"
     assert refused(ADMIN, MIXED, PLAIN, b'{"action":"odd"}') == ""

@@ -27,20 +27,20 @@ def meter() -> RateLimiter:
     return made
 
 
-def test_a_burst_is_let_through_and_then_as_many_as_the_rate(meter: RateLimiter) -> None:
+def test_burst_passes_then_the_rate_applies(meter: RateLimiter) -> None:
     assert [meter.wait([], "a", 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
     assert [meter.wait([], "a", 0.05), meter.wait([], "a", 0.1), meter.wait([], "a", 0.1)] == [0.05, 0, 0.1]
     assert [meter.wait([], "a", 100.0) for _ in range(4)] == [0, 0, 0, 0.1]
 
 
-def test_keys_and_addresses_do_not_take_from_each_other_and_a_wrong_key_is_an_address(meter: RateLimiter) -> None:
+def test_keys_and_addresses_have_separate_buckets_and_a_wrong_key_counts_by_address(meter: RateLimiter) -> None:
     for headers, who in ((bearer(b"Bearer one"), "a"), (bearer(b"Bearer two"), "a"), ([], "a"), ([], "b")):
         assert [meter.wait(headers, who, 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
     assert meter.wait(bearer(b"Bearer one"), "another address", 0.0) == 0.1
     assert [meter.wait(bearer(b"Bearer %d" % number), "c", 0.0) for number in range(4)] == [0, 0, 0, 0.1]
 
 
-def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter: RateLimiter) -> None:
+def test_buckets_are_bounded_and_empty_ones_are_kept(meter: RateLimiter) -> None:
     for number in range(20_000):
         meter.wait([], str(number), number / 10_000)
     assert len(meter._buckets) <= 4096
@@ -51,7 +51,7 @@ def test_who_is_remembered_is_bounded_and_who_has_run_dry_is_not_forgotten(meter
     assert meter.wait([], "dry", 2.0) == 0.1
 
 
-def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: RateLimiter) -> None:
+def test_local_requests_are_not_counted_without_keys(meter: RateLimiter) -> None:
     assert (meter.counts(local=True), meter.counts(local=False)) == (True, True)
     meter.authenticator = None
     assert (meter.counts(local=True), meter.counts(local=False)) == (False, True)
@@ -74,7 +74,7 @@ def test_on_this_machine_nobody_is_counted_until_there_are_keys(meter: RateLimit
         (("a socket", 1), ("a socket", False)),
     ],
 )
-def test_a_client_is_known_by_its_address_and_by_its_network_where_it_has_many(
+def test_client_address_is_the_address_or_the_ipv6_network(
     client: tuple[str, int] | None, found: tuple[str, bool]
 ) -> None:
     assert client_address(client) == found

@@ -416,7 +416,7 @@ def tables(plan: list[str]) -> list[str]:
         ("scopes.conflicts.list", ["SEARCH scopes_conflict USING INDEX scopes_conflict_by_time (resolved=?)"]),
     ],
 )
-def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key: str, wanted: list[str]) -> None:
+def test_hot_statement_uses_its_index(migrated: apsw.Connection, key: str, wanted: list[str]) -> None:
     """M3 says that FTS5 matches the query, = that it looks at one row, 259 that it looks one term up."""
     found = tables(steps(migrated, key))
     starts = [step[: len(start)] for step, start in zip(found, wanted, strict=False)]
@@ -452,5 +452,5 @@ def test_a_hot_statement_is_answered_by_its_index(migrated: apsw.Connection, key
         "sessions.memories.mentions",
     ],
 )
-def test_what_comes_in_the_order_of_its_index_is_not_sorted(migrated: apsw.Connection, key: str) -> None:
+def test_statement_in_index_order_is_not_sorted(migrated: apsw.Connection, key: str) -> None:
     assert [step for step in steps(migrated, key) if "TEMP B-TREE" in step] == []

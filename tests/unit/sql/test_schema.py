@@ -79,14 +79,12 @@ def test_every_table_is_strict_and_every_name_is_snake_case(migrated: apsw.Conne
     assert [pair for pair in columns if not all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in pair)] == []
 
 
-def test_nothing_happens_behind_the_code(migrated: apsw.Connection) -> None:
+def test_schema_has_no_triggers_or_foreign_key_actions(migrated: apsw.Connection) -> None:
     assert migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall() == []
 
 
 @pytest.mark.parametrize("done", range(1, len(MIGRATIONS) + 1))
-def test_a_file_with_rows_is_upgraded_from_every_migration_on(
-    done: int, tmp_path: Path, fresh: list[tuple[Any, ...]]
-) -> None:
+def test_file_with_rows_upgrades_from_every_migration(done: int, tmp_path: Path, fresh: list[tuple[Any, ...]]) -> None:
     """One migration at a time, with a row written in between: the end is a fresh schema and the row is there."""
     root, file = tmp_path / "sql", tmp_path / "quipu.db"
     (root / "schema").mkdir(parents=True)
@@ -132,7 +130,7 @@ def dumped(file: Path) -> str:
 
 
 @pytest.mark.parametrize("released", [*RELEASED, None], ids=lambda file: file.stem if file else "today")
-def test_every_released_schema_becomes_todays_and_keeps_its_rows(
+def test_every_released_schema_upgrades_and_keeps_its_rows(
     released: Path | None, tmp_path: Path, fresh: list[tuple[Any, ...]]
 ) -> None:
     file = tmp_path / "quipu.db"
@@ -143,7 +141,7 @@ def test_every_released_schema_becomes_todays_and_keeps_its_rows(
     assert kept(file) == [("kept", "through every upgrade")]
 
 
-def test_a_dump_says_everything_and_nothing_about_the_machine_it_was_made_on(tmp_path: Path) -> None:
+def test_dump_is_complete_and_independent_of_the_machine(tmp_path: Path) -> None:
     text = dumped(tmp_path / "first.db")
     assert tmp_path.name not in text
     build(text, tmp_path / "second.db")

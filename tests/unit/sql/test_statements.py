@@ -34,13 +34,13 @@ def tables(details: apsw.ext.QueryDetails) -> set[str]:
 
 
 @statement
-def test_a_statement_compiles_and_is_the_only_one_of_its_block(details: apsw.ext.QueryDetails) -> None:
+def test_statement_compiles_and_is_the_only_one_in_its_block(details: apsw.ext.QueryDetails) -> None:
     assert details.has_vdbe
     assert details.query_remaining is None
 
 
 @statement
-def test_a_statement_touches_only_the_tables_of_its_owner(details: apsw.ext.QueryDetails, key: str) -> None:
+def test_statement_uses_only_tables_of_its_owner(details: apsw.ext.QueryDetails, key: str) -> None:
     owner = key.partition(".")[0]
     foreign = {name for name in tables(details) - ENGINE_TABLES if not owns(owner, name)}
     assert foreign == set()
@@ -63,26 +63,26 @@ def owns(owner: str, table: str) -> bool:
         ("brain", "paths_memory", False),
     ],
 )
-def test_an_owner_is_known_by_the_first_word_of_a_table(owner: str, table: str, verdict: bool) -> None:
+def test_table_prefix_names_the_owner(owner: str, table: str, verdict: bool) -> None:
     assert owns(owner, table) is verdict
 
 
 @statement
-def test_parameters_have_names_and_columns_are_listed(details: apsw.ext.QueryDetails, key: str) -> None:
+def test_parameters_are_named_and_columns_are_listed(details: apsw.ext.QueryDetails, key: str) -> None:
     assert details.bindings_count == len([name for name in details.bindings_names if name])
     assert all(name.isidentifier() and name == name.lower() for name in details.bindings_names if name)
     assert re.findall(r"(?:\b(?:select|distinct|all|returning)|,|\.)\s*\*", STATEMENTS[key].text, re.I) == []
 
 
 @statement
-def test_time_and_chance_come_from_outside(key: str) -> None:
+def test_statement_uses_no_clock_and_no_randomness(key: str) -> None:
     forbidden = re.compile(
         r"\b(datetime|date|time|julianday|strftime|unixepoch|random|randomblob)\s*\(|\bcurrent_(date|time)", re.I
     )
     assert forbidden.findall(STATEMENTS[key].text) == []
 
 
-def test_nothing_in_a_file_stands_outside_a_named_block() -> None:
+def test_files_have_nothing_outside_named_blocks() -> None:
     files = [file for file in (ROOT / "sql").rglob("*.sql") if "schema" not in file.parts]
     stray = [file.name for file in files if not file.read_text(encoding="utf-8").startswith("-- name: ")]
     assert stray == []
@@ -104,7 +104,7 @@ def test_every_file_of_statements_has_a_module_of_the_same_stem() -> None:
     assert unmatched == ["kernel/setting.sql"]  # two statements that only the composition root runs
 
 
-def test_every_name_the_code_asks_for_exists_and_is_a_literal() -> None:
+def test_every_statement_name_in_code_is_an_existing_literal() -> None:
     unknown = [
         name
         for name, tree in modules().items()
@@ -138,7 +138,7 @@ def handlers(tool: Tool) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode == "read"], ids=lambda tool: tool.name)
-def test_a_tool_that_reads_reaches_only_statements_that_read(tool: Tool, migrated: apsw.Connection) -> None:
+def test_read_tools_reach_only_readonly_statements(tool: Tool, migrated: apsw.Connection) -> None:
     writing = {
         name
         for start in handlers(tool)
@@ -149,7 +149,7 @@ def test_a_tool_that_reads_reaches_only_statements_that_read(tool: Tool, migrate
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.mode != "read"], ids=lambda tool: tool.name)
-def test_a_tool_that_writes_reaches_a_statement_that_writes(tool: Tool, migrated: apsw.Connection) -> None:
+def test_write_tools_reach_a_writing_statement(tool: Tool, migrated: apsw.Connection) -> None:
     assert any(
         not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
         for start in handlers(tool)
@@ -158,7 +158,7 @@ def test_a_tool_that_writes_reaches_a_statement_that_writes(tool: Tool, migrated
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.hooks.precheck], ids=lambda tool: tool.name)
-def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Tool, migrated: apsw.Connection) -> None:
+def test_prechecks_reach_a_writing_statement(tool: Tool, migrated: apsw.Connection) -> None:
     assert tool.hooks.precheck is not None
     assert any(
         not apsw.ext.query_info(migrated, STATEMENTS[name].text).is_readonly
@@ -166,20 +166,20 @@ def test_what_is_written_before_a_read_reaches_a_statement_that_writes(tool: Too
     )
 
 
-def test_what_a_handler_reaches_is_followed_through_the_modules_it_imports() -> None:
+def test_reachability_follows_imported_modules() -> None:
     assert {"paths.drop", "kernel.history.append", "kernel.index.delete_docs"} <= reached(
         "handlers.paths.memories.drop_memory"
     )
     assert "paths.drop" not in reached("handlers.paths.memories.read_memory")
 
 
-def test_the_schema_gives_every_dialect_its_own_tables(migrated: apsw.Connection) -> None:
+def test_every_table_has_an_owner(migrated: apsw.Connection) -> None:
     names = {name for (name,) in migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     owners = ("kernel", *DIALECTS)
     homeless = {name for name in names - {"sqlite_sequence"} if not any(owns(owner, name) for owner in owners)}
     assert homeless == set()
 
 
-def test_statements_are_found_by_path_and_name() -> None:
+def test_statements_are_keyed_by_path_and_name() -> None:
     assert statements.load(ROOT / "sql") == STATEMENTS
     assert STATEMENTS["kernel.lexical.match_by_bm25"].file == ROOT / "sql" / "kernel" / "lexical.sql"

@@ -46,7 +46,7 @@ def agreed(kernel: Kernel) -> list[consistency.Finding]:
     return consistency.check(kernel.config.file, kernel.store.context, app.DIALECTS)
 
 
-def test_what_changed_something_says_who_did_what_to_which_memory(kernel: Kernel, call: Call) -> None:
+def test_row_names_actor_tool_and_memories_of_a_change(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="car", content="red")
     call("replace_memory", path="car", content="blue", by="ada")
     call("add_memory", path="car", content="again")
@@ -59,7 +59,7 @@ def test_what_changed_something_says_who_did_what_to_which_memory(kernel: Kernel
     ]
 
 
-def test_calls_that_were_merged_share_a_row_that_names_every_memory(kernel: Kernel, call: Call) -> None:
+def test_merged_calls_share_a_row_with_every_memory(kernel: Kernel, call: Call) -> None:
     dispatch = kernel.dispatch
     bound = dispatch.tools["add_memory"]
     speaker = Caller("tester", FULL_ACCESS)
@@ -76,7 +76,7 @@ def test_calls_that_were_merged_share_a_row_that_names_every_memory(kernel: Kern
     assert max(len(audit.targets(entry)) for entry in found) <= audit.SHOWN
 
 
-def test_a_call_out_of_reach_is_told_of_and_changes_nothing(kernel: Kernel) -> None:
+def test_forbidden_call_is_audited_and_changes_nothing(kernel: Kernel) -> None:
     async def denied() -> None:
         with pytest.raises(Forbidden):
             await kernel.dispatch.call(
@@ -88,7 +88,7 @@ def test_a_call_out_of_reach_is_told_of_and_changes_nothing(kernel: Kernel) -> N
     assert told(kernel) == [("clear_memory", "eve", "denied", [])]
 
 
-def test_an_export_is_told_of(kernel: Kernel, call: Call) -> None:
+def test_export_is_audited(kernel: Kernel, call: Call) -> None:
     call("memory_export", action="export", scopeType="global")
     kernel.store.write_sync(lambda tx: None)
     assert [(tool, outcome) for tool, _, outcome, _ in told(kernel)] == [("memory_export", "done")]
@@ -114,7 +114,7 @@ def chained(kernel: Kernel, call: Call) -> Kernel:
         ("INSERT INTO audit SELECT 6, at, dialect, tool, actor, outcome, touched, targets, hash FROM audit LIMIT 1", 6),
     ],
 )
-def test_a_row_that_was_changed_taken_out_or_put_in_breaks_the_chain(
+def test_changed_removed_or_inserted_row_breaks_the_chain(
     chained: Kernel, damage: str, row: int, capsys: pytest.CaptureFixture[str], catalogue: Catalogue
 ) -> None:
     db = apsw.Connection(str(chained.config.file))
@@ -140,7 +140,7 @@ def test_the_audit_survives_every_purge(chained: Kernel, call: Call, catalogue: 
     catalogue("S29", injected="everything purged", times=2, outcome="the audit is whole, and tells of it")
 
 
-def test_every_destructive_call_of_every_dialect_can_be_undone_and_the_index_agrees(
+def test_every_destructive_call_can_be_undone_and_the_index_agrees(
     kernel: Kernel, call: Call, catalogue: Catalogue
 ) -> None:
     kept, undone = Kept(), list[str]()
@@ -166,7 +166,7 @@ def test_every_destructive_call_of_every_dialect_can_be_undone_and_the_index_agr
     catalogue("S23", injected="destructive calls", times=len(undone), outcome="undone whole, index and all")
 
 
-def test_what_was_undone_is_found_again_as_it_was(kernel: Kernel, call: Call, clock: Clock) -> None:
+def test_undo_restores_search_results(kernel: Kernel, call: Call, clock: Clock) -> None:
     call("add_memory", path="car", content="My automobile goes to the garage in May.", by="ada")
     found = call("recall", query="vehicle maintenance")
     clock.move(hours=1)
@@ -177,7 +177,7 @@ def test_what_was_undone_is_found_again_as_it_was(kernel: Kernel, call: Call, cl
     assert told(kernel)[-1] == ("undo", "local", "undid 2", [("paths", "car", "undone")])
 
 
-def test_what_has_changed_again_since_is_not_undone_and_nothing_changes(kernel: Kernel, call: Call) -> None:
+def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="car", content="red")
     call("add_memory", path="dog", content="brown")
     call("clear_memory")
@@ -195,20 +195,20 @@ def test_what_has_changed_again_since_is_not_undone_and_nothing_changes(kernel: 
     ("number", "message"),
     [(1, "What call 1 changed is not kept, or no more."), (7, "There is no call 7 in the audit.")],
 )
-def test_what_is_not_kept_cannot_be_undone(kernel: Kernel, call: Call, number: int, message: str) -> None:
+def test_call_without_undo_data_cannot_be_undone(kernel: Kernel, call: Call, number: int, message: str) -> None:
     call("add_memory", path="car", content="red")
     refusal = take_back(kernel, number)
     assert (refusal.code, refusal.message) == ("not_found", message)
 
 
-def test_a_call_is_undone_once(kernel: Kernel, call: Call) -> None:
+def test_call_can_be_undone_once(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="car", content="red")
     call("drop_memory", path="car")
     assert not isinstance(take_back(kernel, 2), Fault)
     assert take_back(kernel, 2).code == "not_found"
 
 
-def test_a_forgotten_file_is_written_again(kernel: Kernel, call: Call) -> None:
+def test_undo_restores_a_forgotten_file(kernel: Kernel, call: Call) -> None:
     assert call("memory_remember", title="Car", content="It is red.", memoryType="context", tags=["x"]).fault is None
     files = sorted((kernel.config.home / "notes").rglob("*.md"))
     texts = [file.read_bytes() for file in files]
@@ -220,7 +220,7 @@ def test_a_forgotten_file_is_written_again(kernel: Kernel, call: Call) -> None:
     assert b"It is red." in call("memory_recall", query="red").body
 
 
-def test_after_its_time_nothing_is_kept_of_a_call(kernel: Kernel, call: Call, clock: Clock) -> None:
+def test_undo_data_expires(kernel: Kernel, call: Call, clock: Clock) -> None:
     call("add_memory", path="car", content="red")
     call("drop_memory", path="car")
     clock.move(hours=167)
@@ -232,9 +232,7 @@ def test_after_its_time_nothing_is_kept_of_a_call(kernel: Kernel, call: Call, cl
     assert [entry.undoable for entry in entries(kernel)] == [False, False, False, True]
 
 
-def test_what_is_forgotten_in_time_is_no_change_of_the_call_that_comes_by(
-    kernel: Kernel, call: Call, clock: Clock
-) -> None:
+def test_expiry_is_no_change_of_the_call_that_runs_it(kernel: Kernel, call: Call, clock: Clock) -> None:
     call("add_memory", path="car", content="red")
     call("drop_memory", path="car")
     clock.move(hours=169)
@@ -245,14 +243,14 @@ def test_what_is_forgotten_in_time_is_no_change_of_the_call_that_comes_by(
     ]
 
 
-def test_a_file_made_small_keeps_nothing(kernel: Kernel, call: Call) -> None:
+def test_vacuum_deletes_undo_data(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="car", content="red")
     call("drop_memory", path="car")
     assert call("maintenance", action="vacuum").fault is None
     assert [entry.undoable for entry in entries(kernel)][:2] == [False, False]
 
 
-def test_with_no_hours_to_keep_it_nothing_is_kept(config: Config, caller: Any) -> None:
+def test_zero_undo_hours_keep_no_undo_data(config: Config, caller: Any) -> None:
     running = app.open_kernel(config._replace(undo_hours=from_mapping({"QUIPU_UNDO_HOURS": "0"}).undo_hours))
     ours = caller(running.dispatch)
     ours("add_memory", path="car", content="red")
@@ -264,7 +262,7 @@ def test_with_no_hours_to_keep_it_nothing_is_kept(config: Config, caller: Any) -
     running.store.close()
 
 
-def test_what_is_too_much_to_keep_is_done_and_not_kept(
+def test_changes_over_the_limit_are_made_without_undo_data(
     kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_UNDO_BYTES", 20_000)
@@ -276,7 +274,7 @@ def test_what_is_too_much_to_keep_is_done_and_not_kept(
     assert call("list_memories").body.startswith(b"status: ok\ntotal: 0")
 
 
-def test_the_command_line_shows_the_audit_and_undoes(
+def test_command_line_shows_the_audit_and_undoes(
     kernel: Kernel, call: Call, capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
     call("add_memory", path="car", content="red")

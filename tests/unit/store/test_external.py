@@ -23,7 +23,7 @@ def theirs(tmp_path: Path) -> Iterator[Path]:
     db.close()
 
 
-def test_tables_and_rows_are_read_by_name_and_the_files_stay_as_they_were(theirs: Path, tmp_path: Path) -> None:
+def test_tables_and_rows_are_read_and_the_files_stay_unchanged(theirs: Path, tmp_path: Path) -> None:
     before = {file.name: hashlib.sha256(file.read_bytes()).digest() for file in tmp_path.iterdir()}
     with open_external(theirs) as opened:
         tables = opened.tables()
@@ -44,7 +44,7 @@ def test_virtual_tables_are_left_out(tmp_path: Path) -> None:
         assert [name for name in opened.tables() if not name.startswith("words_")] == ["plain"]
 
 
-def test_what_is_no_sound_database_is_refused_by_name(theirs: Path, tmp_path: Path) -> None:
+def test_unsound_database_is_refused_by_name(theirs: Path, tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("hello", encoding="utf-8")
     torn = tmp_path / "torn.db"
     torn.write_bytes(b"SQLite format 3\0" + b"\xa5" * 9000)

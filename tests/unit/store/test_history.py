@@ -34,7 +34,7 @@ def write(db: Connection, work: Callable[[Tx], object], who: CallContext = WRITE
         work(tx)
 
 
-def test_every_event_tells_what_changed_when_and_by_whom(db: Connection, clock: Clock) -> None:
+def test_event_has_change_time_and_provenance(db: Connection, clock: Clock) -> None:
     created = clock.now
     write(db, lambda tx: history.append(tx, "notes", "a", "created", after="one"))
     changed = clock.move(seconds=1)
@@ -47,14 +47,14 @@ def test_every_event_tells_what_changed_when_and_by_whom(db: Connection, clock: 
     ]
 
 
-def test_what_another_program_recorded_keeps_its_time(db: Connection, clock: Clock) -> None:
+def test_imported_event_keeps_its_time(db: Connection, clock: Clock) -> None:
     write(db, lambda tx: history.append(tx, "notes", "a", "created", after="one", at="2025-01-01T00:00:00.000Z"))
 
     assert db.read(WRITER, lambda tx: history.read(tx, "notes", "a"))[0].at == "2025-01-01T00:00:00.000Z"
     assert db.read(WRITER, lambda tx: history.as_of(tx, "notes", "a", "2025-06-01T00:00:00.000Z")) == "one"
 
 
-def test_events_of_one_transaction_are_read_inside_it_and_keep_the_order_of_the_calls(db: Connection) -> None:
+def test_events_are_readable_in_their_transaction_in_call_order(db: Connection) -> None:
     with db.writing(WRITER) as tx:
         for text in ("one", "two", "three"):
             history.append(tx, "notes", "a", "changed", after=text)
@@ -68,7 +68,7 @@ def test_events_of_one_transaction_are_read_inside_it_and_keep_the_order_of_the_
     ]
 
 
-def test_the_text_is_known_as_it_stood_at_any_moment(db: Connection, clock: Clock) -> None:
+def test_as_of_returns_the_text_at_a_moment(db: Connection, clock: Clock) -> None:
     moments = [clock.now]
     for before, after in ((None, "one"), ("one", "two"), ("two", None)):
         moments.append(clock.move(hours=1))
@@ -78,7 +78,7 @@ def test_the_text_is_known_as_it_stood_at_any_moment(db: Connection, clock: Cloc
     assert found == [None, "one", "two", None, None]
 
 
-def test_a_call_that_fails_leaves_no_event(db: Connection) -> None:
+def test_failed_call_leaves_no_event(db: Connection) -> None:
     def fail(tx: Tx) -> None:
         history.append(tx, "notes", "a", "created", after="lost")
         raise Fault("conflict", "No.")
@@ -91,13 +91,13 @@ def test_a_call_that_fails_leaves_no_event(db: Connection) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nul \0 inside", "\u2028 \U0010ffff \x7f", 'quotes " and \\u0041', "x" * 100_000])
-def test_any_text_comes_back_as_it_was(db: Connection, text: str) -> None:
+def test_any_text_round_trips(db: Connection, text: str) -> None:
     write(db, lambda tx: history.append(tx, "notes", text, "created", before=text, after=text, reason=text))
     (event,) = db.read(WRITER, lambda tx: history.read(tx, "notes", text))
     assert (event.before, event.after, event.reason) == (text, text, text)
 
 
-def test_a_dialect_is_forgotten_whole_and_alone(db: Connection) -> None:
+def test_clear_deletes_all_events_of_one_dialect_only(db: Connection) -> None:
     spaces = ["notes", "notes:core", "notes:x", "notebook", "notes2:a", "note", "brain:notes"]
 
     def fill(tx: Tx) -> None:

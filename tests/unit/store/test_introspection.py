@@ -8,7 +8,7 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
 
-def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -> None:
+def test_transaction_reports_file_tables_and_model(kernel: Kernel) -> None:
     def look(tx: Tx) -> tuple[str, list[str], str]:
         return introspection.file(tx), introspection.tables(tx), introspection.model_folder(tx)
 
@@ -19,13 +19,13 @@ def test_a_transaction_knows_its_file_its_tables_and_its_model(kernel: Kernel) -
     assert tables == sorted(tables)
 
 
-def test_without_a_model_there_is_no_folder(kernel: Kernel) -> None:
+def test_model_folder_is_empty_without_a_model(kernel: Kernel) -> None:
     db = Connection(kernel.config.file, StoreContext({}), readonly=True)
     assert db.read(CallContext(), introspection.model_folder) == ""
     db.close()
 
 
-def test_a_file_is_small_again_once_it_was_compacted(kernel: Kernel) -> None:
+def test_vacuum_after_commit_shrinks_the_file(kernel: Kernel) -> None:
     def fill(tx: Tx) -> None:
         for number in range(50):
             tx.run("paths.add", path=f"p{number}", content="x" * 100_000, content_size=100_000, now=tx.now)

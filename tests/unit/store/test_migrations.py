@@ -53,7 +53,7 @@ def refusal(file: Path) -> str:
     return raised.value.message
 
 
-def test_a_new_file_gets_every_migration_once(db: Connection, clock: Clock) -> None:
+def test_new_file_gets_every_migration_once(db: Connection, clock: Clock) -> None:
     assert migrate(db) == len(migrations())
     assert migrate(db) == 0
     assert db.values("SELECT name, applied_at FROM migration ORDER BY name") == [
@@ -63,14 +63,14 @@ def test_a_new_file_gets_every_migration_once(db: Connection, clock: Clock) -> N
     assert db.pragma("journal_mode") == "wal"
 
 
-def test_a_database_of_somebody_else_is_left_alone(file: Path) -> None:
+def test_database_of_another_program_is_refused(file: Path) -> None:
     other = apsw.Connection(str(file))
     other.execute("CREATE TABLE theirs (id INTEGER)")
     other.close()
     assert refusal(file) == "This file is not a Quipu database."
 
 
-def test_an_empty_database_marked_by_another_program_is_left_alone(file: Path) -> None:
+def test_empty_database_with_another_application_id_is_refused(file: Path) -> None:
     other = apsw.Connection(str(file))
     other.pragma("application_id", 7)
     other.close()
@@ -78,25 +78,25 @@ def test_an_empty_database_marked_by_another_program_is_left_alone(file: Path) -
 
 
 @pytest.mark.parametrize("content", [b"just some text, long enough to be read as a header\n" * 30, b"\0" * 4096])
-def test_a_file_that_is_no_database_is_left_alone(file: Path, content: bytes) -> None:
+def test_file_that_is_no_database_is_refused(file: Path, content: bytes) -> None:
     file.write_bytes(content)
     assert refusal(file)
 
 
-def test_a_truncated_database_is_left_alone(file: Path) -> None:
+def test_truncated_database_is_refused(file: Path) -> None:
     open_kernel(Config(data=file.parent, model=None)).store.close()
     file.write_bytes(file.read_bytes()[:3000])
     assert refusal(file)
 
 
-def test_a_database_of_a_newer_program_is_left_alone(db: Connection, file: Path) -> None:
+def test_database_with_a_newer_schema_is_refused(db: Connection, file: Path) -> None:
     migrate(db)
     db.pragma("user_version", 999)
     db.close()
     assert refusal(file) == f"The database has schema 999, newer than this program's {len(migrations())}."
 
 
-def test_a_database_whose_migration_differs_from_ours_is_left_alone(db: Connection, file: Path) -> None:
+def test_database_with_another_migration_is_refused(db: Connection, file: Path) -> None:
     migrate(db)
     db.script("UPDATE migration SET sha256 = 'another' WHERE name = '0001_kernel'")
     db.checkpoint(truncate=True)
@@ -104,13 +104,13 @@ def test_a_database_whose_migration_differs_from_ours_is_left_alone(db: Connecti
     assert refusal(file) == "Migration 0001_kernel of this database is not the one this program knows."
 
 
-def test_an_sqlite_that_can_lose_pages_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.touch()
     monkeypatch.setattr(migrating, "sqlite_version", lambda: 3_051_002)
     assert refusal(file).startswith("SQLite 3.51.3 or newer is needed")
 
 
-def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path: Path, db: Connection) -> None:
+def test_failed_migration_is_rolled_back(tmp_path: Path, db: Connection) -> None:
     root = tmp_path / "sql"
     shutil.copytree(ROOT / "sql" / "schema", root / "schema")
     broken = root / "schema" / "9999_broken.sql"
@@ -124,7 +124,7 @@ def test_a_migration_that_fails_leaves_nothing_of_itself(tmp_path: Path, db: Con
     assert migrate(db, root) == 1
 
 
-def test_a_process_killed_at_any_statement_of_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
+def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
     """What lies on the disk before each statement is what a kill at that moment leaves behind."""
     file, images = tmp_path / "quipu.db", tmp_path / "images"
     db = Connection(file, StoreContext({}), readonly=False)
@@ -171,7 +171,7 @@ for line in sys.stdin:
 """
 
 
-def test_several_processes_may_start_on_a_new_directory_at_once(tmp_path: Path) -> None:
+def test_several_processes_start_on_a_new_directory(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", FIRST_START],
@@ -203,7 +203,7 @@ def test_several_processes_may_start_on_a_new_directory_at_once(tmp_path: Path) 
         db.close()
 
 
-def test_nobody_else_may_read_the_file_or_its_directory(kernel: Kernel, call: Call) -> None:
+def test_file_and_directory_are_private(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="a", content="secret")
     data = kernel.config.data
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in data.iterdir()}
@@ -211,7 +211,7 @@ def test_nobody_else_may_read_the_file_or_its_directory(kernel: Kernel, call: Ca
     assert oct(data.stat().st_mode & 0o777) == "0o700"
 
 
-def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel, call: Call, tmp_path: Path) -> None:
+def test_restored_backup_is_served(kernel: Kernel, call: Call, tmp_path: Path) -> None:
     call("add_memory", path="a", content="hello")
     restored = tmp_path / "restored"
     restored.mkdir()
@@ -223,11 +223,11 @@ def test_a_backup_put_in_the_place_of_the_file_is_served_like_it(kernel: Kernel,
     again.store.close()
 
 
-def test_a_data_directory_that_cannot_be_made_is_named_as_the_reason(tmp_path: Path) -> None:
+def test_data_directory_that_cannot_be_created_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(Fault, match="Cannot use the data directory"):
         app.prepare_data(Config(data=tmp_path / "file" / "data"), StoreContext({}))
 
 
-def test_the_schema_of_a_running_kernel_is_the_number_of_migrations(kernel: Kernel) -> None:
+def test_schema_version_is_the_number_of_migrations(kernel: Kernel) -> None:
     assert kernel.schema == len(statements.migrations())

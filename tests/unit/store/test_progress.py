@@ -36,7 +36,7 @@ def walk(tx: Tx, *lengths: int) -> int:
     return sum(len(list(steps(tx, range(length)))) for length in lengths)
 
 
-def test_each_step_is_told_of_as_part_of_what_is_known(db: Connection, counting: Progress, told: Told) -> None:
+def test_each_step_is_reported_with_the_known_total(db: Connection, counting: Progress, told: Told) -> None:
     def work(tx: Tx) -> None:
         expect(tx, 3)
         walk(tx, 2, 1, 1)
@@ -46,7 +46,7 @@ def test_each_step_is_told_of_as_part_of_what_is_known(db: Connection, counting:
     assert told == [(1, 3), (2, 3), (3, 3), (4, 4)]
 
 
-def test_what_is_told_too_often_is_told_at_the_end(db: Connection, told: Told) -> None:
+def test_frequent_steps_are_reported_rarely_and_at_the_end(db: Connection, told: Told) -> None:
     slow = Progress(lambda done, total: told.append((done, total)))
     with db.writing() as tx:
         with_progress(slow, walk)(tx, 10_000)
@@ -55,7 +55,7 @@ def test_what_is_told_too_often_is_told_at_the_end(db: Connection, told: Told) -
     assert len(told) < 1000
 
 
-def test_one_long_step_tells_how_far_it_is(db: Connection, counting: Progress, told: Told, tmp_path: Path) -> None:
+def test_one_long_step_reports_its_progress(db: Connection, counting: Progress, told: Told, tmp_path: Path) -> None:
     def work(tx: Tx) -> None:
         db.backup(tmp_path / "copy.db", on_progress(tx))
 
@@ -65,7 +65,7 @@ def test_one_long_step_tells_how_far_it_is(db: Connection, counting: Progress, t
     assert told[-1][0] == told[-1][1] > 400
 
 
-def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, told: Told) -> None:
+def test_no_progress_is_reported_unless_requested(db: Connection, counting: Progress, told: Told) -> None:
     with db.writing() as tx:
         assert walk(tx, 3) == 3
         expect(tx, 3)
@@ -76,7 +76,7 @@ def test_who_does_not_wait_hears_nothing(db: Connection, counting: Progress, tol
     assert told == [(1, 1)]
 
 
-def test_a_bar_says_how_much_is_done_and_how_long_the_rest_takes() -> None:
+def test_bar_shows_share_counts_and_remaining_time() -> None:
     assert render("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 30 s left"
     assert render("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000"
     assert "left" not in render("import", 1, 1000, 0.5, 100)
@@ -90,7 +90,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_draws_over_itself_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_is_drawn_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     terminal, pipe = Terminal(), io.StringIO()
     for stream in (terminal, pipe):

@@ -10,7 +10,7 @@ from kernel.store.statements import Statement, parse
 FILE = Path("brain/links.sql")
 
 
-def test_a_block_is_a_name_a_description_and_one_statement() -> None:
+def test_block_has_name_description_and_one_statement() -> None:
     source = """-- name: add
 -- Gives the id back
 -- only if it was free.
@@ -35,12 +35,12 @@ FROM brain_link;
 @pytest.mark.parametrize(
     "source", ["-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;", "-- name: a\n", "-- name: a\n-- only words"]
 )
-def test_a_repeated_or_empty_block_is_an_error_that_names_it(source: str) -> None:
+def test_repeated_or_empty_block_is_an_error_with_its_name(source: str) -> None:
     with pytest.raises(ValueError, match=r"brain/links\.sql: statement brain\.links\.a is empty or is defined twice"):
         parse(source, "brain.links", FILE)
 
 
-def test_keys_are_the_path_and_the_name_and_migrations_are_not_among_them(tmp_path: Path) -> None:
+def test_keys_are_path_and_name_without_migrations(tmp_path: Path) -> None:
     for name, text in {
         "paths.sql": "-- name: get\nSELECT 1;",
         "brain/links.sql": "-- name: get\nSELECT 2;",

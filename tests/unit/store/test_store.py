@@ -141,7 +141,7 @@ def refusing(_tx: Tx, items: list[str]) -> None:
     raise OverflowError(items)
 
 
-def test_what_was_answered_is_read_at_once_by_every_reader(store: Store) -> None:
+def test_answered_write_is_visible_to_every_reader(store: Store) -> None:
     async def write_and_read() -> None:
         for number in range(20):
             name = await store.write(add(f"{number}"), ANYBODY)[1]
@@ -151,7 +151,7 @@ def test_what_was_answered_is_read_at_once_by_every_reader(store: Store) -> None
     asyncio.run(write_and_read())
 
 
-def test_nobody_is_answered_before_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_is_answered_after_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     story: list[str] = []
     commit = Connection.commit
 
@@ -177,7 +177,7 @@ def test_calls_queued_together_share_one_commit(store: Store, commits: list[None
     assert len(commits) == 2
 
 
-def test_a_group_is_no_longer_than_its_limit(file: Path, commits: list[None]) -> None:
+def test_group_is_limited(file: Path, commits: list[None]) -> None:
     store = thing_store(file, group_limit=10)
     store.start()
     asyncio.run(together(store, *(add(f"{number}") for number in range(25))))
@@ -185,7 +185,7 @@ def test_a_group_is_no_longer_than_its_limit(file: Path, commits: list[None]) ->
     assert len(commits) == 4
 
 
-def test_an_exclusive_call_shares_its_transaction_with_nobody(store: Store, commits: list[None]) -> None:
+def test_exclusive_call_has_its_own_transaction(store: Store, commits: list[None]) -> None:
     async def queue() -> None:
         with held(store):
             futures = [store.write(add(f"{number}"), ANYBODY, exclusive=number in {1, 2})[1] for number in range(5)]
@@ -196,7 +196,7 @@ def test_an_exclusive_call_shares_its_transaction_with_nobody(store: Store, comm
     assert len(commits) == 5
 
 
-def test_many_threads_lose_nothing_and_need_fewer_commits_than_calls(store: Store, commits: list[None]) -> None:
+def test_many_threads_share_commits_and_lose_nothing(store: Store, commits: list[None]) -> None:
     def write(number: int) -> None:
         for turn in range(20):
             store.write_sync(later(f"{number}-{turn}"))
@@ -214,7 +214,7 @@ def run_all(*targets: Callable[[], Any]) -> None:
         thread.join()
 
 
-def test_a_fault_in_one_call_is_its_callers_alone(store: Store) -> None:
+def test_fault_fails_only_its_own_call(store: Store) -> None:
     def fail(tx: Tx) -> None:
         add("lost")(tx)
         raise Fault("conflict", "No.")
@@ -228,19 +228,19 @@ def test_a_fault_in_one_call_is_its_callers_alone(store: Store) -> None:
     assert sorted(stored(store)) == ["a", "b", "c"]
 
 
-def test_deferred_work_with_a_bug_fails_its_own_call_alone(store: Store) -> None:
+def test_bug_in_deferred_work_fails_only_its_own_call(store: Store) -> None:
     answers = asyncio.run(together(store, add("a"), later("b"), broken("lost"), later("c")))
     assert codes(answers) == ["a", "b", "internal", "c"]
     assert sorted(stored(store)) == ["a", "b", "c"]
 
 
-def test_deferred_work_the_engine_refuses_fails_its_own_call_alone(store: Store) -> None:
+def test_engine_error_in_deferred_work_fails_only_its_own_call(store: Store) -> None:
     answers = asyncio.run(together(store, add("a"), lambda tx: tx.defer(refusing, "lost"), later("c")))
     assert codes(answers) == ["a", "invalid", "c"]
     assert sorted(stored(store)) == ["a", "c"]
 
 
-def test_neighbours_that_can_be_merged_are_and_everyone_gets_an_answer_of_his_own(store: Store) -> None:
+def test_mergeable_neighbours_run_as_one_batch_with_separate_answers(store: Store) -> None:
     seen: list[list[str]] = []
 
     def many(tx: Tx, requests: Sequence[str]) -> list[Any]:
@@ -268,7 +268,7 @@ def test_neighbours_that_can_be_merged_are_and_everyone_gets_an_answer_of_his_ow
     assert stored(store) == ["a", "b", "c", "d", "e"]
 
 
-def test_calls_whose_merged_form_has_a_bug_run_one_by_one(store: Store) -> None:
+def test_calls_run_one_by_one_after_a_bug_in_their_batch(store: Store) -> None:
     def many(tx: Tx, requests: Sequence[str]) -> list[Any]:
         flush(tx, requests)
         raise ZeroDivisionError
@@ -282,7 +282,7 @@ def test_calls_whose_merged_form_has_a_bug_run_one_by_one(store: Store) -> None:
     assert stored(store) == ["a", "b", "c"]
 
 
-def test_texts_are_embedded_before_the_lock_is_taken_and_once(file: Path) -> None:
+def test_texts_are_embedded_once_before_the_lock_is_taken(file: Path) -> None:
     asked: list[tuple[list[str], bool]] = []
 
     class Watching:
@@ -306,7 +306,7 @@ def test_texts_are_embedded_before_the_lock_is_taken_and_once(file: Path) -> Non
     store.close()
 
 
-def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Store) -> None:
+def test_writer_reconnects_after_a_storage_error(store: Store) -> None:
     used: list[object] = []
 
     def fail_disk(_tx: Tx, _items: list[str]) -> None:
@@ -324,7 +324,7 @@ def test_after_a_storage_error_the_writer_works_on_a_fresh_connection(store: Sto
     assert stored(store) == ["a"]
 
 
-def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) -> None:
+def test_reader_reconnects_after_a_storage_error(file: Path) -> None:
     store = thing_store(file, readers=1)
     store.start()
     used: list[object] = []
@@ -348,7 +348,7 @@ def test_after_a_storage_error_a_reader_works_on_a_fresh_connection(file: Path) 
     store.close()
 
 
-def test_a_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
+def test_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
     def fill(tx: Tx) -> None:
         db = cast("Connection", tx._engine)  # pyright: ignore[reportPrivateUsage]
         db.pragma("max_page_count", db.pragma("page_count"))
@@ -360,7 +360,7 @@ def test_a_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> Non
     assert stored(store) == ["c"]
 
 
-def test_past_its_bound_a_queue_refuses_at_once(file: Path) -> None:
+def test_full_queue_refuses_immediately(file: Path) -> None:
     store = thing_store(file, write_limit=3, read_limit=2, readers=1)
     store.start()
 
@@ -380,7 +380,7 @@ def test_past_its_bound_a_queue_refuses_at_once(file: Path) -> None:
     store.close()
 
 
-def test_reads_are_refused_while_those_before_them_wait_too_long_and_no_longer(file: Path) -> None:
+def test_reads_are_refused_while_the_queue_is_too_slow(file: Path) -> None:
     store = thing_store(file, readers=1, read_max_wait=0.05)
     store.start()
     begun, ended = threading.Event(), threading.Event()
@@ -404,7 +404,7 @@ def test_reads_are_refused_while_those_before_them_wait_too_long_and_no_longer(f
     store.close()
 
 
-def test_a_call_cancelled_before_its_turn_never_runs(store: Store) -> None:
+def test_call_cancelled_in_the_queue_never_runs(store: Store) -> None:
     async def cancel_half() -> None:
         ran: list[str] = []
         with held(store), reading(store, 2):
@@ -419,7 +419,7 @@ def test_a_call_cancelled_before_its_turn_never_runs(store: Store) -> None:
     assert stored(store) == ["1", "3"]
 
 
-def test_a_read_cancelled_under_way_is_interrupted_and_its_reader_goes_on(file: Path) -> None:
+def test_running_read_is_interrupted_and_its_reader_continues(file: Path) -> None:
     store = thing_store(file, readers=1)
     store.start()
     begun = threading.Event()
@@ -454,7 +454,7 @@ class Caller:
         self.answered.set()
 
 
-def test_an_answered_call_and_its_caller_are_freed_without_the_collector(store: Store) -> None:
+def test_answered_call_leaves_no_reference_cycle(store: Store) -> None:
     async def ask() -> weakref.ref[Caller]:
         caller = Caller()
         caller.job = store.begin_write(add("a"), ANYBODY, caller.hear)
@@ -468,7 +468,7 @@ def test_an_answered_call_and_its_caller_are_freed_without_the_collector(store: 
         gc.enable()
 
 
-def test_a_cancelled_task_does_not_disturb_the_next_answers(store: Store) -> None:
+def test_cancelled_future_does_not_disturb_later_answers(store: Store) -> None:
     async def cancel() -> list[str]:
         with held(store):
             _, future = store.write(add("late"), ANYBODY)
@@ -496,9 +496,7 @@ def test_two_stores_on_one_file_lose_nothing(file: Path) -> None:
         store.close()
 
 
-def test_while_another_process_holds_the_file_writes_say_busy_and_reads_answer(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_locked_file_makes_writes_busy_and_reads_answer(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.store.sqlite.connection.BUSY_MILLISECONDS", 50)
     store = thing_store(file)
     store.start()
@@ -516,7 +514,7 @@ async def together_now(store: Store, *calls: Callable[[Tx], Any]) -> list[Any]:
     return await asyncio.gather(*(store.write(work, ANYBODY)[1] for work in calls))
 
 
-def test_a_write_waits_for_another_process_that_holds_the_file_briefly(store: Store, file: Path) -> None:
+def test_write_waits_for_a_brief_lock_of_another_process(store: Store, file: Path) -> None:
     with locked(file) as other:
         waiting = threading.Thread(target=store.write_sync, args=(add("patient"),))
         waiting.start()
@@ -527,7 +525,7 @@ def test_a_write_waits_for_another_process_that_holds_the_file_briefly(store: St
     assert stored(store) == ["patient"]
 
 
-def test_closing_finishes_what_is_queued_and_folds_the_log_into_the_file(file: Path) -> None:
+def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
     store = thing_store(file)
     store.start()
     done: list[str] = []
@@ -558,7 +556,7 @@ def until(met: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_a_closed_store_refuses_instead_of_waiting_for_ever(file: Path) -> None:
+def test_closed_store_refuses_calls(file: Path) -> None:
     store = thing_store(file)
     store.start()
     store.close()
@@ -568,7 +566,7 @@ def test_a_closed_store_refuses_instead_of_waiting_for_ever(file: Path) -> None:
             call()
 
 
-def test_a_job_that_slips_in_behind_the_end_of_a_lane_is_refused() -> None:
+def test_job_queued_after_the_end_is_refused() -> None:
     lane, answered = BoundedQueue(5), []
     job = Job(add("late"), ANYBODY, answered.append)
 
@@ -583,9 +581,7 @@ def test_a_job_that_slips_in_behind_the_end_of_a_lane_is_refused() -> None:
     assert (job.answer.code, job.answer.message) == ("busy", "The server is stopping.")
 
 
-def test_a_reader_or_writer_that_cannot_open_the_file_says_so_and_opens_it_later(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unopenable_file_is_a_fault_until_it_opens(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Connection:
         raise apsw.CantOpenError("no")
 

@@ -72,7 +72,7 @@ def then_fail(*steps: Callable[[Tx], Any]) -> Callable[[Tx], Any]:
     return work
 
 
-def test_a_fault_leaves_nothing_of_its_call_and_all_of_its_neighbours(db: Connection, group: Group) -> None:
+def test_fault_rolls_back_only_its_own_call(db: Connection, group: Group) -> None:
     answers = group(add("a"), then_fail(add("b"), later("c")), add("d"), later("e"))
     assert [answer if isinstance(answer, str) else answer.code for answer in answers] == ["a", "conflict", "d", "e"]
     assert stored(db) == ["a", "d", "e"]
@@ -95,26 +95,24 @@ def test_deferred_work_is_dropped_with_its_call(db: Connection, group: Group) ->
     assert stored(db) == ["a", "c"]
 
 
-def test_work_settled_inside_a_call_that_fails_is_undone_and_its_neighbours_is_done_again(
-    db: Connection, group: Group
-) -> None:
+def test_failed_call_discards_its_flushed_work_and_reflushes_its_neighbours(db: Connection, group: Group) -> None:
     group(later("a"), then_fail(later("b"), names, later("c")), later("d"))
     assert stored(db) == ["a", "d"]
 
 
-def test_work_settled_twice_inside_a_call_that_fails_is_undone(db: Connection, group: Group) -> None:
+def test_failed_call_discards_work_flushed_twice(db: Connection, group: Group) -> None:
     group(later("a"), then_fail(names, later("b"), names), later("c"))
     assert stored(db) == ["a", "c"]
 
 
-def test_work_settled_by_a_call_that_succeeds_is_not_done_again(db: Connection, group: Group) -> None:
+def test_flushed_work_of_a_successful_call_runs_once(db: Connection, group: Group) -> None:
     answers = group(later("a"), names, then_fail(later("b")), later("c"), names)
     assert answers[1] == ["a"]
     assert answers[4] == ["a", "c"]
     assert stored(db) == ["a", "c"]
 
 
-def test_a_flush_sees_the_items_of_all_calls_once_and_in_order(group: Group) -> None:
+def test_flush_gets_the_items_of_all_calls_once_in_order(group: Group) -> None:
     seen: list[list[int]] = []
 
     def note(_tx: Tx, items: list[int]) -> None:
@@ -124,14 +122,14 @@ def test_a_flush_sees_the_items_of_all_calls_once_and_in_order(group: Group) -> 
     assert seen == [[0, 1, 2, 3, 4]]
 
 
-def test_settling_nothing_does_nothing(db: Connection) -> None:
+def test_flush_without_deferred_work_does_nothing(db: Connection) -> None:
     with db.writing() as tx:
         tx.flush_deferred()
         tx.flush_deferred()
     assert stored(db) == []
 
 
-def test_deferred_work_knows_who_deferred_it(db: Connection) -> None:
+def test_deferred_work_sees_its_call_context(db: Connection) -> None:
     seen: list[CallContext] = []
     tx = db.begin(ANYBODY)
     for actor in ("one", "two"):
@@ -157,7 +155,7 @@ def acting(steps: list[Step], fails: bool) -> Callable[[Tx], Any]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(CALLS, max_size=5), max_size=3))
-def test_whatever_calls_do_the_table_holds_what_the_successful_ones_left(
+def test_table_holds_exactly_the_work_of_successful_calls(
     groups: list[list[tuple[list[Step], bool]]],
 ) -> None:
     """The model: a multiset of names, grown by every call that did not fail."""
@@ -177,7 +175,7 @@ def test_whatever_calls_do_the_table_holds_what_the_successful_ones_left(
         db.close()
 
 
-def test_a_transaction_of_its_own_commits_at_the_end_and_rolls_back_on_an_exception(db: Connection) -> None:
+def test_writing_block_commits_or_rolls_back(db: Connection) -> None:
     with db.writing() as tx:
         add("kept")(tx)
     with pytest.raises(ZeroDivisionError), db.writing() as tx:
@@ -185,7 +183,7 @@ def test_a_transaction_of_its_own_commits_at_the_end_and_rolls_back_on_an_except
     assert stored(db) == ["kept"]
 
 
-def test_a_reader_that_writes_gets_storage_and_changes_nothing(tmp_path: Path, db: Connection, group: Group) -> None:
+def test_write_on_a_reader_is_a_storage_fault(tmp_path: Path, db: Connection, group: Group) -> None:
     group(add("a"))
     reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
     answer = catch_faults(reader.read, ANYBODY, lambda tx: tx.run("thing.rename", name="changed"))
@@ -195,16 +193,14 @@ def test_a_reader_that_writes_gets_storage_and_changes_nothing(tmp_path: Path, d
     assert stored(db) == ["a"]
 
 
-def test_a_reader_is_kept_from_writing_by_the_file_and_by_the_engine(tmp_path: Path, db: Connection) -> None:
+def test_reader_is_readonly_by_file_mode_and_pragma(tmp_path: Path, db: Connection) -> None:
     reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
     found = [(each._db.readonly("main"), each.pragma("query_only")) for each in (db, reader)]  # pyright: ignore[reportPrivateUsage]
     reader.close()
     assert found == [(False, 0), (True, 1)]
 
 
-def test_a_read_is_one_snapshot_that_begins_with_its_first_statement(
-    tmp_path: Path, db: Connection, group: Group
-) -> None:
+def test_read_takes_its_snapshot_at_the_first_statement(tmp_path: Path, db: Connection, group: Group) -> None:
     reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
 
     def look(tx: Tx) -> list[list[str]]:
@@ -218,13 +214,13 @@ def test_a_read_is_one_snapshot_that_begins_with_its_first_statement(
     reader.close()
 
 
-def test_only_a_read_of_what_is_committed_calls_itself_readonly(db: Connection) -> None:
+def test_only_reads_of_committed_data_are_readonly(db: Connection) -> None:
     assert db.read(ANYBODY, lambda tx: tx.readonly) is True
     with db.writing() as tx:
         assert tx.readonly is False
 
 
-def test_one_transaction_has_one_time_and_ids_of_its_own(db: Connection, clock: Clock) -> None:
+def test_transaction_has_one_time_and_distinct_ids(db: Connection, clock: Clock) -> None:
     with db.writing() as tx:
         start = tx.now
         clock.move(hours=1)
@@ -233,7 +229,7 @@ def test_one_transaction_has_one_time_and_ids_of_its_own(db: Connection, clock: 
         assert tx.now == "2026-01-02T04:04:05.678Z"
 
 
-def test_rows_become_what_the_caller_asks_for_and_changes_are_counted(db: Connection, group: Group) -> None:
+def test_rows_are_mapped_and_changes_counted(db: Connection, group: Group) -> None:
     group(add("a"), add("b"))
     with db.writing() as tx:
         assert tx.one("thing.names", str) == "a"
@@ -243,7 +239,7 @@ def test_rows_become_what_the_caller_asks_for_and_changes_are_counted(db: Connec
         assert tx.one("thing.names", str) == "c"
 
 
-def test_embeddings_computed_before_the_transaction_are_not_computed_again(db: Connection) -> None:
+def test_preloaded_embeddings_are_not_computed_again(db: Connection) -> None:
     embedder = Counting()
     db.context = StoreContext(STATEMENTS, embedder)  # pyright: ignore[reportArgumentType]
     tx = Tx(db, ANYBODY, readonly=True)
@@ -254,13 +250,13 @@ def test_embeddings_computed_before_the_transaction_are_not_computed_again(db: C
     assert embedder.asked == ["b"]
 
 
-def test_without_a_model_embedding_is_disabled(db: Connection) -> None:
+def test_embed_is_disabled_without_a_model(db: Connection) -> None:
     with db.writing() as tx, pytest.raises(Fault) as raised:
         tx.embed(["a"])
     assert raised.value.code == "disabled"
 
 
-def test_a_full_disk_is_told_as_storage_and_the_next_call_works(db: Connection, group: Group) -> None:
+def test_full_disk_is_a_storage_fault_and_the_next_call_works(db: Connection, group: Group) -> None:
     group(add("a"))
     pages = db.pragma("page_count")
     db.pragma("max_page_count", pages)
@@ -273,7 +269,7 @@ def test_a_full_disk_is_told_as_storage_and_the_next_call_works(db: Connection, 
     assert stored(db) == ["a", "c"]
 
 
-def test_neighbours_of_a_call_that_filled_the_disk_are_told_so_and_leave_nothing(db: Connection, group: Group) -> None:
+def test_full_disk_fails_the_neighbours_and_leaves_nothing(db: Connection, group: Group) -> None:
     db.pragma("max_page_count", db.pragma("page_count"))
     answer = catch_faults(group, add("a"), add("b" * 50_000), add("c"))
     db.rollback()
@@ -282,7 +278,7 @@ def test_neighbours_of_a_call_that_filled_the_disk_are_told_so_and_leave_nothing
     assert stored(db) == []
 
 
-def test_extensions_are_closed_after_the_vector_functions_are_loaded(db: Connection) -> None:
+def test_extension_loading_is_off_after_the_vector_functions_are_loaded(db: Connection) -> None:
     db.load_vectors()
     db.load_vectors()
     assert db.values("SELECT vec_length(vec_int8(x'0102'))") == [(2,)]
@@ -290,12 +286,12 @@ def test_extensions_are_closed_after_the_vector_functions_are_loaded(db: Connect
         tx.one("thing.load", str)
 
 
-def test_a_name_in_double_quotes_is_never_taken_for_text(db: Connection) -> None:
+def test_double_quoted_name_is_never_a_string(db: Connection) -> None:
     with db.writing() as tx, pytest.raises(apsw.SQLError, match="no such column"):
         tx.one("thing.quoted", str)
 
 
-def test_text_is_tokenised_as_the_index_does(db: Connection) -> None:
+def test_tokenize_uses_the_tokenizer_of_the_index(db: Connection) -> None:
     assert db.read(ANYBODY, lambda tx: tx.tokenize("Running Él 日本")) == [
         (0, 7, "run"),
         (8, 11, "el"),
@@ -303,7 +299,7 @@ def test_text_is_tokenised_as_the_index_does(db: Connection) -> None:
     ]
 
 
-def test_a_passive_checkpoint_waits_for_nobody(tmp_path: Path, db: Connection, group: Group) -> None:
+def test_passive_checkpoint_does_not_wait(tmp_path: Path, db: Connection, group: Group) -> None:
     group(add("a"))
     other = things(tmp_path / "things.db")
     other.begin(ANYBODY)
@@ -312,13 +308,13 @@ def test_a_passive_checkpoint_waits_for_nobody(tmp_path: Path, db: Connection, g
     other.close()
 
 
-def test_the_log_is_measured_after_every_commit(db: Connection, group: Group) -> None:
+def test_wal_pages_are_updated_by_every_commit(db: Connection, group: Group) -> None:
     before = db.wal_pages
     group(add("a"))
     assert db.wal_pages > before
 
 
-def test_a_backup_is_a_whole_database_and_says_how_far_it_is(tmp_path: Path, db: Connection, group: Group) -> None:
+def test_backup_is_a_whole_database_and_reports_progress(tmp_path: Path, db: Connection, group: Group) -> None:
     group(*(add(f"{number}" * 3000) for number in range(10)))
     told: list[tuple[int, int]] = []
     db.backup(tmp_path / "copy.db", lambda done, total: told.append((done, total)))
@@ -330,7 +326,7 @@ def test_a_backup_is_a_whole_database_and_says_how_far_it_is(tmp_path: Path, db:
     assert [path.name for path in sorted(tmp_path.iterdir()) if path.name.startswith("copy")] == ["copy.db"]
 
 
-def test_closing_twice_is_no_mistake(tmp_path: Path) -> None:
+def test_close_is_idempotent(tmp_path: Path) -> None:
     db = things(tmp_path / "other.db")
     db.close()
     db.close()
@@ -360,23 +356,23 @@ def test_closing_twice_is_no_mistake(tmp_path: Path) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_errors_of_the_engine_are_told_in_our_words_and_bugs_are_not(error: Exception, code: str | None) -> None:
+def test_engine_errors_become_faults_and_bugs_do_not(error: Exception, code: str | None) -> None:
     found = as_fault(error)
     assert (found and found.code) == code
 
 
 @pytest.mark.parametrize("value", ["\ud800", 2**63])
-def test_a_value_the_engine_cannot_hold_is_the_callers_mistake(group: Group, db: Connection, value: Any) -> None:
+def test_value_that_sqlite_cannot_hold_is_invalid(group: Group, db: Connection, value: Any) -> None:
     (answer,) = group(add(value))
     assert answer.code == "invalid"
     assert stored(db) == []
 
 
-def test_the_engine_is_new_enough_to_keep_its_promises() -> None:
+def test_sqlite_is_new_enough() -> None:
     assert sqlite_version() >= 3_051_003
 
 
-def test_writes_reach_the_disk_before_they_are_answered(tmp_path: Path) -> None:
+def test_durable_writer_is_synchronous_full(tmp_path: Path) -> None:
     full = Connection(tmp_path / "things.db", THING_WORLD, readonly=False)
     normal = Connection(tmp_path / "things.db", THING_WORLD, readonly=False, durable=False)
     assert (full.pragma("synchronous"), normal.pragma("synchronous")) == (2, 1)
@@ -384,7 +380,7 @@ def test_writes_reach_the_disk_before_they_are_answered(tmp_path: Path) -> None:
     normal.close()
 
 
-def test_readers_map_the_file_and_writers_do_not(tmp_path: Path) -> None:
+def test_only_readers_map_the_file(tmp_path: Path) -> None:
     """What is mapped cannot be told that the disk failed, so nobody writes through a map."""
     file = tmp_path / "mapped.db"
     writer = Connection(file, StoreContext({}), readonly=False)

@@ -55,13 +55,13 @@ def log(file: Path) -> int:
     return file.with_name(f"{file.name}-wal").stat().st_size // PAGE
 
 
-def test_the_log_is_folded_in_beside_the_writer(store: Store, file: Path) -> None:
+def test_checkpoint_runs_beside_the_writer(store: Store, file: Path) -> None:
     before = file.stat().st_size
     store.write_sync(add("x" * 300_000))
     until(lambda: file.stat().st_size > before + 150_000, "the log, folded in")
 
 
-def test_the_log_starts_over_while_writes_go_on(store: Store, file: Path) -> None:
+def test_wal_restarts_during_writes(store: Store, file: Path) -> None:
     def write(number: int) -> None:
         for _ in range(100):
             store.write_sync(add(f"{number}" * 10_000))
@@ -75,9 +75,7 @@ def test_the_log_starts_over_while_writes_go_on(store: Store, file: Path) -> Non
     assert len(store.read_sync(names)) == 800
 
 
-def test_the_log_does_not_grow_without_bound_where_its_keeper_is_slow(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wal_stays_bounded_with_a_slow_checkpointer(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 1_000_000)
     monkeypatch.setattr(checkpoint, "RESTART_PAGES", 50)
     store = thing_store(file)
@@ -91,9 +89,7 @@ def test_the_log_does_not_grow_without_bound_where_its_keeper_is_slow(
     db.close()
 
 
-def test_a_reader_that_holds_on_to_old_pages_costs_a_copying_a_stretch_and_no_more(
-    store: Store, file: Path, copies: list[str]
-) -> None:
+def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file: Path, copies: list[str]) -> None:
     reader = Connection(file, THING_WORLD, readonly=True)
     reader.script("BEGIN")
     assert reader.values("SELECT count(*) FROM thing") == [(0,)]
@@ -110,7 +106,7 @@ def test_a_reader_that_holds_on_to_old_pages_costs_a_copying_a_stretch_and_no_mo
     assert len(store.read_sync(names)) == 200
 
 
-def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 50)
     monkeypatch.setattr(checkpoint, "RESTART_PAGES", 200)
     store = thing_store(file)
@@ -123,13 +119,13 @@ def test_the_log_starts_over_though_there_is_always_a_reader(file: Path, monkeyp
     assert grown < 800  # of about 1200 written
 
 
-def test_large_groups_have_the_log_start_over_at_the_same_length_again_and_again() -> None:
+def test_wal_restarts_at_the_same_length_with_large_groups() -> None:
     log = _Log()
     _keep(log, groups=200)
     assert log.longest <= checkpoint.RESTART_PAGES + _GROUP
 
 
-def test_a_read_that_lasts_is_waited_for_ever_more_rarely() -> None:
+def test_long_read_delays_the_writer_ever_more_rarely() -> None:
     log = _Log(held=True)
     _keep(log, groups=400)
     assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many

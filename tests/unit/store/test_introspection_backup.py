@@ -37,13 +37,13 @@ def events(file: Path) -> list[str | None]:
         opened.close()
 
 
-def test_a_dialect_hears_of_its_own_migrations_only(db: Connection) -> None:
+def test_migrations_lists_those_of_one_dialect(db: Connection) -> None:
     assert db.read(WHO, lambda tx: migrations(tx, "paths")) == ["0002_paths", "0010_paths_rows"]
     assert db.read(WHO, lambda tx: migrations(tx, "kernel")) == ["0001_kernel"]
     assert db.read(WHO, lambda tx: migrations(tx, "path")) == []
 
 
-def test_a_copy_holds_what_was_committed_before_and_is_private(db: Connection, tmp_path: Path, clock: Clock) -> None:
+def test_backup_before_clear_holds_committed_rows_and_is_private(db: Connection, tmp_path: Path, clock: Clock) -> None:
     with db.writing(WHO) as tx:
         history.append(tx, "notes", "a", "said", after="before")
     with db.writing(WHO) as tx:
@@ -64,7 +64,7 @@ def test_a_copy_holds_what_was_committed_before_and_is_private(db: Connection, t
     ]
 
 
-def test_a_copy_that_has_no_room_leaves_no_file(db: Connection, tmp_path: Path) -> None:
+def test_backup_without_room_leaves_no_file(db: Connection, tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, before[1]))
     try:
@@ -76,7 +76,7 @@ def test_a_copy_that_has_no_room_leaves_no_file(db: Connection, tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir() if "reset" in path.name] == []
 
 
-def test_a_folder_that_takes_no_file_is_a_fault(db: Connection, tmp_path: Path) -> None:
+def test_unwritable_folder_is_a_storage_fault(db: Connection, tmp_path: Path) -> None:
     tmp_path.rename(tmp_path.with_name("elsewhere"))
 
     with pytest.raises(Fault, match="No such file"), db.writing(WHO) as tx:

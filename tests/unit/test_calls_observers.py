@@ -52,7 +52,7 @@ def call(dispatch: Dispatch, name: str, caller: Caller = ANONYMOUS_CALLER, **arg
     return asyncio.run(dispatch.call(dispatch.tools[name], msgspec.json.encode(arguments), caller))
 
 
-def test_each_call_is_told_of_once(dispatch: Dispatch, told: Calls) -> None:
+def test_observer_sees_each_call_once(dispatch: Dispatch, told: Calls) -> None:
     call(dispatch, "echo", text="a")
     call(dispatch, "keep", text="a")
     call(dispatch, "fail", code="conflict")
@@ -69,7 +69,7 @@ def test_each_call_is_told_of_once(dispatch: Dispatch, told: Calls) -> None:
     ]
 
 
-def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: Dispatch, told: Calls) -> None:
+def test_forbidden_call_is_reported_as_denied(dispatch: Dispatch, told: Calls) -> None:
     reader = Caller("reader", grant(Permission.read, frozenset(), True))
     for name in ("echo", "keep"):
         with pytest.raises(Forbidden):
@@ -77,7 +77,7 @@ def test_a_call_out_of_reach_is_told_of_as_denied(dispatch: Dispatch, told: Call
     assert told == [("echo", "denied"), ("keep", "denied")]
 
 
-def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: Dispatch, told: Calls) -> None:
+def test_call_cancelled_in_the_queue_is_not_reported(dispatch: Dispatch, told: Calls) -> None:
     STARTED.clear()
     RELEASED.clear()
     MARKS.clear()
@@ -98,7 +98,7 @@ def test_a_call_cancelled_in_the_queue_is_not_told_of(dispatch: Dispatch, told: 
     assert told == [("hold", "ok"), ("keep", "ok")]
 
 
-def test_all_watches_are_told(tmp_path: Path) -> None:
+def test_all_observers_get_the_outcome(tmp_path: Path) -> None:
     said: list[str] = []
 
     def named(name: str) -> Callable[[ToolEntry, Caller], OnOutcome]:
@@ -109,7 +109,7 @@ def test_all_watches_are_told(tmp_path: Path) -> None:
     assert said == ["one ok", "two ok"]
 
 
-def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_failure_is_logged_with_the_id_of_its_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "quipu.calls"):
         for dispatch in watched(tmp_path, logs.observe, more=(write(bug),)):
             call(dispatch, "crash")
@@ -124,7 +124,7 @@ def test_what_fails_is_logged_under_the_id_of_the_call(tmp_path: Path, caplog: p
     assert len(set(ids)) == 4
 
 
-def test_a_kernel_that_is_not_asked_to_watch_does_not(kernel: Kernel, tmp_path: Path) -> None:
+def test_kernel_has_no_observers_unless_configured(kernel: Kernel, tmp_path: Path) -> None:
     assert kernel.dispatch.observers == ()
     watching = open_kernel(Config(tmp_path / "watched", model=None, metrics=True))
     watching.store.close()
