@@ -55,7 +55,7 @@ async def others(client: ClientSession) -> None:
     ref = PromptReference(type="ref/prompt", name="greeting")
     same("completion", (await client.complete(ref, {"name": "name", "value": "A"})).completion.total, 150)
     try:
-        await client.call_tool("nobody", {})
+        await client.call_tool("absent", {})
     except McpError as error:
         same("unknown tool", error.error.code, -32602)
     else:

@@ -1,4 +1,4 @@
-"""One server for all wire tests of a run."""
+"""One server for all HTTP tests of a run."""
 
 from collections.abc import Iterator
 

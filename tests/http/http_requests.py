@@ -1,4 +1,4 @@
-"""Requests as they stand on the wire, in both eras, and a client that sends exactly what it is given."""
+"""Requests of both eras, and a client that sends exactly the given bytes and headers."""
 
 import http.client
 import json
@@ -118,6 +118,6 @@ def complete(id_: Any = 1, /, kind: str = "complete", **fields: Any) -> dict[str
     return result(id_, resultType=kind, _meta=SERVER, **fields)
 
 
-def text(said: str, **more: Any) -> dict[str, Any]:
+def text(value: str, **more: Any) -> dict[str, Any]:
     """The fields of a tool result with one text block."""
-    return {"content": [{"type": "text", "text": said}], "isError": False, **more}
+    return {"content": [{"type": "text", "text": value}], "isError": False, **more}

@@ -1,4 +1,4 @@
-"""Two small dialects that use everything the wire can carry, a store for them, and the applications that serve them."""
+"""Two small dialects that use every feature of MCP, a store for them, and applications that serve them."""
 
 import argparse
 import asyncio
@@ -275,7 +275,7 @@ FIRST = Dialect(
     (
         Prompt(
             "greeting",
-            "Greets somebody.",
+            "Greets a person.",
             greeting,
             (PromptArgument("name", "Whom", True), PromptArgument("tone")),
             "Greeting",

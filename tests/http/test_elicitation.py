@@ -1,4 +1,4 @@
-"""What a handler may say and ask before it answers, and what of it reaches the client."""
+"""Progress, logs and input requests of handlers, and which of them reach the client."""
 
 import json
 from typing import Any
@@ -33,32 +33,32 @@ ROOTS = {"method": "roots/list"}
         (ROOTS, {"roots": {}}, {}),
     ],
 )
-def test_what_a_client_lacks_is_named_as_it_would_declare_it(wanted: Any, offered: Any, lacking: Any) -> None:
+def test_missing_capability_is_reported_as_the_client_would_declare_it(wanted: Any, offered: Any, lacking: Any) -> None:
     assert missing({"a": wanted}, msgspec.convert(offered, Capabilities)) == lacking
 
 
-def test_everything_a_client_lacks_is_named_at_once() -> None:
+def test_all_missing_capabilities_are_reported_at_once() -> None:
     lacking = {"elicitation": {"form": {}, "url": {}}, "roots": {}, "sampling": {"tools": {}}}
     inputs = {"a": FORM, "b": PAGE, "c": ROOTS, "d": TOOLS, "e": MODEL}
     assert missing(inputs, Capabilities()) == lacking
 
 
-def test_progress_only_grows_and_only_by_finite_steps() -> None:
-    said: list[bytes] = []
-    emitter = Emitter(said.append, "t", None, "first")
+def test_progress_is_sent_only_when_it_increases_and_is_finite() -> None:
+    sent: list[bytes] = []
+    emitter = Emitter(sent.append, "t", None, "first")
     for value in (0, 0, -1, 1, 0.5, float("nan"), float("inf"), 2):
         emitter.progress(value, float("inf"), None)
-    assert [json.loads(one)["params"] for one in said] == [
+    assert [json.loads(one)["params"] for one in sent] == [
         {"progressToken": "t", "progress": value} for value in (0, 1, 2)
     ]
 
 
-def test_nothing_is_said_to_nobody() -> None:
+def test_emitter_without_a_client_sends_nothing() -> None:
     emitter = Emitter(None, "t", "debug", "first")
     emitter.progress(1)
     emitter.log("emergency", "text")
 
 
-def test_a_level_that_does_not_exist_is_a_bug() -> None:
+def test_unknown_log_level_raises() -> None:
     with pytest.raises(KeyError):
         Emitter(lambda _: None, None, "debug", "first").log("loud", "text")

@@ -1,4 +1,4 @@
-"""Names and sizes: who we answer to, how deep JSON may nest, how a body is read."""
+"""Limits of HTTP requests: hosts, origins, depth and number of JSON values, body size."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ from kernel.limits import LOOPBACK, Limits, excess, host_allowed, origin_allowed
         ("local\xadhost", False),
     ],
 )
-def test_by_default_only_names_of_this_machine_are_ours(host: str, allowed: bool) -> None:
+def test_default_hosts_are_loopback_names(host: str, allowed: bool) -> None:
     assert host_allowed(host.encode("latin-1"), LOOPBACK) is allowed
 
 
@@ -50,7 +50,7 @@ def test_by_default_only_names_of_this_machine_are_ours(host: str, allowed: bool
     ("host", "allowed"),
     [("memory.example", True), ("memory.example:443", True), ("other.example:8443", True), ("other.example", False)],
 )
-def test_a_name_alone_allows_every_port_and_a_name_with_a_port_only_that_one(host: str, allowed: bool) -> None:
+def test_allowed_host_without_a_port_allows_every_port(host: str, allowed: bool) -> None:
     assert host_allowed(host.encode(), frozenset({"memory.example", "other.example:8443"})) is allowed
 
 
@@ -74,11 +74,11 @@ def test_a_name_alone_allows_every_port_and_a_name_with_a_port_only_that_one(hos
         ("http://evil.example", False),
     ],
 )
-def test_an_origin_must_be_a_page_of_this_machine_or_be_listed_whole(origin: str, allowed: bool) -> None:
+def test_origin_must_be_loopback_or_listed(origin: str, allowed: bool) -> None:
     assert origin_allowed(origin.encode(), LOOPBACK | {"https://app.example"}) is allowed
 
 
-def test_a_star_allows_everybody() -> None:
+def test_star_allows_every_host_and_origin() -> None:
     assert host_allowed(b"evil.example", frozenset("*"))
     assert origin_allowed(b"https://evil.example", frozenset("*"))
 
@@ -109,13 +109,13 @@ def count(value: Any) -> int:
 
 
 @given(values, st.integers(0, 8), st.integers(1, 20), st.integers(1, 5))
-def test_depth_and_number_are_judged_as_a_parser_would(value: Any, deep: int, many: int, piece: int) -> None:
-    told = "too many values" if count(value) > many else "nested too deeply" if depth(value) > deep else ""
+def test_excess_counts_depth_and_values_as_a_parser_does(value: Any, deep: int, many: int, piece: int) -> None:
+    expected = "too many values" if count(value) > many else "nested too deeply" if depth(value) > deep else ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "_PIECE", piece)
         for ascii_ in (True, False):
             body = json.dumps(value, ensure_ascii=ascii_).encode()
-            assert excess(body, Limits(depth=deep, values=many)) == told
+            assert excess(body, Limits(depth=deep, values=many)) == expected
 
 
 class Sender:
@@ -149,5 +149,5 @@ GONE = {"type": "http.disconnect"}
         ([{"type": "http.request"}], b""),
     ],
 )
-def test_a_body_is_read_whole_or_not_at_all(messages: list[Any], body: bytes | None) -> None:
+def test_body_is_read_completely_or_refused(messages: list[Any], body: bytes | None) -> None:
     assert asyncio.run(read_body(Sender(*messages), 5)) == body

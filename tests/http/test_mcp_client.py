@@ -1,4 +1,4 @@
-"""The official client walks through everything, over HTTP and over a pipe, in every way of agreeing on a version."""
+"""The official client over HTTP and stdio, with each way to negotiate a version."""
 
 import asyncio
 import subprocess
@@ -32,7 +32,7 @@ def connect(request: pytest.FixtureRequest, tmp_path: Path) -> Connect:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", MODERN])
-def test_the_official_client_finds_everything(connect: Connect, mode: str) -> None:
+def test_official_client_lists_calls_and_reads(connect: Connect, mode: str) -> None:
     async def scene() -> None:
         async with connect(mode=mode) as client:
             assert client.protocol_version == (LEGACY if mode == "legacy" else MODERN)
@@ -63,7 +63,7 @@ async def calls(client: Client) -> None:
     assert (found.is_error, found.structured_content) == (False, {"text": "é\n\u2028"})
     assert (await client.call_tool("fail", {"code": "busy"})).is_error
     with pytest.raises(MCPError) as caught:
-        await client.call_tool("nobody", {})
+        await client.call_tool("absent", {})
     assert caught.value.error.code == -32602
 
 
@@ -79,7 +79,7 @@ async def reads(client: Client) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
-def test_the_official_client_hears_reports(connect: Connect, mode: str) -> None:
+def test_official_client_receives_progress_and_logs(connect: Connect, mode: str) -> None:
     steps: list[Any] = []
     lines: list[Any] = []
 
@@ -98,7 +98,7 @@ def test_the_official_client_hears_reports(connect: Connect, mode: str) -> None:
     assert lines == [("error", "hi")]
 
 
-def test_the_official_client_answers_questions(connect: Connect) -> None:
+def test_official_client_answers_input_requests(connect: Connect) -> None:
     names = iter(["Ada", "Bob", "Eve"])
 
     async def ask(_context: Any, params: Any) -> ElicitResult:
@@ -115,7 +115,7 @@ def test_the_official_client_answers_questions(connect: Connect) -> None:
     asyncio.run(scene())
 
 
-def test_a_client_that_cannot_be_asked_is_told_so(connect: Connect) -> None:
+def test_input_request_without_the_capability_is_an_error(connect: Connect) -> None:
     async def scene() -> None:
         async with connect() as client:
             with pytest.raises(MCPError) as caught:
@@ -127,7 +127,7 @@ def test_a_client_that_cannot_be_asked_is_told_so(connect: Connect) -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(not V1.exists(), reason="the environment of the first client was not made")
-def test_the_first_generation_of_the_official_client_is_served(server: Served) -> None:
+def test_first_generation_of_the_official_client_is_served(server: Served) -> None:
     command = [V1, Path(__file__).with_name("client_v1.py"), server.url]
     found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")

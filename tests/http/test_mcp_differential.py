@@ -1,4 +1,4 @@
-"""The official low-level server beside ours, probe by probe; where the two differ, the table says how, and why ours."""
+"""The same requests to the official low-level server and to ours; a table declares the differences and their reasons."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ PROBES: dict[str, tuple[Any, Any]] = {
     "legacy call, old version": legacy("tools/call", version="2024-11-05", **WHISPER),
     "legacy call, no name": legacy("tools/call"),
     "legacy call, arguments a list": legacy("tools/call", name="whisper", arguments=[]),
-    "legacy call, unknown tool": legacy("tools/call", name="nobody"),
+    "legacy call, unknown tool": legacy("tools/call", name="absent"),
     "legacy discover": legacy("server/discover"),
     "legacy prompts": legacy("prompts/list"),
     "legacy resources": legacy("resources/list"),
@@ -93,7 +93,7 @@ PROBES: dict[str, tuple[Any, Any]] = {
     "modern call, bad client": modern("tools/call", meta_=meta(clientInfo={}), **WHISPER),
     "modern call, no name": modern("tools/call"),
     "modern call, arguments a list": modern("tools/call", name="whisper", arguments=[]),
-    "modern call, unknown tool": modern("tools/call", name="nobody"),
+    "modern call, unknown tool": modern("tools/call", name="absent"),
     "modern call, no method header": with_headers(modern("tools/call", **WHISPER), mcp_method=None),
     "modern call, other method header": with_headers(modern("tools/call", **WHISPER), mcp_method="tools/list"),
     "modern call, no name header": with_headers(modern("tools/call", **WHISPER), mcp_name=None),
@@ -132,7 +132,7 @@ PROBES: dict[str, tuple[Any, Any]] = {
 SHAPE = ((400, -32600), (400, -32602), "a message of the wrong shape is an invalid request, not one with bad params")
 NO_ID = ((400, -32600), (202, None), "an id of the wrong type is owed an error, not the silence of a notification")
 MIXED = ((400, -32020), (200, "result"), "a body that names another version than its header is not guessed about")
-CURSOR = "a cursor nobody gave is not the first page"
+CURSOR = "a cursor the server did not issue is not the first page"
 REASON = "a refusal says why in the body"
 MEDIA = ((415, -32600), (400, None), "a wrong media type has a status of its own")
 DIFFERENT: dict[str, tuple[Any, Any, str]] = {
@@ -170,8 +170,8 @@ class Beside(NamedTuple):
 async def whisper(_context: Any, params: Any) -> CallToolResult:
     if params.name != "whisper":
         raise MCPError(-32602, f"Unknown tool: {params.name}")
-    said = params.arguments["text"]
-    return CallToolResult(content=[TextContent(text=said)], structured_content={"text": said})
+    value = params.arguments["text"]
+    return CallToolResult(content=[TextContent(text=value)], structured_content={"text": value})
 
 
 async def shown(_context: Any, _params: Any) -> ListToolsResult:
@@ -222,7 +222,7 @@ async def verdict(app: Any, body: Any, headers: Any) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_ours_answers_as_the_official_server_but_for_what_the_table_says(beside: Beside, name: str) -> None:
+def test_responses_equal_those_of_the_official_server_except_declared_differences(beside: Beside, name: str) -> None:
     body, headers = PROBES[name]
 
     async def scene() -> tuple[Any, Any]:
@@ -233,5 +233,5 @@ def test_ours_answers_as_the_official_server_but_for_what_the_table_says(beside:
     assert (ours, theirs) == DIFFERENT.get(name, (theirs, theirs))[:2]
 
 
-def test_the_table_of_differences_names_known_probes() -> None:
+def test_declared_differences_name_known_probes() -> None:
     assert set(DIFFERENT) <= set(PROBES)

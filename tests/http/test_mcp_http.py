@@ -1,4 +1,4 @@
-"""What every malformed, foreign, outdated or plain request over HTTP is answered, in the order the checks are made."""
+"""MCP over HTTP: checks of method, headers, message and version, in the order in which they run."""
 
 import json
 import socket
@@ -49,7 +49,7 @@ def plain(full: Full) -> Full:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH"])
-def test_only_post_is_served_and_the_answer_says_so(server: Served, method: str) -> None:
+def test_other_methods_than_post_get_405_with_allow(server: Served, method: str) -> None:
     assert plain(exchange(server.port, b"", [*BASIC], method=method)) == refused(
         405, "Method not allowed, use POST", allow="POST"
     )
@@ -76,7 +76,7 @@ def test_only_post_is_served_and_the_answer_says_so(server: Served, method: str)
     ],
 )
 @pytest.mark.parametrize("request_", [legacy("tools/call", **ECHO), modern("tools/call", **ECHO)])
-def test_what_the_headers_rule_out_is_refused_before_the_body_is_read(
+def test_request_refused_by_its_headers_is_refused_before_its_body(
     server: Served, request_: Any, change: dict[str, str | None], status: int, reason: str
 ) -> None:
     body, headers = request_
@@ -103,7 +103,7 @@ def test_what_the_headers_rule_out_is_refused_before_the_body_is_read(
     ],
 )
 @pytest.mark.parametrize("request_", [legacy("tools/call", **ECHO), modern("tools/call", **ECHO)])
-def test_what_the_headers_may_say_is_served_and_no_other_origin_is_invited(
+def test_accepted_headers_are_served_without_cors_headers(
     server: Served, request_: Any, change: dict[str, str | None]
 ) -> None:
     body, headers = request_
@@ -118,13 +118,13 @@ def test_too_many_headers_are_refused(server: Served) -> None:
 
 
 @pytest.mark.parametrize("header", [HOST, JSON, ("origin", "http://localhost")])
-def test_a_header_that_decides_who_may_pass_may_not_come_twice(server: Served, header: tuple[str, str]) -> None:
+def test_repeated_security_header_is_refused(server: Served, header: tuple[str, str]) -> None:
     body, headers = legacy("ping")
     expected = refused(400, "A header that may appear once appears more than once", connection="close")
     assert plain(exchange(server.port, body, [*headers, header, header])) == expected
 
 
-def test_a_chunked_body_is_read_whole_and_refused_past_the_limit(server: Served) -> None:
+def test_chunked_body_is_read_up_to_the_limit(server: Served) -> None:
     body, headers = legacy("tools/call", **ECHO)
     data = json.dumps(body).encode()
     chunked = [*headers, ("transfer-encoding", "chunked")]
@@ -135,7 +135,7 @@ def test_a_chunked_body_is_read_whole_and_refused_past_the_limit(server: Served)
     assert plain(exchange(server.port, endless, chunked)) == expected
 
 
-def test_a_client_that_leaves_in_the_middle_of_its_body_hurts_nobody(server: Served) -> None:
+def test_disconnect_inside_a_body_does_not_affect_other_connections(server: Served) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as half:
         half.sendall(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n")
         half.sendall(b"content-length: 100\r\n\r\n{")
@@ -176,7 +176,7 @@ DEEP = '{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":%s}}'
     ],
 )
 @pytest.mark.parametrize("version", [LEGACY, MODERN])
-def test_what_is_no_message_is_refused_in_both_eras(
+def test_invalid_message_is_refused_in_both_eras(
     server: Served, body: bytes, code: int, reason: str, version: str
 ) -> None:
     found = send(server.port, (body, [*BASIC, ("mcp-protocol-version", version)]))
@@ -185,13 +185,13 @@ def test_what_is_no_message_is_refused_in_both_eras(
 
 @pytest.mark.parametrize("id_", [0, -1, 2**63, 10**30, "", "a", "\u20ac\u2028", '"\\'])
 @pytest.mark.parametrize("make", [legacy, modern])
-def test_an_id_comes_back_as_it_went(server: Served, make: Any, id_: Any) -> None:
+def test_response_repeats_the_request_id(server: Served, make: Any, id_: Any) -> None:
     found = send(server.port, make("tools/call", id_, **ECHO))
     assert (found.status, found.body["id"]) == (200, id_)
 
 
 @pytest.mark.parametrize("depth", [1, 61])
-def test_params_may_nest_up_to_the_limit(server: Served, depth: int) -> None:
+def test_params_may_nest_up_to_the_depth_limit(server: Served, depth: int) -> None:
     body = (DEEP % ("[" * depth + "]" * depth)).encode()
     assert send(server.port, (body, [*BASIC])) == (200, result())
 
@@ -213,7 +213,7 @@ def test_params_may_nest_up_to_the_limit(server: Served, depth: int) -> None:
         ),
     ],
 )
-def test_what_wants_no_answer_is_accepted_without_one(
+def test_notifications_and_responses_get_202(
     server: Served, body: Any, version: str | None, expected: tuple[int, Any]
 ) -> None:
     headers = [*BASIC] if version is None else [*BASIC, ("mcp-protocol-version", version)]
@@ -221,28 +221,26 @@ def test_what_wants_no_answer_is_accepted_without_one(
 
 
 @pytest.mark.parametrize("version", [*HANDSHAKE_VERSIONS, None, f"{LEGACY} ", f"{LEGACY}\t"])
-def test_every_handshake_version_and_none_at_all_is_the_legacy_era(server: Served, version: str | None) -> None:
+def test_handshake_versions_and_a_missing_version_are_the_legacy_era(server: Served, version: str | None) -> None:
     body, headers = legacy("tools/call", **ECHO)
     assert send(server.port, (body, changed(headers, mcp_protocol_version=version))) == (200, result(**SAID))
 
 
 @pytest.mark.parametrize("version", [LEGACY, "2025-03-26", None])
-def test_a_body_that_names_another_version_than_the_header_is_not_served_as_legacy(
-    server: Served, version: str | None
-) -> None:
+def test_version_mismatch_of_header_and_body_is_refused(server: Served, version: str | None) -> None:
     body, headers = modern("tools/call", **ECHO)
     found = send(server.port, (body, changed(headers, mcp_protocol_version=version)))
     assert found == (400, error(-32020, MISMATCH))
 
 
-def test_a_handshake_version_named_twice_alike_is_served(server: Served) -> None:
+def test_equal_versions_in_header_and_body_are_accepted(server: Served) -> None:
     found = send(server.port, legacy("tools/call", **ECHO, _meta=meta(LEGACY)))
     assert found == (200, result(**SAID))
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "", "latest", "2026-07-28x"])
 @pytest.mark.parametrize("with_meta", [True, False])
-def test_an_unknown_version_is_told_which_ones_there_are(server: Served, version: str, with_meta: bool) -> None:
+def test_unsupported_version_error_lists_the_supported_ones(server: Served, version: str, with_meta: bool) -> None:
     body, headers = modern("tools/list", meta_=meta(version)) if with_meta else legacy("tools/list")
     found = send(server.port, (body, changed(headers, mcp_protocol_version=version)))
     assert found == (400, error(-32022, UNSUPPORTED, {"supported": [MODERN], "requested": version}))
@@ -273,7 +271,7 @@ CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
         (7, "Invalid params: Expected `object | null`, got `int` - at `_meta`"),
     ],
 )
-def test_a_modern_request_without_its_envelope_is_refused(server: Served, given: Any, reason: str) -> None:
+def test_modern_request_without_required_meta_is_refused(server: Served, given: Any, reason: str) -> None:
     found = send(server.port, modern("tools/list", meta_=given))
     assert found == (400, error(-32602, reason))
 
@@ -284,7 +282,7 @@ def test_a_modern_request_without_any_params_is_refused(server: Served) -> None:
     assert found == (400, error(-32602, f"params._meta lacks {VERSION_KEY}, {CAPABILITIES_KEY}"))
 
 
-def test_a_client_need_not_say_who_it_is(server: Served) -> None:
+def test_client_info_is_optional(server: Served) -> None:
     given = {key: value for key, value in meta().items() if "clientInfo" not in key}
     assert send(server.port, modern("tools/call", meta_=given, **ECHO)) == (200, complete(**SAID))
 
@@ -306,9 +304,7 @@ NAME_SAYS = "The mcp-name header does not match params.name of the body"
         ({"mcp_name": "=?base64?/w==?="}, NAME_SAYS),
     ],
 )
-def test_a_routing_header_that_disagrees_with_the_body_is_refused(
-    server: Served, change: dict[str, str | None], reason: str
-) -> None:
+def test_routing_header_mismatch_is_refused(server: Served, change: dict[str, str | None], reason: str) -> None:
     body, headers = modern("tools/call", **ECHO)
     assert send(server.port, (body, changed(headers, **change))) == (400, error(-32020, reason))
 
@@ -323,28 +319,26 @@ def test_a_routing_header_that_disagrees_with_the_body_is_refused(
         {"mcp_protocol_version": f"{MODERN} "},
     ],
 )
-def test_blanks_around_a_routing_header_and_base64_around_a_name_are_taken_off(
-    server: Served, change: dict[str, str | None]
-) -> None:
+def test_routing_headers_are_stripped_and_names_base64_decoded(server: Served, change: dict[str, str | None]) -> None:
     body, headers = modern("tools/call", **ECHO)
     assert send(server.port, (body, changed(headers, **change))) == (200, complete(**SAID))
 
 
 @pytest.mark.parametrize("name", ["mcp-method", "mcp-name", "mcp-protocol-version"])
-def test_a_routing_header_may_not_come_twice(server: Served, name: str) -> None:
+def test_repeated_routing_header_is_refused(server: Served, name: str) -> None:
     body, headers = modern("tools/call", **ECHO)
     doubled = [*headers, *(pair for pair in headers if pair[0] == name)]
     assert send(server.port, (body, doubled)) == (400, error(-32020, f"The {name} header appears more than once"))
 
 
-def test_a_doubled_version_is_refused_in_the_legacy_era_too(server: Served) -> None:
+def test_repeated_version_header_is_refused_in_the_legacy_era(server: Served) -> None:
     body, headers = legacy("ping")
     found = send(server.port, (body, [*headers, ("mcp-protocol-version", "2025-06-18")]))
     assert found == (400, error(-32020, "The mcp-protocol-version header appears more than once"))
 
 
 @pytest.mark.parametrize("header", [("accept", "text/html"), ("x-any", "1")])
-def test_other_headers_may_come_twice(server: Served, header: tuple[str, str]) -> None:
+def test_other_headers_may_be_repeated(server: Served, header: tuple[str, str]) -> None:
     body, headers = modern("tools/call", **ECHO)
     assert send(server.port, (body, [*headers, header, header, ACCEPT])) == (200, complete(**SAID))
 
@@ -363,7 +357,7 @@ GOOD = {"mcp_param_region": "eu", "mcp_param_count": "42", "mcp_param_strict": "
         ({}, {}),
     ],
 )
-def test_arguments_repeated_in_headers_are_compared_by_value(
+def test_argument_headers_are_compared_by_value(
     server: Served, arguments: dict[str, Any], headers: dict[str, str]
 ) -> None:
     body, given = modern("tools/call", name="region", arguments=arguments)
@@ -386,7 +380,7 @@ def test_arguments_repeated_in_headers_are_compared_by_value(
         ({"region": {}}, {"mcp_param_region": "{}"}, "region header is present but the argument region is not"),
     ],
 )
-def test_an_argument_and_its_header_that_disagree_are_refused(
+def test_argument_header_mismatch_is_refused(
     server: Served, arguments: dict[str, Any], headers: dict[str, str | None], reason: str
 ) -> None:
     body, given = modern("tools/call", name="region", arguments=arguments)
@@ -396,7 +390,7 @@ def test_an_argument_and_its_header_that_disagree_are_refused(
     assert found.body["error"]["message"].endswith(reason)
 
 
-def test_an_argument_header_may_not_come_twice(server: Served) -> None:
+def test_repeated_argument_header_is_refused(server: Served) -> None:
     body, headers = modern("tools/call", name="region", arguments=REGION)
     doubled = [*changed(headers, **GOOD), ("mcp-param-region", "eu")]
     assert send(server.port, (body, doubled)) == (
@@ -405,7 +399,7 @@ def test_an_argument_header_may_not_come_twice(server: Served) -> None:
     )
 
 
-def test_argument_headers_mean_nothing_in_the_legacy_era_or_for_other_tools(server: Served) -> None:
+def test_argument_headers_are_ignored_in_the_legacy_era_and_for_other_tools(server: Served) -> None:
     body, headers = legacy("tools/call", name="region", arguments={"region": "eu"})
     found = send(server.port, (body, [*headers, ("mcp-param-region", "us")]))
     assert found.body["result"]["isError"] is False
@@ -414,12 +408,12 @@ def test_argument_headers_mean_nothing_in_the_legacy_era_or_for_other_tools(serv
 
 
 @pytest.mark.parametrize("query", ["", "?tools=all", "?tools=read&tools=read", "?other=1", "?tools=%ff"])
-def test_a_query_that_names_no_profile_gets_everything(server: Served, query: str) -> None:
+def test_unknown_profile_in_the_query_serves_all_tools(server: Served, query: str) -> None:
     found = send(server.port, legacy("tools/call", name="keep", arguments={"text": ""}), path=f"/mcp{query}")
     assert found == (200, result(**text("\"Kept(by='anonymous')\"", structuredContent={"by": "anonymous"})))
 
 
-def test_the_reading_profile_has_no_tool_that_writes(server: Served) -> None:
+def test_read_profile_has_no_writing_tool(server: Served) -> None:
     found = send(server.port, legacy("tools/list"), path="/mcp?tools=read")
     names = {tool["name"] for tool in found.body["result"]["tools"]}
     assert names.isdisjoint({"keep", "fail"})

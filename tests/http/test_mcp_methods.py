@@ -1,4 +1,4 @@
-"""What each method answers in each era: tools, lists, resources, prompts, completions, questions, streams."""
+"""The methods of MCP in each era: tools, lists, resources, prompts, completions, input requests, streams."""
 
 import json
 from typing import Any
@@ -49,7 +49,7 @@ def failed(make: Any, code: int, reason: str, data: Any = None) -> Answer:
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
 @pytest.mark.parametrize("header", [None, *HANDSHAKE_VERSIONS])
-def test_a_handshake_agrees_on_the_version_asked_for(server: Served, version: str, header: str | None) -> None:
+def test_initialize_accepts_each_handshake_version(server: Served, version: str, header: str | None) -> None:
     asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
     body, headers = legacy("initialize", **asked)
     expected = result(protocolVersion=version, capabilities=offered(legacy), serverInfo=SERVER, instructions=ABOUT)
@@ -61,26 +61,26 @@ def offered(make: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", ""])
-def test_a_handshake_offers_the_newest_version_for_one_it_does_not_know(server: Served, version: str) -> None:
+def test_initialize_offers_the_newest_version_for_an_unknown_one(server: Served, version: str) -> None:
     asked = {"protocolVersion": version, "capabilities": {"roots": {}}, "clientInfo": {"name": "a", "version": "1"}}
     found = send(server.port, legacy("initialize", **asked))
     assert found.body["result"]["protocolVersion"] == LEGACY
 
 
 @pytest.mark.parametrize("lacking", ["protocolVersion", "capabilities", "clientInfo"])
-def test_a_handshake_needs_all_three_of_its_parts(server: Served, lacking: str) -> None:
+def test_initialize_requires_all_three_parameters(server: Served, lacking: str) -> None:
     asked = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
     del asked[lacking]
     expected = failed(legacy, -32602, f"Invalid params: Object missing required field `{lacking}`")
     assert send(server.port, legacy("initialize", **asked)) == expected
 
 
-def test_discovery_says_what_there_is(server: Served) -> None:
+def test_discover_returns_versions_capabilities_and_instructions(server: Served) -> None:
     expected = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERED, "instructions": ABOUT}
     assert send(server.port, modern("server/discover")) == answered(modern, cache=STATIC, **expected)
 
 
-def test_a_service_declares_only_what_it_has(server: Served) -> None:
+def test_service_declares_only_its_capabilities(server: Served) -> None:
     found = send(server.port, modern("server/discover"), path="/mcp/plain")
     assert found == answered(modern, cache=STATIC, supportedVersions=["2026-07-28"], capabilities={"tools": {}})
 
@@ -100,7 +100,7 @@ def test_a_service_declares_only_what_it_has(server: Served) -> None:
     ],
 )
 @BOTH
-def test_a_method_that_was_not_declared_is_not_found(server: Served, make: Any, method: str) -> None:
+def test_method_of_an_undeclared_capability_is_not_found(server: Served, make: Any, method: str) -> None:
     valid = {"uri": "x", "name": "x", "ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "", "value": ""}}
     found = send(server.port, make(method, **valid), path="/mcp/plain")
     assert found == failed(make, -32601, "Method not found")
@@ -119,7 +119,7 @@ def test_a_method_that_was_not_declared_is_not_found(server: Served, make: Any, 
         (legacy, "subscriptions/listen"),
     ],
 )
-def test_a_method_of_the_other_era_is_not_found_whatever_its_params(server: Served, make: Any, method: str) -> None:
+def test_method_of_the_other_era_is_not_found(server: Served, make: Any, method: str) -> None:
     assert send(server.port, make(method)) == failed(make, -32601, "Method not found")
 
 
@@ -129,12 +129,12 @@ def test_a_ping_is_answered_with_or_without_params(server: Served) -> None:
     assert send(server.port, (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', [*BASIC])) == (200, result())
 
 
-def test_params_that_are_no_object_are_no_request(server: Served) -> None:
+def test_params_that_are_not_an_object_are_an_invalid_request(server: Served) -> None:
     found = send(server.port, (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', [*BASIC]))
     assert found == (400, error(-32600, "params must be an object"))
 
 
-def test_a_log_level_is_accepted_though_nothing_remembers_it(server: Served) -> None:
+def test_set_level_is_accepted_without_effect(server: Served) -> None:
     assert send(server.port, legacy("logging/setLevel", level="error")) == (200, result())
     expected = "Invalid params: Invalid enum value 'loud' - at `level`"
     assert send(server.port, legacy("logging/setLevel", level="loud")) == failed(legacy, -32602, expected)
@@ -143,14 +143,14 @@ def test_a_log_level_is_accepted_though_nothing_remembers_it(server: Served) -> 
 
 
 @BOTH
-def test_the_tools_are_listed_in_order_with_what_they_take_and_give(server: Served, make: Any) -> None:
-    said = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+def test_tools_are_listed_in_order_with_their_schemas(server: Served, make: Any) -> None:
+    value = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     echo = {
         "name": "echo",
         "title": "Echo",
         "description": "Says it back.",
-        "inputSchema": said,
-        "outputSchema": said,
+        "inputSchema": value,
+        "outputSchema": value,
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
     }
     writing = {"readOnlyHint": False, "openWorldHint": False}
@@ -168,44 +168,42 @@ def test_the_tools_are_listed_in_order_with_what_they_take_and_give(server: Serv
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/templates/list", "resources/list"])
 @pytest.mark.parametrize("cursor", ["1", "bm9uZQ==", "WzksbnVsbF0=", "\u20ac"])
 @BOTH
-def test_a_cursor_we_never_gave_is_refused(server: Served, make: Any, method: str, cursor: str) -> None:
+def test_unknown_cursor_is_refused(server: Served, make: Any, method: str, cursor: str) -> None:
     assert send(server.port, make(method, cursor=cursor)) == failed(make, -32602, "Unknown cursor")
 
 
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/templates/list", "resources/list"])
 @pytest.mark.parametrize("cursor", ["", None])
 @BOTH
-def test_an_empty_cursor_means_the_beginning(server: Served, make: Any, method: str, cursor: str | None) -> None:
+def test_empty_cursor_is_the_first_page(server: Served, make: Any, method: str, cursor: str | None) -> None:
     assert send(server.port, make(method, cursor=cursor)) == send(server.port, make(method))
 
 
 @pytest.mark.parametrize("arguments", [{"text": "hi"}, {"text": "hi", "more": 1}, {"text": 'é€\U0001f600 "\\\n'}])
 @BOTH
-def test_a_call_answers_with_text_and_the_same_as_structure(server: Served, make: Any, arguments: Any) -> None:
-    said = arguments["text"]
-    expected = answered(make, **text(said, structuredContent={"text": said}))
+def test_call_returns_text_and_structured_content(server: Served, make: Any, arguments: Any) -> None:
+    value = arguments["text"]
+    expected = answered(make, **text(value, structuredContent={"text": value}))
     assert send(server.port, make("tools/call", name="echo", arguments=arguments)) == expected
 
 
 @BOTH
-def test_only_the_modern_era_takes_structure_that_is_no_object(server: Served, make: Any) -> None:
+def test_structured_content_may_be_a_non_object_only_in_the_modern_era(server: Served, make: Any) -> None:
     expected = text('"3"') if make is legacy else text('"3"', structuredContent=3)
     assert send(server.port, make("tools/call", name="count")) == answered(make, **expected)
 
 
 @pytest.mark.parametrize("arguments", [{}, None])
 @BOTH
-def test_a_tool_may_answer_in_blocks_of_its_own_and_take_no_arguments(
-    server: Served, make: Any, arguments: Any
-) -> None:
+def test_tool_may_return_content_blocks_and_take_no_arguments(server: Served, make: Any, arguments: Any) -> None:
     blocks = [{"type": "text", "text": "shown"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}]
     expected = answered(make, content=blocks, isError=False)
     assert send(server.port, make("tools/call", name="show", arguments=arguments)) == expected
 
 
 @BOTH
-def test_a_tool_that_is_not_there_is_a_protocol_error(server: Served, make: Any) -> None:
-    assert send(server.port, make("tools/call", name="nobody")) == failed(make, -32602, "Unknown tool: nobody")
+def test_unknown_tool_is_a_protocol_error(server: Served, make: Any) -> None:
+    assert send(server.port, make("tools/call", name="absent")) == failed(make, -32602, "Unknown tool: absent")
     long = send(server.port, make("tools/call", name="x" * 1000))
     assert long == failed(make, -32602, f"Unknown tool: {'x' * 128}")
 
@@ -222,7 +220,7 @@ def test_a_tool_that_is_not_there_is_a_protocol_error(server: Served, make: Any)
     ],
 )
 @BOTH
-def test_a_call_that_is_no_call_is_a_protocol_error(server: Served, make: Any, params: Any, reason: str) -> None:
+def test_malformed_call_is_a_protocol_error(server: Served, make: Any, params: Any, reason: str) -> None:
     assert send(server.port, make("tools/call", **params)) == failed(make, -32602, f"Invalid params: {reason}")
 
 
@@ -234,7 +232,7 @@ def test_a_call_that_is_no_call_is_a_protocol_error(server: Served, make: Any, p
     ],
 )
 @BOTH
-def test_arguments_that_do_not_fit_are_told_to_the_model_in_the_words_of_the_dialect(
+def test_invalid_arguments_are_a_result_worded_by_the_dialect(
     server: Served, make: Any, arguments: Any, reason: str
 ) -> None:
     expected = {**text(f"Sorry: Invalid arguments: {reason}"), "isError": True}
@@ -245,14 +243,14 @@ def test_arguments_that_do_not_fit_are_told_to_the_model_in_the_words_of_the_dia
     "code", ["invalid", "not_found", "conflict", "blocked", "disabled", "busy", "storage", "internal"]
 )
 @BOTH
-def test_a_fault_is_a_result_without_structure(server: Served, make: Any, code: str) -> None:
+def test_fault_is_an_error_result_without_structured_content(server: Served, make: Any, code: str) -> None:
     expected = {**text(f"Sorry: It is {code}."), "isError": True}
     found = send(server.port, make("tools/call", name="fail", arguments={"code": code}))
     assert found == answered(make, **expected)
 
 
 @BOTH
-def test_a_bug_is_told_without_its_secrets(server: Served, make: Any) -> None:
+def test_unexpected_error_does_not_reach_the_client(server: Served, make: Any) -> None:
     expected = {**text("Sorry: Internal error."), "isError": True}
     assert send(server.port, make("tools/call", name="crash")) == answered(make, **expected)
 
@@ -267,19 +265,19 @@ def test_a_bug_is_told_without_its_secrets(server: Served, make: Any) -> None:
         ("\t" * 300 + "late", "anonymous"),
     ],
 )
-def test_a_modern_caller_is_known_by_the_name_of_its_client(server: Served, name: str, kept: str) -> None:
+def test_modern_actor_is_the_client_name(server: Served, name: str, kept: str) -> None:
     given = meta(clientInfo={"name": name, "version": "1"})
     found = send(server.port, modern("tools/call", name="keep", arguments={"text": ""}, meta_=given))
     assert found.body["result"]["structuredContent"] == {"by": kept}
 
 
-def test_a_legacy_caller_over_http_is_anonymous(server: Served) -> None:
+def test_legacy_actor_over_http_is_anonymous(server: Served) -> None:
     found = send(server.port, legacy("tools/call", name="keep", arguments={"text": ""}))
     assert found.body["result"]["structuredContent"] == {"by": "anonymous"}
 
 
 @BOTH
-def test_resources_come_page_by_page_through_every_dialect(server: Served, make: Any) -> None:
+def test_resources_are_paged_through_all_dialects(server: Served, make: Any) -> None:
     pages, cursor = [], None
     while not pages or cursor is not None:
         found = send(server.port, make("resources/list", cursor=cursor))
@@ -312,7 +310,7 @@ def test_the_templates_are_listed(server: Served, make: Any) -> None:
     ],
 )
 @BOTH
-def test_a_resource_is_read_from_the_dialect_with_the_longest_fitting_scheme(
+def test_resource_is_read_from_the_dialect_with_the_longest_matching_scheme(
     server: Served, make: Any, uri: str, held: Any
 ) -> None:
     expected = answered(make, contents=[{"uri": uri, **held}], cache=FRESH)
@@ -321,19 +319,19 @@ def test_a_resource_is_read_from_the_dialect_with_the_longest_fitting_scheme(
 
 @pytest.mark.parametrize("uri", ["first://nothing", "other://a", "", "../a"])
 @BOTH
-def test_a_resource_that_is_not_there_has_its_own_code_in_each_era(server: Served, make: Any, uri: str) -> None:
+def test_missing_resource_has_the_code_of_its_era(server: Served, make: Any, uri: str) -> None:
     code = -32002 if make is legacy else -32602
     expected = failed(make, code, "Resource not found", {"uri": uri})
     assert send(server.port, make("resources/read", uri=uri)) == expected
 
 
 @BOTH
-def test_a_bug_in_a_resource_is_an_internal_error(server: Served, make: Any) -> None:
+def test_unexpected_error_in_a_resource_is_an_internal_error(server: Served, make: Any) -> None:
     assert send(server.port, make("resources/read", uri="first://broken")) == failed(make, -32603, "Internal error.")
 
 
 @pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
-def test_a_legacy_subscription_is_heard(server: Served, method: str) -> None:
+def test_legacy_subscription_is_accepted(server: Served, method: str) -> None:
     assert send(server.port, legacy(method, uri="first://a")) == (200, result())
 
 
@@ -343,22 +341,22 @@ def test_the_prompts_are_listed_with_their_arguments(server: Served, make: Any) 
     prompts = found.body["result"]["prompts"]
     assert found == answered(make, prompts=prompts, cache=STATIC)
     arguments = [{"name": "name", "description": "Whom", "required": True}, {"name": "tone", "required": False}]
-    shown = {"name": "greeting", "title": "Greeting", "description": "Greets somebody.", "arguments": arguments}
+    shown = {"name": "greeting", "title": "Greeting", "description": "Greets a person.", "arguments": arguments}
     assert prompts[0] == shown
     assert [prompt["name"] for prompt in prompts] == ["greeting", "dialogue", "garbled"]
 
 
 @BOTH
-def test_a_prompt_is_filled_in(server: Served, make: Any) -> None:
-    said = [{"role": "user", "content": {"type": "text", "text": "Greet Ada"}}]
+def test_prompt_is_returned_with_its_arguments(server: Served, make: Any) -> None:
+    value = [{"role": "user", "content": {"type": "text", "text": "Greet Ada"}}]
     found = send(server.port, make("prompts/get", name="greeting", arguments={"name": "Ada"}))
-    assert found == answered(make, description="Greets somebody.", messages=said)
+    assert found == answered(make, description="Greets a person.", messages=value)
 
 
 @pytest.mark.parametrize(
     ("params", "reason"),
     [
-        ({"name": "nobody"}, "Unknown prompt: nobody"),
+        ({"name": "absent"}, "Unknown prompt: absent"),
         ({"name": "greeting"}, "Missing prompt arguments: name"),
         ({"name": "greeting", "arguments": {"tone": "kind"}}, "Missing prompt arguments: name"),
         (
@@ -369,7 +367,7 @@ def test_a_prompt_is_filled_in(server: Served, make: Any) -> None:
     ],
 )
 @BOTH
-def test_a_prompt_that_cannot_be_filled_in_is_refused(server: Served, make: Any, params: Any, reason: str) -> None:
+def test_prompt_with_missing_arguments_is_refused(server: Served, make: Any, params: Any, reason: str) -> None:
     assert send(server.port, make("prompts/get", **params)) == failed(make, -32602, reason)
 
 
@@ -397,7 +395,7 @@ def test_a_completion_shows_a_hundred_values_and_says_there_are_more(
 
 @pytest.mark.parametrize("uri", ["other://{name}", "first://second/{name}"])
 @BOTH
-def test_what_nobody_completes_has_no_values(server: Served, make: Any, uri: str) -> None:
+def test_completion_without_a_completer_is_empty(server: Served, make: Any, uri: str) -> None:
     asked = {"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": "name", "value": ""}}
     expected = answered(make, completion={"values": [], "total": 0, "hasMore": False})
     assert send(server.port, make("completion/complete", **asked)) == expected
@@ -406,8 +404,8 @@ def test_what_nobody_completes_has_no_values(server: Served, make: Any, uri: str
 @BOTH
 def test_a_completion_for_an_unknown_prompt_or_kind_is_refused(server: Served, make: Any) -> None:
     argument = {"name": "name", "value": ""}
-    asked = {"ref": {"type": "ref/prompt", "name": "nobody"}, "argument": argument}
-    assert send(server.port, make("completion/complete", **asked)) == failed(make, -32602, "Unknown prompt: nobody")
+    asked = {"ref": {"type": "ref/prompt", "name": "absent"}, "argument": argument}
+    assert send(server.port, make("completion/complete", **asked)) == failed(make, -32602, "Unknown prompt: absent")
     asked = {"ref": {"type": "ref/tool", "name": "echo"}, "argument": argument}
     expected = failed(make, -32602, "Invalid params: Invalid value 'ref/tool' - at `ref.type`")
     assert send(server.port, make("completion/complete", **asked)) == expected
@@ -433,7 +431,7 @@ ERROR = note("message", level="error", logger="first", data="hi")
         (modern, {"logLevel": "error", "progressToken": "t"}, [ONE, TWO, ERROR]),
     ],
 )
-def test_what_a_tool_reports_comes_before_its_answer_on_a_stream(
+def test_notifications_precede_the_answer_on_a_stream(
     server: Served, make: Any, more: Any, expected: list[Any]
 ) -> None:
     given = {"_meta": more} if make is legacy else {"meta_": meta(**more)}
@@ -448,7 +446,7 @@ def test_what_a_tool_reports_comes_before_its_answer_on_a_stream(
     }
 
 
-def test_a_report_nobody_asked_for_leaves_the_answer_json(server: Served) -> None:
+def test_response_is_json_when_no_notification_was_requested(server: Served) -> None:
     expected = answered(modern, **text("hi", structuredContent={"text": "hi"}))
     assert send(server.port, modern("tools/call", name="report", arguments={"text": "hi"})) == expected
     given = meta(logLevel="critical")
@@ -456,13 +454,15 @@ def test_a_report_nobody_asked_for_leaves_the_answer_json(server: Served) -> Non
 
 
 @pytest.mark.parametrize(("accept", "media"), [("application/json", "application/json"), ("*/*", "text/event-stream")])
-def test_a_client_that_takes_no_stream_gets_none(server: Served, accept: str, media: str) -> None:
+def test_response_is_json_when_the_client_does_not_accept_a_stream(server: Served, accept: str, media: str) -> None:
     given = meta(progressToken=10**30)
     body, headers = modern("tools/call", name="report", arguments={"text": "hi"}, meta_=given)
     found = exchange(server.port, body, changed(headers, accept=accept))
     assert (found.status, found.headers["content-type"]) == (200, media)
-    said = {message["params"]["progressToken"] for message in found.body[:-1]} if isinstance(found.body, list) else None
-    assert said == (None if media == "application/json" else {10**30})
+    value = (
+        {message["params"]["progressToken"] for message in found.body[:-1]} if isinstance(found.body, list) else None
+    )
+    assert value == (None if media == "application/json" else {10**30})
 
 
 @BOTH
@@ -496,7 +496,7 @@ def question(key: str) -> dict[str, Any]:
     }
 
 
-def test_a_tool_asks_round_after_round_and_gets_its_state_back(server: Served) -> None:
+def test_interactive_tool_gets_its_state_back_in_each_round(server: Served) -> None:
     arguments = {"text": "Hi"}
     first = send(server.port, round_of("ask", arguments)).body["result"]
     asked = complete(kind="input_required", inputRequests=question("name-0"), requestState=first["requestState"])
@@ -507,11 +507,11 @@ def test_a_tool_asks_round_after_round_and_gets_its_state_back(server: Served) -
     assert second == asked["result"]
     answer = {"inputResponses": {"name-1": accepted("Bob")}, "requestState": second["requestState"]}
     reordered = round_of("ask", {"text": "Hi"}, {"elicitation": {"form": {}, "url": {}}}, **answer)
-    said = "Hi Ada and Bob"
-    assert send(server.port, reordered) == (200, complete(**text(said, structuredContent={"text": said})))
+    value = "Hi Ada and Bob"
+    assert send(server.port, reordered) == (200, complete(**text(value, structuredContent={"text": value})))
 
 
-def test_state_and_answers_nobody_asked_for_are_ignored(server: Served) -> None:
+def test_state_and_responses_for_other_tools_are_ignored(server: Served) -> None:
     answer = {"inputResponses": 7, "requestState": {"not": "ours"}}
     expected = complete(**text("hi", structuredContent={"text": "hi"}))
     assert send(server.port, modern("tools/call", name="echo", arguments={"text": "hi"}, **answer)) == (200, expected)
@@ -527,20 +527,20 @@ def test_state_and_answers_nobody_asked_for_are_ignored(server: Served) -> None:
         ({"elicitation": {"url": {}}, "sampling": {}}, {"roots": {}}),
     ],
 )
-def test_a_client_is_asked_only_for_what_it_declared(server: Served, offers: Any, lacking: Any) -> None:
+def test_input_request_requires_the_declared_capability(server: Served, offers: Any, lacking: Any) -> None:
     reason = f"The client must declare: {', '.join(lacking)}"
     expected = (400, error(-32021, reason, {"requiredCapabilities": lacking}))
     assert send(server.port, round_of("demand", {}, offers)) == expected
 
 
-def test_a_form_needs_a_client_that_has_forms(server: Served) -> None:
+def test_form_elicitation_requires_the_form_capability(server: Served) -> None:
     lacking = {"elicitation": {"form": {}}}
     expected = (400, error(-32021, "The client must declare: elicitation", {"requiredCapabilities": lacking}))
     assert send(server.port, round_of("ask", {"text": ""}, {"elicitation": {"url": {}}})) == expected
     assert send(server.port, round_of("ask", {"text": ""}, {})) == expected
 
 
-def test_a_client_that_declared_everything_is_asked_everything(server: Served) -> None:
+def test_client_with_all_capabilities_gets_all_input_requests(server: Served) -> None:
     offers = {"elicitation": {"url": {}}, "sampling": {"tools": {}}, "roots": {}}
     found = send(server.port, round_of("demand", {}, offers))
     asked = found.body["result"]["inputRequests"]
@@ -552,7 +552,7 @@ def test_a_client_that_declared_everything_is_asked_everything(server: Served) -
     }
 
 
-def test_a_question_that_is_not_json_is_a_bug_told_in_the_words_of_the_dialect(server: Served) -> None:
+def test_input_request_that_is_not_json_is_an_internal_error_worded_by_the_dialect(server: Served) -> None:
     expected = complete(**{**text("Sorry: Internal error."), "isError": True})
     assert send(server.port, round_of("ramble", {})) == (200, expected)
 
@@ -576,15 +576,15 @@ STATES = {
 
 
 @pytest.mark.parametrize("which", STATES)
-def test_state_that_is_not_ours_for_this_request_is_refused(server: Served, which: str) -> None:
+def test_state_of_another_request_is_refused(server: Served, which: str) -> None:
     found = send(server.port, round_of("ask", {"text": "Hi"}, requestState=STATES[which]()))
     assert found == (400, error(-32602, "Invalid or expired requestState"))
 
 
-def test_state_that_is_ours_is_taken(server: Served) -> None:
+def test_own_state_is_accepted(server: Served) -> None:
     state = elicitation.seal(mcp_fixture.KEY, ["Ada", "Bob"], belonging(), utc_now())
-    said = "Hi Ada and Bob"
-    expected = complete(**text(said, structuredContent={"text": said}))
+    value = "Hi Ada and Bob"
+    expected = complete(**text(value, structuredContent={"text": value}))
     assert send(server.port, round_of("ask", {"text": "Hi"}, requestState=state)) == (200, expected)
 
 
@@ -594,7 +594,7 @@ def test_rounds_of_the_wrong_shape_are_refused(server: Served, more: Any) -> Non
     assert found == (400, error(-32602, f"Invalid params: {next(iter(more))} is malformed"))
 
 
-def test_a_prompt_may_ask_too(server: Served) -> None:
+def test_prompt_may_request_input(server: Served) -> None:
     given = meta(clientCapabilities=FORMS)
     first = send(server.port, modern("prompts/get", name="dialogue", meta_=given)).body["result"]
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -603,12 +603,12 @@ def test_a_prompt_may_ask_too(server: Served) -> None:
     state = first["requestState"]
     assert first == complete(kind="input_required", inputRequests=asked, requestState=state)["result"]
     answer = {"inputResponses": {"name": accepted("Ada")}, "requestState": state}
-    said = [{"role": "assistant", "content": {"type": "text", "text": "asked Ada"}}]
+    value = [{"role": "assistant", "content": {"type": "text", "text": "asked Ada"}}]
     found = send(server.port, modern("prompts/get", name="dialogue", meta_=given, **answer))
-    assert found == (200, complete(description="Asks first.", messages=said))
+    assert found == (200, complete(description="Asks first.", messages=value))
 
 
-def test_a_prompt_that_asks_needs_a_modern_client(server: Served) -> None:
+def test_prompt_that_requests_input_needs_the_modern_era(server: Served) -> None:
     assert send(server.port, legacy("prompts/get", name="dialogue")) == failed(legacy, -32602, TOO_OLD)
 
 

@@ -1,4 +1,4 @@
-"""One client over a pipe: what each line is answered, what is kept off the wire, how it ends."""
+"""MCP over stdio: responses to lines, separation from stray output, the end of a session."""
 
 import asyncio
 import json
@@ -39,8 +39,8 @@ def call(name: str, id_: Any = 1, **arguments: Any) -> dict[str, Any]:
     return message("tools/call", {"name": name, "arguments": arguments}, id_)
 
 
-def echoed(said: str, id_: Any = 1) -> dict[str, Any]:
-    return result(id_, **text(said, structuredContent={"text": said}))
+def echoed(value: str, id_: Any = 1) -> dict[str, Any]:
+    return result(id_, **text(value, structuredContent={"text": value}))
 
 
 class Pipe:
@@ -125,10 +125,10 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
             error(-32602, "params._meta lacks io.modelcontextprotocol/clientCapabilities"),
         ),
         (message("tools/call", {"name": 1}), error(-32602, "Invalid params: Expected `str`, got `int` - at `name`")),
-        (call("nobody"), error(-32602, "Unknown tool: nobody")),
+        (call("absent"), error(-32602, "Unknown tool: absent")),
     ],
 )
-def test_each_line_has_its_answer_and_the_wire_goes_on(pipe: Pipe, sent: Any, expected: Any) -> None:
+def test_each_line_gets_its_response(pipe: Pipe, sent: Any, expected: Any) -> None:
     pipe.send(sent, message("ping", id_="after"))
     assert [pipe.receive(), pipe.receive()] == [expected, result("after")]
 
@@ -144,12 +144,12 @@ def test_each_line_has_its_answer_and_the_wire_goes_on(pipe: Pipe, sent: Any, ex
         {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}},
     ],
 )
-def test_what_wants_no_answer_gets_none(pipe: Pipe, sent: Any) -> None:
+def test_notification_gets_no_response(pipe: Pipe, sent: Any) -> None:
     pipe.send(sent, message("ping", id_="after"))
     assert pipe.receive() == result("after")
 
 
-def test_a_client_is_known_by_its_handshake_or_by_what_a_request_says(pipe: Pipe) -> None:
+def test_actor_is_the_client_name_of_handshake_or_meta(pipe: Pipe) -> None:
     kept = message("tools/call", {"name": "keep", "arguments": {"text": ""}}, 2)
     pipe.send(kept)
     assert pipe.receive()["result"]["structuredContent"] == {"by": "anonymous"}
@@ -191,7 +191,7 @@ def test_slow_calls_do_not_hold_up_fast_ones(pipe: Pipe) -> None:
     assert pipe.receive() == echoed("released", "slow")
 
 
-def test_a_cancelled_call_is_not_answered_and_if_it_had_not_begun_not_done(pipe: Pipe) -> None:
+def test_cancelled_call_gets_no_response_and_does_not_start(pipe: Pipe) -> None:
     STARTED.clear()
     RELEASED.clear()
     MARKS.clear()
@@ -216,7 +216,7 @@ def test_an_id_in_use_is_refused(pipe: Pipe) -> None:
     assert pipe.receive() == echoed("released", 7)
 
 
-def test_calls_under_way_are_answered_after_the_client_has_closed_its_end(pipe: Pipe) -> None:
+def test_calls_under_way_are_answered_after_the_end_of_input(pipe: Pipe) -> None:
     STARTED.clear()
     RELEASED.clear()
     pipe.send(call("hold", 7))
@@ -224,7 +224,7 @@ def test_calls_under_way_are_answered_after_the_client_has_closed_its_end(pipe: 
     assert pipe.end(RELEASED.set) == [echoed("released", 7)]
 
 
-def test_a_call_that_takes_too_long_after_the_end_is_dropped(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_that_exceeds_the_drain_time_is_cancelled(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stdio, "DRAIN_SECONDS", 0.01)
     dropped = threading.Event()
     cancel = Job.cancel
@@ -237,7 +237,7 @@ def test_a_call_that_takes_too_long_after_the_end_is_dropped(pipe: Pipe, monkeyp
     assert dropped.is_set()
 
 
-def test_a_client_that_writes_a_lot_before_it_reads_stops_nobody(pipe: Pipe) -> None:
+def test_client_that_writes_before_it_reads_does_not_block_the_server(pipe: Pipe) -> None:
     long = "x" * 20_000
     count = 100
     writer = threading.Thread(target=pipe.send, args=[call("echo", number, text=long) for number in range(count)])
@@ -251,7 +251,7 @@ def test_the_last_line_needs_no_end(pipe: Pipe) -> None:
     assert pipe.end() == [result()]
 
 
-def test_a_process_keeps_what_others_print_off_the_wire_and_ends_with_its_input(tmp_path: Path) -> None:
+def test_stray_output_does_not_reach_the_client(tmp_path: Path) -> None:
     with spawn(tmp_path) as process:
         out, err = process.communicate(lines(message("initialize", HELLO), call("shout", 2)), timeout=20)
     assert process.returncode == 0
@@ -269,7 +269,7 @@ def test_a_process_reads_a_plain_file_too(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_process_that_is_told_to_stop_ends_well(tmp_path: Path, number: int) -> None:
+def test_sigterm_ends_the_process_cleanly(tmp_path: Path, number: int) -> None:
     with spawn(tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -280,7 +280,7 @@ def test_a_process_that_is_told_to_stop_ends_well(tmp_path: Path, number: int) -
         assert process.wait(20) == 0
 
 
-def test_a_process_whose_reader_is_gone_ends_well(tmp_path: Path) -> None:
+def test_closed_output_ends_the_process_cleanly(tmp_path: Path) -> None:
     with spawn(tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The official types as oracle: every result is one of theirs, every request is taken or refused as they would."""
+"""The official types as oracle: results are valid for them, and requests are accepted or refused as by them."""
 
 from typing import Any
 

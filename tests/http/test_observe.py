@@ -1,4 +1,4 @@
-"""What those who run a server see of it: counts and times, log lines, traces that go on; nothing of what is stored."""
+"""Metrics, log lines and traces of a server; none of them contains stored data."""
 
 import http.server
 import json
@@ -135,7 +135,7 @@ def attributes(span: Span) -> dict[str, str]:
     return {one.key: one.value.string_value for one in span.attributes}
 
 
-def test_calls_are_counted_by_how_they_came_out_and_timed(watching: Watching) -> None:
+def test_metrics_count_and_time_calls_by_outcome(watching: Watching) -> None:
     port = watching.server.port
     before = scraped(port)
     statuses = [tool(port, "read_memory", path="none"), tool(port, "add_memory", path="car", content=SECRET)]
@@ -167,7 +167,7 @@ def test_calls_are_counted_by_how_they_came_out_and_timed(watching: Watching) ->
     assert buckets[-1] == 3
 
 
-def test_the_state_of_the_store_and_of_the_server_is_told(watching: Watching) -> None:
+def test_metrics_show_the_state_of_store_and_server(watching: Watching) -> None:
     tool(watching.server.port, "add_memory", path="state", content="x")
     found = scraped(watching.server.port)
     main = (("tenant", "main"),)
@@ -183,7 +183,7 @@ def test_the_state_of_the_store_and_of_the_server_is_told(watching: Watching) ->
     assert found["process_cpu_seconds_total"][()] > 0
 
 
-def test_a_call_has_a_line_with_an_id_and_without_contents(watching: Watching) -> None:
+def test_call_log_line_has_an_id_and_no_contents(watching: Watching) -> None:
     port = watching.server.port
     assert tool(port, "replace_memory", path="nowhere", content=SECRET) == 404
     by_mcp(port, "replace_memory", {}, path="nowhere", content=SECRET)
@@ -198,7 +198,7 @@ def test_a_call_has_a_line_with_an_id_and_without_contents(watching: Watching) -
     assert "nowhere" not in watching.server.log()
 
 
-def test_a_span_belongs_to_the_trace_its_caller_names(watching: Watching) -> None:
+def test_span_continues_the_trace_of_the_caller(watching: Watching) -> None:
     port = watching.server.port
     tool(port, "list_memories", {"traceparent": CARRIED, "tracestate": "vendor=1"})
     by_mcp(port, "list_memories", {"traceparent": CARRIED})
@@ -223,7 +223,7 @@ def test_a_span_belongs_to_the_trace_its_caller_names(watching: Watching) -> Non
     assert 0 < with_header.end_time_unix_nano - with_header.start_time_unix_nano < 30e9
 
 
-def test_a_call_that_failed_is_a_failed_span(watching: Watching) -> None:
+def test_failed_call_is_a_failed_span(watching: Watching) -> None:
     tool(watching.server.port, "drop_memory", path="nowhere")
     (span,) = spans(watching, "drop_memory", 1)
     assert attributes(span)["error.type"] == "not_found"
@@ -231,12 +231,12 @@ def test_a_call_that_failed_is_a_failed_span(watching: Watching) -> None:
     assert all("nowhere" not in value for value in attributes(span).values())
 
 
-def test_a_server_that_is_not_asked_for_metrics_has_none(tmp_path: Path) -> None:
+def test_metrics_are_off_by_default(tmp_path: Path) -> None:
     with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
         assert send(server.port, "GET", "/metrics")[0] == 404
 
 
-def test_metrics_are_for_those_who_may_hear_of_the_machine(tmp_path: Path) -> None:
+def test_metrics_require_the_admin_permission(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     made = (Key("", "read", utc_now()), Key("", "write", utc_now()), Key("", "admin", utc_now()))

@@ -1,4 +1,4 @@
-"""The OpenAPI document is one that a client generator can rely on, and says what the tools' own schemas say."""
+"""The OpenAPI document is valid and agrees with the schemas of the tools."""
 
 from typing import Any
 
@@ -125,7 +125,7 @@ def test_the_document_is_valid_openapi() -> None:
     Draft202012Validator(OPENAPI).validate(DOCUMENT)
 
 
-def test_every_reference_leads_somewhere_and_every_component_is_used_by_one() -> None:
+def test_every_reference_resolves_and_every_component_is_used() -> None:
     components = DOCUMENT["components"]
     named = {f"#/components/{kind}/{name}" for kind in components for name in components[kind]}
     assert set(references(DOCUMENT)) == named
@@ -135,7 +135,7 @@ def test_every_operation_has_an_id_of_its_own() -> None:
     assert [path["post"]["operationId"] for path in DOCUMENT["paths"].values()] == ["tend", "look", "wish", "count"]
 
 
-def test_an_operation_says_what_the_tool_says() -> None:
+def test_operation_shows_the_description_and_schemas_of_the_tool() -> None:
     responses = {str(status): f"#/components/responses/trees.{status}" for status in HTTP_STATUS.values()}
     responses |= {status: f"#/components/responses/edge.{status}" for status in ("413", "415", "421")}
     assert DOCUMENT["paths"]["/tools/tend"]["post"] == {
@@ -160,7 +160,7 @@ def test_an_operation_says_what_the_tool_says() -> None:
     }
 
 
-def test_an_error_response_shows_how_the_dialect_words_each_of_its_codes() -> None:
+def test_error_response_shows_the_dialects_wording_of_each_code() -> None:
     assert DOCUMENT["components"]["responses"]["trees.503"] == {
         "description": "Too much work is waiting; try again.",
         "headers": {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}},
@@ -184,7 +184,7 @@ def test_an_error_response_shows_how_the_dialect_words_each_of_its_codes() -> No
     }
 
 
-def test_a_tool_that_may_ask_first_says_so() -> None:
+def test_interactive_tool_documents_409() -> None:
     assert DOCUMENT["paths"]["/tools/wish"]["post"]["responses"]["409"] == {"$ref": "#/components/responses/edge.409"}
 
 
@@ -199,11 +199,11 @@ def test_a_tool_that_may_ask_first_says_so() -> None:
         ("error", True, {"error": {"code": "too_large", "message": "Body too large"}}),
     ],
 )
-def test_a_shared_schema_judges_as_the_decoder_does(name: str, fits: bool, value: Any) -> None:
+def test_schema_accepts_what_the_decoder_accepts(name: str, fits: bool, value: Any) -> None:
     judge = Draft202012Validator({"$ref": f"{SHARED}{name}", "components": DOCUMENT["components"]})
     assert judge.is_valid(value) == fits
 
 
-def test_the_validator_itself_refuses_what_openapi_does_not_have() -> None:
+def test_validator_refuses_invalid_documents() -> None:
     with pytest.raises(ValidationError):
         Draft202012Validator(OPENAPI).validate({**DOCUMENT, "extra": 1})

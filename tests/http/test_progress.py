@@ -1,4 +1,4 @@
-"""An MCP client that asks to hears how far an import, a sync or a backup is; a terminal shows a bar."""
+"""Progress of imports, syncs and backups: as notifications for MCP clients, as a bar in a terminal."""
 
 import asyncio
 import json
@@ -48,12 +48,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def heard(target: Any, mode: str, tool: str, arguments: dict[str, Any]) -> Steps:
+def progress_of(target: Any, mode: str, tool: str, arguments: dict[str, Any]) -> Steps:
     """What a call reports on its way."""
-    told: Steps = []
+    steps: Steps = []
 
     async def step(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total))
+        steps.append((progress, total))
 
     async def call() -> None:
         async with Client(target, mode=mode) as client:
@@ -61,41 +61,43 @@ def heard(target: Any, mode: str, tool: str, arguments: dict[str, Any]) -> Steps
             assert not answer.is_error, answer
 
     asyncio.run(call())
-    return told
+    return steps
 
 
 @pytest.mark.parametrize("mode", ["legacy", MODERN])
-def test_a_client_hears_how_far_an_import_is(server: Server, mode: str) -> None:
-    told = heard(f"http://127.0.0.1:{server.port}/mcp", mode, "memory_import", {"action": "import", "content": EXPORT})
-    assert told[0] == (1, COUNT)
-    assert told[-1] == (COUNT, COUNT)
-    assert told == sorted(set(told))
+def test_import_reports_progress(server: Server, mode: str) -> None:
+    steps = progress_of(
+        f"http://127.0.0.1:{server.port}/mcp", mode, "memory_import", {"action": "import", "content": EXPORT}
+    )
+    assert steps[0] == (1, COUNT)
+    assert steps[-1] == (COUNT, COUNT)
+    assert steps == sorted(set(steps))
 
 
-def test_a_client_hears_how_far_a_backup_is(server: Server) -> None:
+def test_backup_reports_progress(server: Server) -> None:
     reset = {"action": "reset", "confirm": True}
-    told = heard(f"http://127.0.0.1:{server.port}/mcp", MODERN, "memory_init", reset)
-    assert told[-1][0] == told[-1][1]
+    steps = progress_of(f"http://127.0.0.1:{server.port}/mcp", MODERN, "memory_init", reset)
+    assert steps[-1][0] == steps[-1][1]
 
 
-def test_a_client_hears_how_many_files_are_taken_in(server: Server) -> None:
-    told = heard(f"http://127.0.0.1:{server.port}/mcp", MODERN, "memory_sync", {})
-    assert told[-1] == (COUNT, COUNT)
+def test_sync_reports_progress(server: Server) -> None:
+    steps = progress_of(f"http://127.0.0.1:{server.port}/mcp", MODERN, "memory_sync", {})
+    assert steps[-1] == (COUNT, COUNT)
 
 
-def test_a_client_hears_of_it_over_a_pipe(tmp_path: Path) -> None:
+def test_progress_is_reported_over_stdio(tmp_path: Path) -> None:
     program = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernel", "stdio", "--data", str(tmp_path / "data")],
         cwd=str(ROOT),
         env={**os.environ, "QUIPU_MODEL": "none"},
     )
-    told = heard(program, "legacy", "memory_import", {"action": "import", "content": EXPORT})
-    assert told[-1] == (COUNT, COUNT)
+    steps = progress_of(program, "legacy", "memory_import", {"action": "import", "content": EXPORT})
+    assert steps[-1] == (COUNT, COUNT)
 
 
 @pytest.mark.parametrize("command", [["import", "memory-export", "FILE"], ["reindex"], ["backup", "COPY"]])
-def test_a_terminal_shows_a_bar(command: list[str], tmp_path: Path) -> None:
+def test_terminal_shows_a_progress_bar(command: list[str], tmp_path: Path) -> None:
     export, data, env = tmp_path / "export.json", tmp_path / "data", {**os.environ, "COLUMNS": "100"}
     export.write_text(EXPORT)
 

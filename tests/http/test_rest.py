@@ -1,4 +1,4 @@
-"""What plain HTTP clients are told: the tools' own answers, the edge's refusals, the lists and the probes."""
+"""JSON over HTTP: replies of tools, errors outside of dialects, lists and probes."""
 
 import asyncio
 import json
@@ -76,7 +76,7 @@ def apology(fault: Fault) -> Reply:
 
 
 def plain(tool: Tool, result: Said) -> Reply:
-    return Reply(b'{"said": "as the contract words it"}', JSON, structured=msgspec.json.encode(result))
+    return Reply(b'{"text": "as the contract words it"}', JSON, structured=msgspec.json.encode(result))
 
 
 def complaint(fault: Fault) -> Reply:
@@ -147,7 +147,7 @@ def unread(status: int, code: str, message: str) -> tuple[int, dict[str, str], b
 
 
 @pytest.mark.parametrize("tool", ["say", "keep"])
-def test_a_tool_answers_in_the_words_of_its_dialect(send: Send, tool: str) -> None:
+def test_tool_returns_the_dialects_reply(send: Send, tool: str) -> None:
     assert send("POST", f"/tools/{tool}", json={"text": "hello"}) == answered(b"# hello", MARKDOWN)
 
 
@@ -161,23 +161,23 @@ def test_an_empty_chunked_body_means_no_arguments(send: Send) -> None:
 
 
 @pytest.mark.parametrize("accept", [JSON, "text/html, Application/JSON;q=0.9"])
-def test_a_client_that_asks_for_json_gets_the_structured_answer_of_somebody_anonymous(send: Send, accept: str) -> None:
+def test_accept_json_returns_the_structured_result(send: Send, accept: str) -> None:
     expected = answered(b'{"text":"hello","actor":"anonymous"}')
     assert send("POST", "/tools/say", json={"text": "hello"}, headers={"accept": accept}) == expected
 
 
-def test_a_dialect_that_speaks_json_is_not_translated(send: Send) -> None:
-    expected = answered(b'{"said": "as the contract words it"}')
+def test_reply_that_is_json_is_returned_unchanged(send: Send) -> None:
+    expected = answered(b'{"text": "as the contract words it"}')
     assert send("POST", "/tools/bare", json={}, headers={"accept": JSON}) == expected
 
 
-def test_the_caller_cannot_name_himself(send: Send) -> None:
+def test_caller_cannot_choose_its_actor(send: Send) -> None:
     headers = {"accept": JSON, "x-quipu-actor": "root"}
     assert send("POST", "/tools/say", headers=headers) == answered(b'{"text":"nothing","actor":"anonymous"}')
 
 
 @pytest.mark.parametrize("code", get_args(Code))
-def test_every_fault_has_its_status_and_only_busy_says_when_to_come_back(send: Send, code: Code) -> None:
+def test_every_fault_has_its_status_and_only_busy_has_retry_after(send: Send, code: Code) -> None:
     more = {"retry-after": "1"} if code == "busy" else {}
     expected = answered(f"Sorry: It is {code}.".encode(), MARKDOWN, HTTP_STATUS[code], **more)
     assert send("POST", "/tools/fail", json={"code": code}) == expected
@@ -194,32 +194,30 @@ def test_every_fault_has_its_status_and_only_busy_says_when_to_come_back(send: S
         (b'{"text":' + b"[" * 20 + b"]" * 20 + b"}", "nested too deeply"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_in_the_words_of_the_dialect(
-    send: Send, body: bytes, message: str
-) -> None:
+def test_invalid_arguments_are_worded_by_the_dialect(send: Send, body: bytes, message: str) -> None:
     expected = answered(f"Sorry: Invalid arguments: {message}".encode(), MARKDOWN, 400)
     assert send("POST", "/tools/say", content=body, headers={"content-type": JSON}) == expected
 
 
 @pytest.mark.parametrize("path", ["/tools/nothing", "/tools/", "/tools/say/more", "/tools/Say"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_tool_that_is_not_there_is_not_found(send: Send, method: str, path: str) -> None:
+def test_unknown_tool_is_a_404(send: Send, method: str, path: str) -> None:
     assert send(method, path) == refused(404, "not_found", "Unknown tool, GET /tools lists the tools.")
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-def test_a_tool_is_called_by_post_alone(send: Send, method: str) -> None:
+def test_tool_with_another_method_is_a_405(send: Send, method: str) -> None:
     expected = refused(405, "method_not_allowed", "Method not allowed, use POST.", allow="POST")
     assert send(method, "/tools/say") == expected
 
 
 @pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"])
-def test_a_body_that_is_not_declared_as_json_is_not_read(send: Send, media: str) -> None:
+def test_body_that_is_not_declared_as_json_is_a_415(send: Send, media: str) -> None:
     expected = unread(415, "unsupported_media_type", "Content-Type must be application/json")
     assert send("POST", "/tools/say", content=b"{}", headers={"content-type": media}) == expected
 
 
-def test_a_charset_beside_the_media_type_is_no_obstacle(send: Send) -> None:
+def test_content_type_may_have_a_charset(send: Send) -> None:
     headers = {"content-type": "application/json; charset=utf-8"}
     assert send("POST", "/tools/say", content=b"{}", headers=headers) == answered(b"# nothing", MARKDOWN)
 
@@ -244,7 +242,7 @@ def test_too_many_headers_are_refused(send: Send) -> None:
     assert send("POST", "/tools/say", headers=headers) == expected
 
 
-def test_a_header_that_may_appear_once_is_refused_twice(send: Send) -> None:
+def test_repeated_host_header_is_refused(send: Send) -> None:
     expected = unread(400, "invalid", "A header that may appear once appears more than once")
     assert send("POST", "/tools/say", headers=[("host", "localhost"), ("host", "evil.example")]) == expected
 
@@ -258,13 +256,13 @@ def test_a_header_that_may_appear_once_is_refused_twice(send: Send) -> None:
         ("origin", "http://localhost:7847", answered(b"# nothing", MARKDOWN)),
     ],
 )
-def test_pages_and_names_of_strangers_are_refused_and_no_answer_invites_other_origins(
+def test_foreign_hosts_and_origins_are_refused_without_cors_headers(
     send: Send, header: str, value: str, expected: tuple[int, dict[str, str], bytes]
 ) -> None:
     assert send("POST", "/tools/say", headers={header: value}) == expected
 
 
-def test_a_tool_that_needs_the_client_first_says_what_it_asks_for(send: Send) -> None:
+def test_interactive_tool_returns_409_with_its_input_requests(send: Send) -> None:
     inputs = {"name": {"method": "elicitation/create", "params": {"message": "Who?"}}}
     message = "The tool requires input (name), which only an MCP client can provide."
     body = msgspec.json.encode({"error": {"code": "input_required", "message": message, "inputs": inputs}})
@@ -319,6 +317,6 @@ def test_home_page_is_plain_text_for_other_clients(send: Send, accept: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/", "/tools", "/openapi.json", "/healthz", "/readyz"])
-def test_what_can_only_be_read_says_so(send: Send, path: str) -> None:
+def test_get_routes_refuse_other_methods(send: Send, path: str) -> None:
     status, headers, _ = send("POST", path)
     assert (status, set(headers["allow"].split(", "))) == (405, {"GET", "HEAD"})

@@ -1,4 +1,4 @@
-"""Headers that repeat the body, judged as the official server judges them."""
+"""Headers that repeat the body are checked as by the official server."""
 
 import json
 from typing import Any
@@ -40,12 +40,12 @@ SCHEMA = {
         ascii_text, st.text(max_size=8).map(encode_header_value), st.from_regex(r"=\?base64\?[A-Za-z0-9+/=]{0,8}\?=")
     )
 )
-def test_a_value_is_unwrapped_as_the_official_server_unwraps_it(value: str) -> None:
+def test_header_values_are_decoded_as_by_the_official_server(value: str) -> None:
     if value.isascii():
         assert unwrap(value.encode()) == decode_header_value(value.strip(" \t"))
 
 
-def test_a_value_that_should_have_been_wrapped_is_not_read() -> None:
+def test_unencoded_non_ascii_value_is_refused() -> None:
     assert unwrap("é".encode("latin-1")) is None
     assert unwrap("é".encode()) is None
     assert unwrap(None) is None
@@ -66,7 +66,7 @@ def test_a_value_that_should_have_been_wrapped_is_not_read() -> None:
         {"properties": {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}}},
     ],
 )
-def test_the_annotated_arguments_are_those_the_official_server_finds(schema: dict[str, Any]) -> None:
+def test_annotated_arguments_equal_those_of_the_official_server(schema: dict[str, Any]) -> None:
     found = {one.path: one.header for one in header_params(schema)}
     theirs = {} if find_invalid_x_mcp_header(schema) else x_mcp_header_map(schema)
     assert found == {path: f"mcp-param-{token}".lower().encode() for path, token in theirs.items()}
@@ -78,9 +78,9 @@ def headers_for(draw: st.DrawFn, arguments: dict[str, Any]) -> dict[str, str]:
     values = {"word": arguments.get("word"), "count": arguments.get("count"), "flag": arguments["inner"].get("flag")}
     found: dict[str, str] = {}
     for name, value in values.items():
-        said = draw(st.sampled_from([value, None, "42.0", "042", "42", "true", "True", "YQ=="]))
-        if said is not None:
-            text = ("true" if said else "false") if isinstance(said, bool) else str(said)
+        sent = draw(st.sampled_from([value, None, "42.0", "042", "42", "true", "True", "YQ=="]))
+        if sent is not None:
+            text = ("true" if sent else "false") if isinstance(sent, bool) else str(sent)
             found[f"mcp-param-{name}"] = encode_header_value(text)
     return found
 
@@ -93,9 +93,9 @@ def test_arguments_are_compared_as_the_official_server_compares_them(data: st.Da
     arguments = data.draw(some)
     headers = data.draw(headers_for(arguments))
     call = Call(name="t", arguments=msgspec.Raw(json.dumps(arguments).encode()), meta=Meta())
-    said = {name.encode(): value.encode() for name, value in headers.items()}
+    sent = {name.encode(): value.encode() for name, value in headers.items()}
     try:
-        check({b"mcp-method": b"tools/call", b"mcp-name": b"t", **said}, "tools/call", call, header_params(SCHEMA))
+        check({b"mcp-method": b"tools/call", b"mcp-name": b"t", **sent}, "tools/call", call, header_params(SCHEMA))
         ours = None
     except ProtocolError as refused:
         ours = refused.code
@@ -111,7 +111,7 @@ def test_arguments_that_cannot_be_read_are_left_to_the_tool_unless_a_header_clai
         check({**plain, b"mcp-param-word": b"x"}, "tools/call", call, header_params(SCHEMA))
 
 
-def test_only_the_headers_a_tool_repeats_must_be_single() -> None:
+def test_only_header_parameters_of_the_tool_must_be_single() -> None:
     doubled = [(b"mcp-param-word", b"a"), (b"mcp-param-word", b"b")]
     check_single(doubled)
     with pytest.raises(ProtocolError, match="more than once"):

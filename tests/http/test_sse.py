@@ -1,4 +1,4 @@
-"""Waiting for an answer: who is told what when a client leaves, and when a response becomes a stream."""
+"""Waiting for an answer: cancellation on disconnect, and responses that become streams."""
 
 import asyncio
 import http.client
@@ -30,7 +30,7 @@ def frame(data: bytes, *, more: bool = True) -> dict[str, Any]:
 
 
 class Line:
-    """The two callables of an ASGI connection; the client leaves when told to."""
+    """The two callables of an ASGI connection; `leave` disconnects the client."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -49,14 +49,14 @@ async def never() -> bytes:
     return b""
 
 
-def test_an_answer_in_time_is_not_watched() -> None:
+def test_fast_answer_starts_no_disconnect_watch() -> None:
     async def scene() -> bytes | None:
         return await cancel_on_disconnect(asyncio.sleep(0, b"done"), Line().receive)
 
     assert asyncio.run(scene()) == b"done"
 
 
-def test_a_client_that_leaves_cancels_the_work_and_nobody_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disconnect_cancels_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "_WATCH_DELAY_SECONDS", 0)
 
     async def scene() -> tuple[bytes | None, int]:
@@ -70,7 +70,7 @@ def test_a_client_that_leaves_cancels_the_work_and_nobody_is_answered(monkeypatc
     assert asyncio.run(scene()) == (None, 0)
 
 
-def test_a_server_that_stops_is_not_mistaken_for_a_client_that_left() -> None:
+def test_cancellation_by_shutdown_is_not_a_disconnect() -> None:
     async def scene() -> None:
         task = asyncio.ensure_future(cancel_on_disconnect(never(), Line().receive))
         await asyncio.sleep(0)
@@ -81,7 +81,7 @@ def test_a_server_that_stops_is_not_mistaken_for_a_client_that_left() -> None:
     asyncio.run(scene())
 
 
-def test_a_refusal_before_anything_was_said_is_raised_for_its_status() -> None:
+def test_error_before_the_first_event_is_raised_for_its_status() -> None:
     async def scene() -> None:
         async def refuse() -> bytes:
             raise ProtocolError(-32021, "No")
@@ -94,7 +94,7 @@ def test_a_refusal_before_anything_was_said_is_raised_for_its_status() -> None:
     asyncio.run(scene())
 
 
-def test_a_refusal_after_something_was_said_ends_the_stream() -> None:
+def test_error_after_the_first_event_is_the_last_event() -> None:
     async def scene() -> list[Any]:
         line = Line()
         stream = Stream(line.send, b"7")
@@ -111,7 +111,7 @@ def test_a_refusal_after_something_was_said_ends_the_stream() -> None:
     assert asyncio.run(scene()) == [START, frame(b"{}"), frame(last, more=False)]
 
 
-def test_what_a_thread_says_stands_before_the_answer() -> None:
+def test_notifications_of_a_thread_precede_the_answer() -> None:
     async def scene() -> list[Any]:
         line = Line()
         stream = Stream(line.send, b"1")
@@ -127,7 +127,7 @@ def test_what_a_thread_says_stands_before_the_answer() -> None:
     assert asyncio.run(scene()) == expected
 
 
-def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_reader_loses_notifications_and_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "_MAX_QUEUED_MESSAGES", 2)
 
     async def scene() -> list[Any]:
@@ -145,7 +145,7 @@ def test_a_client_that_does_not_keep_up_misses_reports_and_not_the_answer(monkey
     assert asyncio.run(scene()) == [START, frame(b"0"), frame(b"1"), frame(b"done", more=False)]
 
 
-def test_a_silent_stream_is_kept_alive_only_once_it_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ping_is_sent_only_after_the_stream_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "_PING_SECONDS", 0.001)
     pinged = asyncio.Event()
     ping = {"type": "http.response.body", "body": b": ping\n\n", "more_body": True}
@@ -173,7 +173,7 @@ def test_a_silent_stream_is_kept_alive_only_once_it_is_one(monkeypatch: pytest.M
     assert sent[-1] == frame(b"done", more=False)
 
 
-def test_a_client_that_leaves_a_stream_cancels_the_work() -> None:
+def test_disconnect_of_a_stream_cancels_the_work() -> None:
     async def scene() -> list[Any]:
         line = Line()
         stream = Stream(line.send, b"1")
@@ -189,7 +189,7 @@ def test_a_client_that_leaves_a_stream_cancels_the_work() -> None:
     assert asyncio.run(scene()) == [START, frame(b"{}")]
 
 
-def test_a_server_that_stops_takes_its_streams_with_it() -> None:
+def test_shutdown_cancels_streams() -> None:
     async def scene() -> bool:
         begun, ended = asyncio.Event(), asyncio.Event()
 
@@ -250,7 +250,7 @@ def half(server: Served, request: tuple[Any, list[tuple[str, str]]]) -> http.cli
     return connection
 
 
-def test_a_modern_call_that_nobody_waits_for_never_runs(
+def test_modern_call_in_the_queue_is_cancelled_by_a_disconnect(
     server: Served, held: Callable[[], None], cancelled: threading.Event
 ) -> None:
     half(server, modern("tools/call", name="mark", arguments={"text": "lost"})).close()
@@ -260,7 +260,7 @@ def test_a_modern_call_that_nobody_waits_for_never_runs(
     assert MARKS == ["kept"]
 
 
-def test_a_legacy_call_that_nobody_waits_for_is_still_done(server: Served, held: Callable[[], None]) -> None:
+def test_legacy_call_in_the_queue_survives_a_disconnect(server: Served, held: Callable[[], None]) -> None:
     half(server, legacy("tools/call", name="mark", arguments={"text": "first"})).close()
     assert send(server.port, legacy("ping")).status == 200
     held()
@@ -268,7 +268,7 @@ def test_a_legacy_call_that_nobody_waits_for_is_still_done(server: Served, held:
     assert MARKS == ["first", "second"]
 
 
-def test_a_report_reaches_the_client_while_the_tool_is_at_work(server: Served) -> None:
+def test_notification_is_sent_while_the_tool_runs(server: Served) -> None:
     RELEASED.clear()
     given = meta(progressToken=1)
     connection = half(server, modern("tools/call", name="speak", meta_=given))

@@ -1,4 +1,4 @@
-"""A server says that it lives before it can do anything else, and lets calls wait until it can."""
+"""A server answers its health probe before the kernel is open, and lets calls wait for it."""
 
 import asyncio
 import http.client
@@ -49,7 +49,7 @@ async def asked(front: serve.StartupGate, method: str, path: str, body: bytes = 
     return sent
 
 
-def said(status: int, body: bytes) -> list[dict[str, Any]]:
+def response(status: int, body: bytes) -> list[dict[str, Any]]:
     head = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
     return [
         {"type": "http.response.start", "status": status, "headers": head},
@@ -58,13 +58,13 @@ def said(status: int, body: bytes) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_server_is_alive_but_not_ready_before_its_kernel_is_open(method: str) -> None:
+def test_server_is_alive_and_not_ready_before_the_kernel_is_open(method: str) -> None:
     front = serve.StartupGate(Limits())
-    assert asyncio.run(asked(front, method, "/healthz")) == said(200, b'{"status":"ok"}')
-    assert asyncio.run(asked(front, method, "/readyz")) == said(503, b'{"status":"starting"}')
+    assert asyncio.run(asked(front, method, "/healthz")) == response(200, b'{"status":"ok"}')
+    assert asyncio.run(asked(front, method, "/readyz")) == response(503, b'{"status":"starting"}')
 
 
-def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path) -> None:
+def test_early_call_waits_for_the_kernel(tmp_path: Path) -> None:
     kernel = open_kernel(Config(data=tmp_path))
 
     async def calls() -> list[list[dict[str, Any]]]:
@@ -82,10 +82,10 @@ def test_a_call_waits_for_the_kernel_and_is_answered_as_any_other(tmp_path: Path
 
     assert early == late
     assert early[0]["status"] == 404
-    assert health == said(200, b'{"status":"ok"}')
+    assert health == response(200, b'{"status":"ok"}')
 
 
-def test_a_call_that_waited_for_a_kernel_that_never_opens_is_refused() -> None:
+def test_early_call_is_a_503_when_the_kernel_does_not_open() -> None:
     async def call() -> list[dict[str, Any]]:
         front = serve.StartupGate(Limits())
         early = asyncio.create_task(asked(front, "POST", "/tools/drop_memory", ASKED))
@@ -93,7 +93,7 @@ def test_a_call_that_waited_for_a_kernel_that_never_opens_is_refused() -> None:
         front.set_application(None)
         return await early
 
-    assert asyncio.run(call()) == said(503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
+    assert asyncio.run(call()) == response(503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
 
 
 def start(data: Path, port: int) -> subprocess.Popen[str]:
@@ -101,7 +101,7 @@ def start(data: Path, port: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_server_that_cannot_open_its_data_says_why_and_ends(tmp_path: Path) -> None:
+def test_unusable_data_directory_ends_the_server_with_a_message(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
 
@@ -111,7 +111,7 @@ def test_a_server_that_cannot_open_its_data_says_why_and_ends(tmp_path: Path) ->
     assert (server.returncode, complaint) == (1, "quipu: Cannot use the data directory: File exists\n")
 
 
-def test_a_server_that_is_ended_while_it_opens_ends_in_order(tmp_path: Path) -> None:
+def test_sigterm_during_startup_ends_the_server_cleanly(tmp_path: Path) -> None:
     port = free_port()
     server = start(tmp_path, port)
 

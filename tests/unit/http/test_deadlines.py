@@ -1,4 +1,4 @@
-"""Each connection is looked at soon after its time, never before, and never again once it is forgotten."""
+"""Each connection is checked soon after its time, never before, and not after it is cancelled."""
 
 import asyncio
 
@@ -39,22 +39,22 @@ async def waited(*again: float, puts: tuple[float, ...], drop: bool = False) -> 
     return [look - begun for look in seen.looks]
 
 
-def test_a_look_comes_after_the_earliest_time_that_was_wanted() -> None:
+def test_connection_is_checked_after_the_earliest_scheduled_time() -> None:
     (look,) = asyncio.run(waited(puts=(0.6, 0.3, 0.9)))
     assert 0.3 <= look < 0.6 + TICK
 
 
-def test_who_wants_another_look_gets_it() -> None:
+def test_connection_is_checked_again_at_the_returned_time() -> None:
     first, second = asyncio.run(waited(0.3, puts=(0.1,)))
     assert first >= 0.1
     assert second >= first + 0.3
 
 
-def test_who_is_dropped_is_not_looked_at() -> None:
+def test_cancelled_connection_is_not_checked() -> None:
     assert asyncio.run(waited(puts=(0.1,), drop=True)) == []
 
 
-def test_after_a_sleep_of_the_whole_process_what_came_meanwhile_is_read_first() -> None:
+def test_after_a_stall_of_the_loop_deadlines_wait_for_one_more_tick() -> None:
     async def slept() -> tuple[int, int]:
         loop = asyncio.get_running_loop()
         wheel_, seen = DeadlineWheel(), Seen(loop)

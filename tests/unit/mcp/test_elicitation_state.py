@@ -18,7 +18,7 @@ json_values = st.recursive(
 
 
 @given(json_values, st.binary(), st.text())
-def test_state_comes_back_as_it_went(state: Any, key: bytes, belongs: str) -> None:
+def test_sealed_state_round_trips(state: Any, key: bytes, belongs: str) -> None:
     belongs = purpose(belongs, "tools/call", "ask", b"{}")
     assert unseal(key, seal(key, state, belongs, NOW), belongs, NOW) == state
 
@@ -33,7 +33,7 @@ def test_state_comes_back_as_it_went(state: Any, key: bytes, belongs: str) -> No
         ("2027-01-02T03:04:05.678Z", False),
     ],
 )
-def test_state_lives_ten_minutes(now: str, valid: bool) -> None:
+def test_state_expires_after_ten_minutes(now: str, valid: bool) -> None:
     token = seal(KEY, 1, "p", NOW)
     if valid:
         assert unseal(KEY, token, "p", now) == 1
@@ -43,7 +43,7 @@ def test_state_lives_ten_minutes(now: str, valid: bool) -> None:
 
 
 @given(st.integers(0), st.characters(codec="ascii"))
-def test_state_with_any_letter_changed_is_refused(place: int, letter: str) -> None:
+def test_modified_state_is_refused(place: int, letter: str) -> None:
     token = seal(KEY, {"name": "Ada"}, "p", NOW)
     place %= len(token)
     if token[place] != letter:
@@ -52,7 +52,7 @@ def test_state_with_any_letter_changed_is_refused(place: int, letter: str) -> No
 
 
 @given(st.text())
-def test_what_was_never_sealed_is_refused(token: str) -> None:
+def test_unsigned_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidState):
         unseal(KEY, token, "p", NOW)
 
@@ -83,5 +83,5 @@ def test_arguments_are_compared_as_values(one: bytes, other: bytes, same: bool) 
     assert (made[0] == made[1]) is same
 
 
-def test_parts_of_a_purpose_cannot_be_shifted_into_each_other() -> None:
+def test_parts_of_a_fingerprint_are_delimited() -> None:
     assert purpose("ab", "c", "n", b"{}") != purpose("a", "bc", "n", b"{}")
