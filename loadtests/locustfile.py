@@ -1,7 +1,7 @@
-"""Agents at work: readers, writers and both, over MCP of either era and plain JSON. See README.md for how to run it;
-`--tags reader`, `writer` or `mixed` keeps to one profile.
+"""Simulated agents: readers, writers and both, over both MCP protocol versions and plain JSON; see README.md.
 
-A call that the server refused because it was busy is counted on a line of its own, and is no failure.
+`--tags reader`, `writer` or `mixed` selects one profile. A call that the server refused as busy is counted on a
+separate line and is not a failure.
 """
 
 import random
@@ -24,21 +24,21 @@ _INITIALIZE = {
 
 
 class Outcome(NamedTuple):
-    """What a reply came to: the structured result, or why there is none."""
+    """A parsed reply: the structured result, or the error."""
 
     result: dict[str, Any] | None
     complaint: str = ""
 
 
 class Agent(FastHttpUser):
-    """An agent with some memories of its own, on one of the wires."""
+    """An agent with memories of its own, over one of the protocols."""
 
     abstract = True
     wait_time = between(0.05, 0.5)
     wire_name = ""
 
     def on_start(self) -> None:
-        """Connects, and writes the first few memories."""
+        """Connect, and write the first memories."""
         self.home = f"agents/{uuid.uuid4().hex[:12]}"
         self.written: dict[str, str] = {}
         self.next = random.randrange(_SPREAD)
@@ -47,18 +47,18 @@ class Agent(FastHttpUser):
             self.add()
 
     def greet(self) -> None:
-        """What a client of this wire says first."""
+        """The handshake of this protocol."""
 
     def post(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Path, headers and body of a tool call."""
         raise NotImplementedError
 
     def judge(self, status: int, body: bytes) -> Outcome:
-        """Reads a reply."""
+        """Parse a reply."""
         raise NotImplementedError
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any] | None:
-        """Calls a tool; its structured result, or None where it failed or the server was busy."""
+        """Call a tool; its structured result, or None if it failed or the server was busy."""
         name = f"{self.wire_name} {tool}"
         with self.client.request("POST", name=name, catch_response=True, **self.post(tool, arguments)) as reply:
             outcome = self.judge(reply.status_code, reply.content or b"")
@@ -72,7 +72,7 @@ class Agent(FastHttpUser):
             return outcome.result
 
     def add(self) -> None:
-        """Writes the next memory of the corpus."""
+        """Write the next memory of the corpus."""
         memory = corpus.memory(self.next)
         self.next += 1
         path = f"{self.home}/{memory.path}"
@@ -80,7 +80,7 @@ class Agent(FastHttpUser):
             self.written[path] = memory.text
 
     def check(self, what: str, right: bool) -> None:
-        """Counts a wrong answer as a failure of its own."""
+        """Count a wrong answer as a failure on its own line."""
         if not right:
             wrong = AssertionError(what)
             self.environment.events.request.fire(
@@ -89,15 +89,15 @@ class Agent(FastHttpUser):
 
 
 class Doing(TaskSet):
-    """What every profile can do."""
+    """The actions of every profile."""
 
     @property
     def agent(self) -> Agent:
-        """The agent whose turn it is."""
+        """The agent that runs the task."""
         return cast("Agent", self.user)
 
     def recall(self) -> list[dict[str, Any]]:
-        """Asks about one of the memories written by this agent."""
+        """Search for one of the memories written by this agent."""
         number = self.agent.next - 1 - random.randrange(3)
         found = self.agent.call("recall", query=corpus.question(number).text)
         if found is None:
@@ -106,7 +106,7 @@ class Doing(TaskSet):
         return found["memories"]
 
     def read(self) -> None:
-        """Reads a memory of its own back."""
+        """Read back a memory of this agent."""
         if self.agent.written:
             path = random.choice(list(self.agent.written))
             found = self.agent.call("read_memory", path=path)
@@ -114,7 +114,7 @@ class Doing(TaskSet):
                 self.agent.check("read_memory gives what was written", found["content"] == self.agent.written[path])
 
     def replace(self) -> None:
-        """Says something else under a path of its own."""
+        """Replace a memory of this agent."""
         if self.agent.written:
             path = random.choice(list(self.agent.written))
             text = f"{self.agent.written[path]} As of now this is so."
@@ -122,7 +122,7 @@ class Doing(TaskSet):
                 self.agent.written[path] = text
 
     def drop(self) -> None:
-        """Forgets its oldest memory, if it has some to spare."""
+        """Drop the oldest memory of this agent if it has enough."""
         if len(self.agent.written) > 3:
             path = next(iter(self.agent.written))
             if self.agent.call("drop_memory", path=path) is not None:
@@ -135,17 +135,17 @@ class Reader(Doing):
 
     @task(6)
     def searching(self) -> None:
-        """By words and by meaning."""
+        """Hybrid search."""
         self.recall()
 
     @task(3)
     def reading(self) -> None:
-        """By path."""
+        """Read by path."""
         self.read()
 
     @task(1)
     def listing(self) -> None:
-        """Everything under its own home."""
+        """List the agent's own prefix."""
         found = self.agent.call("list_memories", prefix=f"{self.agent.home}/")
         if found is not None:
             self.agent.check("list_memories counts what was written", found["total"] == len(self.agent.written))
@@ -157,27 +157,27 @@ class Writer(Doing):
 
     @task(6)
     def adding(self) -> None:
-        """A new memory."""
+        """Add a memory."""
         self.agent.add()
 
     @task(3)
     def replacing(self) -> None:
-        """A better one."""
+        """Replace a memory."""
         self.replace()
 
     @task(1)
     def dropping(self) -> None:
-        """An old one."""
+        """Drop a memory."""
         self.drop()
 
 
 @tag("mixed")
 class Mixed(Doing):
-    """An agent's turn: recall, read what matters in full, and sometimes remember something."""
+    """A turn of an agent: recall, read the relevant memories in full, and sometimes add one."""
 
     @task(3)
     def turn(self) -> None:
-        """Lines first, then the texts of the best two."""
+        """Recall previews, then read the best two in full."""
         found = self.recall()
         if found:
             ids = [memory["id"] for memory in found[:2]]
@@ -185,7 +185,7 @@ class Mixed(Doing):
 
     @task(1)
     def remember(self) -> None:
-        """Writes down what came of it."""
+        """Add the outcome."""
         self.agent.add()
         self.read()
 

@@ -1,7 +1,7 @@
-"""The tools of `brain` over what they stand on, in one process: search over its full-text statement, hybrid_search over
-the kernel's search, and a saved memory over an added path, each inside a group commit.
+"""The tools of `brain` over their baselines, in one process: search over its full-text statement, hybrid_search over
+`index.search`, and save_memory over a paths add, each inside a group commit.
 
-`--keep FOLDER` keeps the filled file for the next run.
+`--keep FOLDER` keeps the filled store for the next run.
 """
 
 import tempfile
@@ -33,14 +33,14 @@ _LIMIT = 20
 
 
 class Pair(NamedTuple):
-    """Seconds of one call by the tool, and of what it stands on."""
+    """Seconds of one call of the tool, and of its baseline."""
 
     tool: float
     bare: float
 
 
 class Side(NamedTuple):
-    """A tool, and what it is measured against."""
+    """A tool and the baseline it is measured against."""
 
     name: str
     tool: Callable[[Tx, str], Any]
@@ -48,20 +48,20 @@ class Side(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if a tool found nothing where it must."""
+    """Run the benchmark; return 1 if a tool found nothing for a question with an answer."""
     chosen = options(
         __doc__,
         arguments,
         size={"type": int, "default": _SIZE, "help": "memories in the store"},
-        keep={"type": Path, "help": "a folder for the filled file"},
+        keep={"type": Path, "help": "folder for the filled store"},
     )
     machine()
     size = 2_000 if chosen.quick else chosen.size
     count = chosen.rounds or (1 if chosen.quick else 3)
     with tempfile.TemporaryDirectory() as temporary:
         data = _filled(chosen.keep or Path(temporary), size)
-        world = app.context_of(Config(data))
-        reader = Connection(Config(data).file, world, readonly=True)
+        context = app.context_of(Config(data))
+        reader = Connection(Config(data).file, context, readonly=True)
         reader.load_vectors()
         asked = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
         complaints = [
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         taken = {side.name: _asked(reader, side, asked, count) for side in sides}
         reader.close()
-        written = _written(Config(data), world, size, 4 if chosen.quick else 20 * count)
+        written = _written(Config(data), context, size, 4 if chosen.quick else 20 * count)
     _report(taken, written, size)
     return finish(complaints)
 
@@ -89,7 +89,7 @@ def _report(taken: dict[str, list[Pair]], written: list[Pair], size: int) -> Non
     table(f"one of {_TOGETHER} writes in a commit, microseconds", header, [("a row", *figures[:2], ratio)])
     promised = [budget("save_memory over a paths add, inside a group commit", ratio, 1.5)]
     if size >= _SIZE:
-        promised += [budget(f"{name}, over what it stands on", _figures(pairs)[2], 2) for name, pairs in taken.items()]
+        promised += [budget(f"{name}, over its baseline", _figures(pairs)[2], 2) for name, pairs in taken.items()]
     budgets(promised)
 
 
@@ -103,9 +103,9 @@ def _filled(folder: Path, size: int) -> Path:
     done = data / "complete"
     if not done.exists():
         config = Config(data)
-        world = app.context_of(config)
-        app.prepare_data(config, world)
-        db = Connection(config.file, world, readonly=False, durable=False)
+        context = app.context_of(config)
+        app.prepare_data(config, context)
+        db = Connection(config.file, context, readonly=False, durable=False)
         db.load_vectors()
         memories = corpus.memories(size)
         while group := list(islice(memories, _GROUP)):
@@ -158,7 +158,7 @@ def _hits(text: str) -> Callable[[Tx], Any]:
 
 
 def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], Any]:
-    """The full-text statements alone, with the expressions that search itself makes of each question."""
+    """The full-text statements alone, with the FTS5 expressions that search builds from each question."""
     visits: dict[str, list[tuple[Any, Sequence[int]]]] = {text: [] for text in asked}
     visit = lexical._match_rows
 
@@ -177,7 +177,7 @@ def _statement(reader: Connection, asked: Sequence[str]) -> Callable[[Tx, str], 
 
 
 def _asked(reader: Connection, side: Side, asked: Sequence[str], count: int) -> list[Pair]:
-    """Both sides on every question, in turns, every second one backwards."""
+    """Run both sides on every question, in reverse order for every second one."""
     pairs: list[Pair] = []
     for number, text in enumerate([*asked] * count):
         times: dict[Any, float] = {}
@@ -187,8 +187,8 @@ def _asked(reader: Connection, side: Side, asked: Sequence[str], count: int) -> 
     return pairs
 
 
-def _written(config: Config, world: Any, size: int, groups: int) -> list[Pair]:
-    db = Connection(config.file, world, readonly=False)
+def _written(config: Config, context: Any, size: int, groups: int) -> list[Pair]:
+    db = Connection(config.file, context, readonly=False)
     db.load_vectors()
     pairs: list[Pair] = []
     for number in range(groups):
@@ -208,7 +208,7 @@ def _written(config: Config, world: Any, size: int, groups: int) -> list[Pair]:
 
 
 def _group(db: Connection, name: str, calls: Sequence[dict[str, Any]]) -> None:
-    """What the writer does with a group: embeds, writes all of it in one transaction, waits for the disk."""
+    """The writer's work for a group: embed, write in one transaction, wait for the disk."""
     dialect, _ = store_fixtures.named(name)
     with db.writing(CallContext(dialect.name, name, "bench")) as tx:
         _many(tx, name, calls)

@@ -1,4 +1,4 @@
-"""Memories in files: the first index, a recall after one hand edit against one without, a look against a full read."""
+"""Memories in files: the first index, recall after a manual edit, the file scan against a full read."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ _HEAD = f"---\nmemory_type: {{kind}}\ntags: [bench]\ncreated: {_NOON}\nmodified:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if an answer was wrong."""
+    """Run the benchmark; return 1 if an answer was wrong."""
     chosen = options(__doc__, arguments, size={"type": int, "default": _SIZE, "help": "files in the project"})
     machine()
     size = 500 if chosen.quick else chosen.size
@@ -100,12 +100,12 @@ def _served(server: Server, folder: Path, files: Sequence[Path], turns: int) -> 
             ("recall after one hand edit", median(after) * 1e3),
         ],
     )
-    budgets([budget("recall after one hand edit / recall", paired(after, plain), 1.5)])
+    budgets([budget("recall after one manual edit / recall", paired(after, plain), 1.5)])
     return complaints
 
 
 def _inside(data: Path, turns: int) -> None:
-    """What is looked at or read before a recall, in this process: bare, and with the comparison with the rows."""
+    """The scan before a recall, in this process: file stamps alone, and compared with the rows."""
     root, config = data / "notes", Config(data)
     db = Connection(config.file, app.context_of(config), readonly=True)
     db.load_vectors()

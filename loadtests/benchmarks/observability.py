@@ -1,6 +1,6 @@
-"""What watching costs: processor time of one tools/call with metrics, with a log line a call, with traces, and without.
+"""The cost of observability: processor time of one tools/call with metrics, a log line per call, traces, and none.
 
-The plain server runs twice, and what the two differ by is what this bench cannot see. Every reply is looked at.
+The plain server runs twice; the difference of the two is the noise of the benchmark. Every reply is checked.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from loadtests.benchmarks import call_overhead
 from loadtests.benchmarks.call_overhead import Run
 from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, paired, rounds, served, table
 
-_OFF, _AGAIN, _METRICS, _CALLS, _TRACES = "nothing", "nothing, again", "metrics", "metrics and log of calls", "traces"
+_OFF, _AGAIN, _METRICS, _CALLS, _TRACES = "none", "none, again", "metrics", "metrics and call log", "traces"
 _SIDES = {_OFF: (), _AGAIN: (), _METRICS: ("--metrics",), _CALLS: ("--metrics", "--log_calls"), _TRACES: ("--traces",)}
 _TEXTS = 256
-_NOWHERE = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_BSP_EXPORT_TIMEOUT": "100"}
+_CLOSED_PORT_EXPORTER = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_BSP_EXPORT_TIMEOUT": "100"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if a reply was wrong."""
+    """Run the benchmark; return 1 if a reply was wrong."""
     chosen = options(
         __doc__,
         arguments,
@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     with ExitStack() as stack:
         servers = {
-            name: stack.enter_context(served("loadtests.baselines.echo_servers", "quipu", *more, environ=_NOWHERE))
+            name: stack.enter_context(
+                served("loadtests.baselines.echo_servers", "quipu", *more, environ=_CLOSED_PORT_EXPORTER)
+            )
             for name, more in _SIDES.items()
         }
         for server in servers.values():
@@ -51,13 +53,13 @@ def _show(found: dict[str, list[Run]], count: int) -> None:
     over = {name: paired(side, cpu[_OFF]) for name, side in cpu.items()}
     table(
         f"an echo over MCP, {count} rounds",
-        ("watching", "least cpu us", "median", "over nothing", "least over least"),
+        ("enabled", "least cpu us", "median", "over none", "least over least"),
         [
             (name, min(side), median(side), f"{over[name]:.3f}", f"{min(side) / min(cpu[_OFF]):.3f}")
             for name, side in cpu.items()
         ],
     )
-    budgets([budget("metrics over nothing", over[_METRICS], 1.03)])
+    budgets([budget("metrics over none", over[_METRICS], 1.03)])
 
 
 if __name__ == "__main__":

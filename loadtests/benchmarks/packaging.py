@@ -1,7 +1,7 @@
-"""What is shipped, weighed and started: the wheel, the folder, the single file, the images; and a stop under load.
+"""Size and start of the shipped wheel, folder, single file and images; and a stop under load.
 
-Starts take turns and end at the first /healthz. Of a container three times are told: of `podman run`, of `podman start`
-for one that exists, and what of the latter is the program's, which begins when the container's process does.
+Sides alternate; a start ends at the first /healthz. A container has three times: `podman run`, `podman start` of an
+existing one, and the program's part of the latter, from the start of the container's process.
 """
 
 import os
@@ -25,14 +25,14 @@ _WRITERS, _ANSWERS = 16, 500
 
 
 class Start(NamedTuple):
-    """One start: seconds to /healthz, and processor seconds of that."""
+    """One start: seconds to /healthz, and processor seconds until then."""
 
     healthy: float
     cpu: float
 
 
 class Contained(NamedTuple):
-    """One start of a container, in seconds: run, start again, of which the program; and its stop under load."""
+    """One container, in seconds: run, start, the program's part of start, and stop under load."""
 
     run: float
     start: float
@@ -41,11 +41,11 @@ class Contained(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if an answered write was lost or a program ended badly."""
+    """Run the benchmark; return 1 if an answered write was lost or a program exited with an error."""
     chosen = options(__doc__, arguments)
     count = chosen.rounds or (1 if chosen.quick else 9)
     if not _FILE.exists():
-        print("bench_ship is skipped: make binary builds what it measures")
+        print("packaging is skipped: run `make binary` first")
         return 0
     machine()
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     healthy = {name: [start.healthy for start in runs] for name, runs in starts.items()}
     rows = [
         budget("start of the folder over the clone's", paired(healthy[_UNPACKED], healthy[_CLONE]), 1.6),
-        budget("start of the file, unpacked before, over it", paired(healthy[_SINGLE], healthy[_CLONE]), 1.6),
+        budget("start of the file, already unpacked, over the clone's", paired(healthy[_SINGLE], healthy[_CLONE]), 1.6),
         budget("MB of the file", _megabytes(_FILE), 80),
     ]
     if EDGE in images:
@@ -68,9 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             budget(
                 "MB of the edge image", float(podman("image", "inspect", "-f", "{{.Size}}", EDGE).stdout) / 1e6, 170
             ),
-            budget("start of the program in it over the folder's", median(one.program for one in edge) / binary, 2),
-            budget("podman start of it over the folder's", median(one.start for one in edge) / binary, 2),
-            budget("seconds to stop it under load, the longest", max(one.stop for one in edge), 2),
+            budget(
+                "start of the program in the container over the folder's",
+                median(one.program for one in edge) / binary,
+                2,
+            ),
+            budget("podman start over the folder's", median(one.start for one in edge) / binary, 2),
+            budget("longest stop under load, seconds", max(one.stop for one in edge), 2),
         ]
     budgets(rows)
     return finish(complaints)
@@ -116,7 +120,7 @@ def _container(image: str, data: Path) -> tuple[Contained, list[str]]:
 
 
 def _whole(moment: str) -> str:
-    """The time podman tells in Go's words, `2026-11-21 13:34:38.123456789 +0000 UTC`, in ISO 8601."""
+    """A podman timestamp, `2026-11-21 13:34:38.123456789 +0000 UTC`, in ISO 8601."""
     day, clock, zone, *_ = moment.split()
     return f"{day}T{clock[:15]}{zone}"
 
@@ -143,13 +147,13 @@ def _megabytes(path: Path) -> float:
 
 def _show(starts: dict[str, list[Start]], first: float, images: dict[str, list[Contained]], count: int) -> None:
     shipped = [_FOLDER, _FILE, *sorted((ROOT / "dist").glob("*.whl"))]
-    table("weights", ("what", "MB"), [(path.name, _megabytes(path)) for path in shipped])
+    table("sizes", ("artifact", "MB"), [(path.name, _megabytes(path)) for path in shipped])
     rows = [
         (name, median(s.healthy for s in runs) * 1000, median(s.cpu for s in runs) * 1000)
         for name, runs in starts.items()
     ]
     rows.append((f"{_SINGLE}, the first time", first * 1000, 0.0))
-    table(f"from the start of the process to /healthz, {count} rounds (medians, ms)", ("what", "wall", "cpu"), rows)
+    table(f"from the start of the process to /healthz, {count} rounds (medians, ms)", ("program", "wall", "cpu"), rows)
     if images:
         table(
             f"containers (medians, ms; load {os.getloadavg()[0]:.1f})",

@@ -26,7 +26,7 @@ from kernel.ids import utc_now
 from kernel.maintenance.compact import compact
 from loadtests.lib import charts, corpus, http_requests, store_fixtures
 from loadtests.lib.http_load import Request, drive
-from loadtests.lib.recall_profile import Inside
+from loadtests.lib.recall_profile import RecallProfile
 from loadtests.lib.servers import (
     Server,
     budget,
@@ -129,7 +129,7 @@ def _growth(folder: Path, sizes: Sequence[int], count: int, complaints: list[str
 
 def _measured(data: Path, size: int, count: int, complaints: list[str]) -> Growth:
     texts = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
-    with Inside(data) as kernel:
+    with RecallProfile(data) as kernel:
         recall = kernel.recall_at_10(texts)
     first, first_semantic = _cold(data, texts)
     with ExitStack() as stack:
@@ -224,10 +224,10 @@ def _deletes(folder: Path, work: Path, sizes: Sequence[int], count: int, complai
     """A store with half of its memories deleted and compacted, against a fresh store of the same size."""
     size = sizes[-1]
     data = store_fixtures.copied(store_fixtures.filled(folder, size), work / "deleted")
-    world, db = store_fixtures.opened(data)
+    context, db = store_fixtures.opened(data)
     store_fixtures.dropped(db, [memory.path for number, memory in enumerate(corpus.memories(size)) if number % 2])
     db.close()
-    freed = compact(Config(data).file, world, lambda part: print(f"  {part}"), forget=utc_now())
+    freed = compact(Config(data).file, context, lambda part: print(f"  {part}"), forget=utc_now())
     fresh = store_fixtures.filled(folder, size // 2)
     kept = range(0, size, max(2, size // _QUESTIONS // 2 * 2))
     # Questions about memories that exist in both stores.
@@ -260,8 +260,8 @@ def _small_scope(folder: Path, work: Path, size: int, count: int, complaints: li
     ten = [(_SMALL_SCOPE, memory.text) for memory in corpus.memories(_SMALL_SCOPE_SIZE, _UNUSED_NUMBER)]
     alone, among = work / "alone", store_fixtures.copied(store_fixtures.filled(folder, size), work / "among")
     for data in (alone, among):
-        world, db = store_fixtures.opened(data)
-        store_fixtures.remember(db, world, ten)
+        context, db = store_fixtures.opened(data)
+        store_fixtures.remember(db, context, ten)
         db.close()
     sent = [_recall_request({"query": text, "scope": _SMALL_SCOPE, "max_tokens": 9000}, whole=True) for _, text in ten]
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """`memory_query` over a chain of four scopes against bare `index.search` on the same file, in this process.
 
 Every answer is checked: totals against a count of the rows, pages against their limits. `--keep FOLDER` keeps the
-filled file for the next run; `--http` also asks a server.
+filled store for the next run; `--http` also measures a server.
 """
 
 import tempfile
@@ -28,10 +28,10 @@ _SIZE = 50_000
 _GROUP = 5000
 _QUESTIONS = 200
 _BUDGET = 2.0
-_WHO = CallContext("scopes", "memory_query", "bench")
+_CALL_CONTEXT = CallContext("scopes", "memory_query", "bench")
 _KINDS = ("memory_tool", "memory_guideline", "memory_knowledge")
 _TAGS = ("python", "security", "api", "deprecated")
-_SHARED = 50  # one entry of so many is called like one of the scope above
+_SHARED = 50  # one entry in so many has the name of one in the parent scope
 _BARE, _SEARCH, _CONTEXT = "index.search", "search", "context"
 
 Scope = tuple[str, str | None]
@@ -39,13 +39,13 @@ Work = Callable[[Tx, str], Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if an answer was wrong."""
+    """Run the benchmark; return 1 if an answer was wrong."""
     chosen = options(
         __doc__,
         arguments,
         size={"type": int, "default": _SIZE, "help": "entries in the chain"},
-        keep={"type": Path, "help": "a folder for the filled file"},
-        http={"action": "store_true", "help": "over HTTP too"},
+        keep={"type": Path, "help": "folder for the filled store"},
+        http={"action": "store_true", "help": "also measure over HTTP"},
     )
     machine()
     size = 600 if chosen.quick else chosen.size
@@ -56,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -> list[str]:
-    world = app.context_of(Config(data))
-    db = Connection(Config(data).file, world, readonly=True)
+    context = app.context_of(Config(data))
+    db = Connection(Config(data).file, context, readonly=True)
     db.load_vectors()
     chain = msgspec.json.decode((data / "chain.json").read_bytes(), type=list[Scope])
     asks = _asks(chain)
@@ -71,7 +71,7 @@ def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -
     ratios = {name: paired(found, halves[_BARE]) for name, found in halves.items()}
     rows = [(name, min(halves[name]), min(_at(run, 0.9) for run in runs), ratios[name]) for name, runs in taken.items()]
     title = f"{len(texts)} questions, {count} rounds of processor time (the least of p50 and p90; ratios are medians)"
-    table(title, ("what", "p50 ms", "p90 ms", "over index.search"), rows)
+    table(title, ("call", "p50 ms", "p90 ms", "over index.search"), rows)
     if over_http:
         _over_http(data, {name: ask for name, ask in asks.items() if name in {_SEARCH, _CONTEXT}}, texts)
     budgets([budget(f"p50 of {name} over bare index.search", ratios[name], _BUDGET) for name in (_SEARCH, _CONTEXT)])
@@ -79,7 +79,7 @@ def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -
 
 
 def _asks(chain: Sequence[Scope]) -> dict[str, Callable[[str], dict[str, Any]]]:
-    """The arguments of each kind of call, by the question it goes with."""
+    """By kind of call, a function from a question to its arguments."""
     kind, scope_id = chain[0]
     search: dict[str, Any] = {"action": "search", "scope": {"type": kind, "id": scope_id}}
     context: dict[str, Any] = {"action": "context", "scopeType": kind, "scopeId": scope_id}
@@ -96,18 +96,18 @@ def _asks(chain: Sequence[Scope]) -> dict[str, Callable[[str], dict[str, Any]]]:
 
 
 def _query(ask: Callable[[str], dict[str, Any]]) -> Work:
-    """A whole call less the transport: arguments decoded, handler run, answer encoded."""
+    """A whole call without the transport: decode arguments, run the handler, encode the answer."""
     dialect, tool = store_fixtures.named("memory_query")
     decode = msgspec.json.Decoder(tool.request).decode
     return lambda tx, text: dialect.reply(tool, tool.handler(tx, decode(msgspec.json.encode(ask(text)))))
 
 
 def _timed(db: Connection, work: Work, texts: Sequence[str]) -> list[float]:
-    """Milliseconds of this thread's processor time for each question: what a quiet machine would take."""
+    """Milliseconds of this thread's processor time per question, which other processes hardly affect."""
     taken: list[float] = []
     for text in texts:
         begun = time.thread_time()
-        db.read(_WHO, lambda tx, text=text: work(tx, text))
+        db.read(_CALL_CONTEXT, lambda tx, text=text: work(tx, text))
         taken.append((time.thread_time() - begun) * 1e3)
     return taken
 
@@ -119,9 +119,9 @@ def _at(taken: Sequence[float], share: float) -> float:
 def _complaints(
     db: Connection, asks: Mapping[str, Callable[[str], dict[str, Any]]], text: str, chain: Sequence[Scope]
 ) -> list[str]:
-    """What is wrong with the answers: no results, or totals that are not those of the rows."""
+    """Errors in the answers: no results, or totals that differ from a count of the rows."""
     answers = {
-        name: msgspec.json.decode(db.read(_WHO, lambda tx, ask=ask: _query(ask)(tx, text)).body)
+        name: msgspec.json.decode(db.read(_CALL_CONTEXT, lambda tx, ask=ask: _query(ask)(tx, text)).body)
         for name, ask in asks.items()
     }
     scopes = [kind if scope_id is None else f"{kind}:{scope_id}" for kind, scope_id in chain]
@@ -144,31 +144,31 @@ def _over_http(data: Path, asks: Mapping[str, Callable[[str], dict[str, Any]]], 
             drive(server.port, islice(cycle(requests), 20), callers=1)
             seen = drive(server.port, cycle(requests), callers=1, seconds=1.5)
             rows.append((name, seen.rate, seen.percentile(0.5), seen.percentile(0.99)))
-    table("over HTTP, one caller", ("what", "calls/s", "p50 ms", "p99 ms"), rows)
+    table("over HTTP, one caller", ("call", "calls/s", "p50 ms", "p99 ms"), rows)
 
 
 def _filled(data: Path, size: int) -> Path:
-    """A data directory whose entries are spread over the four scopes of a chain."""
+    """A data directory with entries spread over the four scopes of a chain."""
     done = data / "chain.json"
     if not done.exists():
         config = Config(data)
-        world = app.context_of(config)
-        app.prepare_data(config, world)
-        done.write_bytes(msgspec.json.encode(_fill(config, world, size)))
+        context = app.context_of(config)
+        app.prepare_data(config, context)
+        done.write_bytes(msgspec.json.encode(_fill(config, context, size)))
     return data
 
 
-def _fill(config: Config, world: StoreContext, size: int) -> list[Scope]:
-    assert world.embedder is not None
-    db = Connection(config.file, world, readonly=False, durable=False)
+def _fill(config: Config, context: StoreContext, size: int) -> list[Scope]:
+    assert context.embedder is not None
+    db = Connection(config.file, context, readonly=False, durable=False)
     db.load_vectors()
     chain = _chain(db)
     numbers = iter(range(size))
     while group := list(islice(numbers, _GROUP)):
         calls = list(_calls(group, chain))
         texts = [text for _, request in calls for text in entries.texts_to_embed(request)]
-        with db.writing(_WHO) as tx:
-            tx.preload(dict(zip(texts, world.embedder.embed(texts), strict=True)))
+        with db.writing(_CALL_CONTEXT) as tx:
+            tx.preload(dict(zip(texts, context.embedder.embed(texts), strict=True)))
             for number, (name, request) in zip(group, calls, strict=True):
                 _tag(tx, number, name, store_fixtures.named(name)[1].handler(tx, request))
     db.checkpoint(truncate=True)
@@ -177,8 +177,8 @@ def _fill(config: Config, world: StoreContext, size: int) -> list[Scope]:
 
 
 def _chain(db: Connection) -> list[Scope]:
-    """An organization, a project of it and a session of that, nearest first."""
-    with db.writing(_WHO) as tx:
+    """An organization, its project and a session of that, nearest first."""
+    with db.writing(_CALL_CONTEXT) as tx:
         org = _do(tx, "memory_org", action="create", name="Bench").organization.id
         project = _do(tx, "memory_project", action="create", name="Bench", orgId=org).project.id
         session = _do(tx, "memory_session", action="start", projectId=project).session.id
@@ -186,21 +186,21 @@ def _chain(db: Connection) -> list[Scope]:
 
 
 def _calls(numbers: Sequence[int], chain: Sequence[Scope]) -> Iterator[tuple[str, Any]]:
-    """An entry for each number, in turn of each kind and each scope."""
+    """An entry for each number, of each kind and scope in turn."""
     for number in numbers:
         memory = corpus.memory(number)
         name = _KINDS[number % len(_KINDS)]
         kind, scope_id = chain[(number // len(_KINDS)) % len(chain)]
         named = number - len(_KINDS) if number % _SHARED == len(_KINDS) else number
         heading = f"{corpus.memory(named).path} {named}"
-        said = {"description": memory.text} if name == "memory_tool" else {"content": memory.text}
+        text = {"description": memory.text} if name == "memory_tool" else {"content": memory.text}
         title = {"title" if name == "memory_knowledge" else "name": heading}
         more = {"priority": number * 7919 % 101} if name == "memory_guideline" else {}
-        yield name, _request(name, action="add", scopeType=kind, scopeId=scope_id, **title, **said, **more)
+        yield name, _request(name, action="add", scopeType=kind, scopeId=scope_id, **title, **text, **more)
 
 
 def _tag(tx: Tx, number: int, name: str, added: Any) -> None:
-    """Puts a tag on every fourth entry."""
+    """Add a tag to every fourth entry."""
     if number % 4 == 0:
         kind = name.removeprefix("memory_")
         tag = _TAGS[number // 4 % len(_TAGS)]

@@ -1,6 +1,6 @@
-"""Hybrid search over HTTP against the naive form, at two sizes; how near the coarse vector stage is to the truth.
+"""Hybrid search over HTTP against the naive form, at two sizes; recall of the vector stage against exact cosine.
 
-`--keep FOLDER` keeps the filled files for the next run.
+`--keep FOLDER` keeps the filled stores for the next run.
 """
 
 import tempfile
@@ -41,20 +41,20 @@ _QUIPU, _NAIVE, _KIND = "quipu", "naive", "naive, no stop words"
 
 
 class Run(NamedTuple):
-    """One round of one side: what the callers saw, and the processor time of the server for one search."""
+    """One round of one side: the latencies, and the server's processor time per search."""
 
     seen: Result
     cpu: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if an answer was wrong."""
+    """Run the benchmark; return 1 if an answer was wrong."""
     chosen = options(
         __doc__,
         arguments,
         sizes={"type": int, "nargs": "+", "default": _SIZES, "help": "memories in the store"},
         seconds={"type": float, "default": 1.5, "help": "length of one run"},
-        keep={"type": Path, "help": "a folder for the filled files"},
+        keep={"type": Path, "help": "folder for the filled stores"},
     )
     machine()
     complaints: list[str] = []
@@ -70,19 +70,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _one(data: Path, size: int, count: int, seconds: float) -> list[str]:
     asked = corpus.questions(min(_QUESTIONS, size), size)
     texts = [question.text for question in asked]
-    with recall_profile.Inside(data) as kernel:
+    with recall_profile.RecallProfile(data) as kernel:
         answers = {text: kernel.answer(text) for text in texts}
         quality = kernel.recall_at_10(texts)
         signals, steps = kernel.signals(texts), kernel.steps(texts)
     runs = _measure(data, _requests({text: ids[0] for text, ids in answers.items() if ids}), count, seconds)
     for callers, sides in runs.items():
         _show(f"{size:,} memories, {callers} caller(s), {count} rounds (medians; cpu is the least)", sides)
-    table(f"in process at {size:,}, microseconds", ("what", "median", "p90"), signals)
-    table(f"inside one recall at {size:,}, microseconds, each without the others", ("step", "mean", "p90"), steps)
+    table(f"in process at {size:,}, microseconds", ("query", "median", "p90"), signals)
+    table(f"inside one recall at {size:,}, microseconds, self time", ("step", "mean", "p90"), steps)
     _judge(data, asked, answers)
     promised = [budget("vector stage recall@10 against exact cosine", quality, 0.98, least=True)]
     for callers, sides in runs.items() if size >= _LARGE else ():
-        promised.append(budget(f"searches a second over naive, {callers} caller(s)", _ratio(sides), 8, least=True))
+        promised.append(budget(f"searches/s over naive, {callers} caller(s)", _ratio(sides), 8, least=True))
     budgets(promised)
     complaints = [f"nothing was found for {text!r}" for text, ids in answers.items() if not ids]
     seen = [run.seen for sides in runs.values() for side in sides.values() for run in side]
@@ -90,15 +90,15 @@ def _one(data: Path, size: int, count: int, seconds: float) -> list[str]:
 
 
 def _judge(data: Path, asked: Sequence[corpus.Question], answers: dict[str, list[str]]) -> None:
-    """Prints how often each side finds the memory that was asked about; the naive one is too slow for all questions."""
+    """Print how often each side finds the target memory; the naive form is too slow for all questions."""
     judged = asked[:: max(1, len(asked) // _JUDGED)]
     naive = _naive_answers(data, judged)
     hits = [
         ("quipu, all questions", len(asked), _found(asked, answers)),
-        ("quipu, those the naive one was asked", len(judged), _found(judged, answers)),
+        ("quipu, the questions of the naive form", len(judged), _found(judged, answers)),
         ("naive", len(judged), _found(judged, naive)),
     ]
-    table("the memory asked about is among the ten found", ("side", "questions", "share"), hits)
+    table("target memory among the ten found", ("side", "questions", "share"), hits)
 
 
 def _naive_answers(data: Path, asked: Sequence[corpus.Question]) -> dict[str, list[str]]:
@@ -113,7 +113,7 @@ def _found(asked: Sequence[corpus.Question], answers: dict[str, list[str]]) -> f
 
 
 def _requests(firsts: dict[str, str]) -> dict[str, list[Request]]:
-    """Ours must put first what it puts first in this process; the naive one must find something."""
+    """Quipu must rank first what it ranks first in this process; the naive form must find something."""
     ours = [
         http_requests.mcp("modern", "recall", {"query": text}, b'"memories":[{"id":"%b"' % first.encode())
         for text, first in firsts.items()
@@ -163,7 +163,7 @@ def _show(title: str, runs: dict[str, list[Run]]) -> None:
         )
         for name, side in runs.items()
     ]
-    table(title, ("server", "searches/s", "p50 ms", "p99 ms", "cpu ms", "quipu is faster x", "cpu over quipu"), rows)
+    table(title, ("server", "searches/s", "p50 ms", "p99 ms", "cpu ms", "quipu speedup", "cpu over quipu"), rows)
 
 
 def _rates(side: Sequence[Run]) -> list[float]:

@@ -1,6 +1,6 @@
-"""A search in a session against the bare search of the index, and one memory of a session among many of others.
+"""`search_memory` in a session against bare `index.search`, and a session of one memory among many others.
 
-`--keep FOLDER` keeps the filled file for the next run.
+`--keep FOLDER` keeps the filled store for the next run.
 """
 
 import gc
@@ -29,31 +29,31 @@ _SESSIONS = 100
 _SPACE, _LONELY = "sessions", "lonely"
 _NOTE = "The garage on Harbour Street opens at nine, ask for Illa"
 _ASKED = ("garage", "when can I bring the car", "Harbour Street", "", '"opens": at-nine?', _NOTE, "green tea")
-_WHO = CallContext("sessions", "search_memory", "bench")
+_CALL_CONTEXT = CallContext("sessions", "search_memory", "bench")
 _OVERSAMPLED = 48
 
 
 class Session(NamedTuple):
-    """One session to search: its id, and about how many memories it has."""
+    """One session to search: its id, and its approximate number of memories."""
 
     id: str
     size: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if the memory of the small session was not found whole, or another was found in its place."""
+    """Run the benchmark; return 1 if the small session's memory was not found, or another was."""
     chosen = options(
         __doc__,
         arguments,
         size={"type": int, "default": _SIZE, "help": "memories of other sessions"},
-        keep={"type": Path, "help": "a folder for the filled file"},
+        keep={"type": Path, "help": "folder for the filled store"},
     )
     machine()
     size = 2000 if chosen.quick else chosen.size
     with tempfile.TemporaryDirectory() as temporary:
         config = Config(filled(chosen.keep or Path(temporary), size))
-        world = app.context_of(config)
-        reader = Connection(config.file, world, readonly=True)
+        context = app.context_of(config)
+        reader = Connection(config.file, context, readonly=True)
         reader.load_vectors()
         complaints = _isolated(reader)
         found = _compare(reader, size, chosen.rounds or (2 if chosen.quick else 7))
@@ -63,20 +63,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def filled(folder: Path, size: int) -> Path:
-    """A data directory with `size` memories in a hundred sessions and one in a session of its own."""
+    """A data directory with `size` memories in a hundred sessions, and one in a session of its own."""
     data = folder / f"sessions-{size}"
     done = data / "complete"
     if not done.exists():
         config = Config(data)
-        world = app.context_of(config)
-        app.prepare_data(config, world)
-        _fill(config, world, size)
+        context = app.context_of(config)
+        app.prepare_data(config, context)
+        _fill(config, context, size)
         done.touch()
     return data
 
 
-def _fill(config: Config, world: StoreContext, size: int) -> None:
-    db = Connection(config.file, world, readonly=False, durable=False)
+def _fill(config: Config, context: StoreContext, size: int) -> None:
+    db = Connection(config.file, context, readonly=False, durable=False)
     db.load_vectors()
     _, tool = named("remember")
     started = time.perf_counter()
@@ -86,7 +86,7 @@ def _fill(config: Config, world: StoreContext, size: int) -> None:
                 tool.handler(tx, tool.request(content=memory.text, session_id=f"s{number % _SESSIONS}"))
     with db.writing() as tx:
         tool.handler(tx, tool.request(content=_NOTE, session_id=_LONELY))
-    table("filling", ("what", "seconds"), [(f"{size:,} memories", time.perf_counter() - started)])
+    table("filling", ("step", "seconds"), [(f"{size:,} memories", time.perf_counter() - started)])
     db.checkpoint(truncate=True)
     db.close()
 
@@ -98,15 +98,15 @@ def _groups(size: int) -> Iterator[list[tuple[int, corpus.Memory]]]:
 
 
 def _isolated(reader: Connection) -> list[str]:
-    """What was wrong with the answers in the session of one memory."""
+    """Errors in the answers for the session of one memory."""
     _, tool = named("search_memory")
     wrong: list[str] = []
     for query in _ASKED:
         request = tool.request(query=query, session_id=_LONELY)
-        found = reader.read(_WHO, lambda tx, request=request: tool.handler(tx, request)).result
+        found = reader.read(_CALL_CONTEXT, lambda tx, request=request: tool.handler(tx, request)).result
         if [(memory.content, memory.session_id) for memory in found] != [(_NOTE, _LONELY)]:
             wrong.append(f"{query!r} in a session of one memory found {len(found)} others")
-    table("a session of one memory", ("questions", "found whole"), [(len(_ASKED), len(_ASKED) - len(wrong))])
+    table("a session of one memory", ("questions", "found"), [(len(_ASKED), len(_ASKED) - len(wrong))])
     return wrong
 
 
@@ -130,7 +130,7 @@ def _compare(reader: Connection, size: int, count: int) -> dict[str, float]:
         name = f"session of {session.size:,}"
         ratios[name] = paired(seen["search_memory"], seen["index.search"])
         rows += [(f"{side}, {name}", median(times) * 1e6) for side, times in seen.items()]
-    table(f"{len(asked)} questions among {size:,} memories, {count} rounds", ("what", "p50 us"), rows)
+    table(f"{len(asked)} questions among {size:,} memories, {count} rounds", ("query", "p50 us"), rows)
     return ratios
 
 
@@ -142,7 +142,7 @@ def _timing(reader: Connection, work: Callable[[Tx, str], Any], asked: Sequence[
         taken: list[float] = []
         for text in asked:
             started = time.perf_counter()
-            reader.read(_WHO, lambda tx, text=text: work(tx, text))
+            reader.read(_CALL_CONTEXT, lambda tx, text=text: work(tx, text))
             taken.append(time.perf_counter() - started)
         return median(taken)
 

@@ -1,6 +1,6 @@
-"""Cold start: to /healthz against a bare Starlette application, to the first answer by meaning, and memory at rest.
+"""Cold start: to /healthz against a bare Starlette application, to the first semantic answer, and memory at rest.
 
-Starts take turns; what is printed is the median. `import mcp` stands beside them for comparison.
+Sides alternate; figures are medians. `import mcp` is measured for comparison.
 """
 
 import http.client
@@ -32,15 +32,15 @@ from loadtests.lib.servers import (
     table,
 )
 
-_QUIPU, _POLLED, _BARE = "quipu, asked by meaning", "quipu, asked whether it is ready", "bare uvicorn + starlette"
+_QUIPU, _POLLED, _BARE = "quipu, first semantic answer", "quipu, ready", "bare uvicorn + starlette"
 _MEMORIES = 20
 _REST = 0.5
-_PATIENCE = 30.0
+_TIMEOUT_SECONDS = 30.0
 _IMPORTS = {"import mcp": "import mcp", "a bare interpreter": "pass"}
 
 
 class Start(NamedTuple):
-    """One start: seconds to /healthz, processor seconds of that, seconds to what was asked for, MB at rest."""
+    """One start: seconds and processor seconds to /healthz, seconds to the first answer, MB at rest."""
 
     healthy: float
     cpu: float
@@ -57,7 +57,7 @@ class Import(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if the first answer was wrong."""
+    """Run the benchmark; return 1 if the first answer was wrong."""
     chosen = options(__doc__, arguments)
     count = chosen.rounds or (1 if chosen.quick else 9)
     machine()
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     budgets(
         [
             budget("to /healthz over the bare application", paired(healthy[_QUIPU], healthy[_BARE]), 1.5),
-            budget("to the first answer by meaning over the same", paired(_semantic(starts), healthy[_BARE]), 2.5),
+            budget("to the first semantic answer over the same", paired(_semantic(starts), healthy[_BARE]), 2.5),
             budget("MB at rest, model mapped", median(start.rss for start in starts[_QUIPU]), 80),
         ]
     )
@@ -94,10 +94,10 @@ def _bare() -> Start:
 
 
 def _ready(port: int, started: float) -> float:
-    """Asks until the store is open."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    """Poll until the store is open."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
     try:
-        while time.perf_counter() - started < _PATIENCE:
+        while time.perf_counter() - started < _TIMEOUT_SECONDS:
             connection.request("GET", "/readyz")
             answer = connection.getresponse()
             answer.read()
@@ -110,13 +110,12 @@ def _ready(port: int, started: float) -> float:
 
 
 def _first_answer(port: int, started: float) -> float:
-    """Asks, from the first moment on, until the answer was found by meaning too; raises if it takes too long or is the
-    wrong one."""
+    """Query until an answer uses semantic search; the seconds since the start. Raises if it is wrong or late."""
     question = corpus.question(_MEMORIES // 2)
     body = msgspec.json.encode({"query": question.text})
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_SECONDS)
     try:
-        while time.perf_counter() - started < _PATIENCE:
+        while time.perf_counter() - started < _TIMEOUT_SECONDS:
             connection.request("POST", "/tools/recall", body, {"content-type": "application/json"})
             answer = msgspec.json.decode(connection.getresponse().read())
             if "meaning" in answer.get("signals", ()):
@@ -126,7 +125,7 @@ def _first_answer(port: int, started: float) -> float:
                 return spent
     finally:
         connection.close()
-    raise RuntimeError("no answer by meaning came")
+    raise RuntimeError("no semantic answer came")
 
 
 def _import(code: str) -> Import:
@@ -141,7 +140,7 @@ def _import(code: str) -> Import:
         seen = psutil.Process(process.pid)
         times = seen.cpu_times()
         rss = seen.memory_info().rss / 1e6
-        process.communicate(b"\n", _PATIENCE)
+        process.communicate(b"\n", _TIMEOUT_SECONDS)
     return Import(wall, times.user + times.system, rss)
 
 
@@ -166,7 +165,7 @@ def _show(starts: dict[str, list[Start]], imports: dict[str, list[Import]], coun
     ]
     table(
         f"from the start of the process, {count} rounds (medians, ms)",
-        ("what", "to /healthz", "cpu of that", "to what was asked for", "MB at rest"),
+        ("program", "to /healthz", "cpu of that", "to the answer", "MB at rest"),
         [(name, healthy, cpu, answered or "-", rss) for name, healthy, cpu, answered, rss in rows],
     )
 

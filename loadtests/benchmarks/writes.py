@@ -1,4 +1,4 @@
-"""Durable writes over HTTP: group commit against one commit per request, FULL against NORMAL, every row looked for.
+"""Durable writes over HTTP: group commit against one commit per request, FULL against NORMAL, every row verified.
 
 A write is one memory with its row, full text, vector and history. Each server has its own file and its own memories.
 """
@@ -38,14 +38,14 @@ _READY = 4000
 
 
 class Run(NamedTuple):
-    """One round of one side: what the callers saw, and the processor time of the server."""
+    """One round of one side: the latencies, and the server's processor time."""
 
     seen: Result
     cpu: float
 
 
 class Side:
-    """One server, the memories it has been sent, and the requests for the next round."""
+    """One server, the memories sent to it, and the requests of the next round."""
 
     def __init__(self, server: Server, data: Path, kind: str, size: int) -> None:
         self.server = server
@@ -56,7 +56,7 @@ class Side:
         self._next = 0
 
     def run(self, callers: int, seconds: float) -> Run:
-        """One round: as many memories as fit into the time."""
+        """Run one round: as many memories as fit into the time."""
         made = [self._request(corpus.memory(number)) for number in range(self._next, self._next + self._size)]
         self._next += self._size
         before = self.server.cpu()
@@ -79,7 +79,7 @@ class Side:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the bench; 1 if a row is missing or a reply was wrong."""
+    """Run the benchmark; return 1 if a row is missing or a reply was wrong."""
     chosen = options(
         __doc__,
         arguments,
@@ -150,15 +150,15 @@ def _report(found: dict[str, list[Run]], callers: int) -> None:
 
 
 def _missing(side: Side) -> list[str]:
-    """What the file lacks of all that was answered."""
+    """Rows, documents, vectors and events of answered writes that the file lacks."""
     if (side.data / "naive.db").exists():
         db = apsw.Connection(str(side.data / "naive.db"), flags=apsw.SQLITE_OPEN_READONLY)
         held = {str(row[0]) for row in db.execute("SELECT path FROM note").fetchall()}
         db.close()
         return _compare(side.sent, held, "row")
     config = Config(side.data)
-    world = app.base_context(config.model)
-    db = Connection(config.file, world, readonly=True)
+    context = app.base_context(config.model)
+    db = Connection(config.file, context, readonly=True)
     found = {
         "row": "SELECT path FROM paths_memory",
         "document": "SELECT key FROM doc",
@@ -171,7 +171,7 @@ def _missing(side: Side) -> list[str]:
         for text in _compare(side.sent, {row[0] for row in db.values(query)}, what)
     ]
     db.close()
-    differences = consistency.check(config.file, world, app.DIALECTS)
+    differences = consistency.check(config.file, context, app.DIALECTS)
     return wrong + [f"{finding.part}: {finding.rows} {finding.what}" for finding in differences]
 
 

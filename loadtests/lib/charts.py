@@ -7,7 +7,15 @@ from xml.sax.saxutils import escape
 
 _WIDTH, _HEIGHT = 720, 400
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 40, 150, 50
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#999999")  # told apart by everybody
+_COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#e69f00",
+    "#999999",
+)  # Okabe and Ito: distinct to colour-blind readers
 _INK = "#777777"
 
 

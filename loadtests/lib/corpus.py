@@ -1,4 +1,4 @@
-"""Memories as agents write them, and questions about them: made from `words`, the same on every machine.
+"""Synthetic memories of agents and questions about them, from `vocabulary`; the same on every machine.
 
 A memory keeps to one field of life. Its words follow a Zipf-like law: mostly those of the field, some general ones, and
 a long tail of coined ones, so that full-text frequencies and the spread of embeddings look like those of real notes.
@@ -34,7 +34,7 @@ _LEAN, _SHIFT = 0.9, 6.0
 
 
 class Memory(NamedTuple):
-    """One memory: where it lies, what it says, and the few words it is about."""
+    """One memory: its path, its text, and its topic words."""
 
     path: str
     text: str
@@ -49,7 +49,7 @@ class Question(NamedTuple):
 
 
 def memory(number: int) -> Memory:
-    """The memory of that number; numbers are independent of each other."""
+    """The memory of a number; memories of different numbers are independent."""
     chance = random.Random(number * 2_654_435_761 + 17)
     share = chance.random()
     kind = next(name for name, upto in _KINDS if share <= upto)
@@ -70,7 +70,7 @@ def memories(count: int, first: int = 0) -> Iterator[Memory]:
 
 
 def question(number: int) -> Question:
-    """A question about the memory of that number."""
+    """A question about the memory of a number."""
     chance = random.Random(number * 40_503 + 5)
     about = memory(number)
     return Question(_pick(chance, QUESTIONS).format(*about.topic), about.path)
@@ -115,7 +115,7 @@ def _weights(count: int) -> Sequence[float]:
 
 
 def _slug(number: int) -> str:
-    """The number written in words instead of digits, so that paths hold words as people's paths do."""
+    """The number spelled in words, so that paths consist of words."""
     digits: list[str] = []
     while number or not digits:
         number, digit = divmod(number, len(GENERAL))

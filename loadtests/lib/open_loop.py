@@ -1,6 +1,7 @@
-"""Callers in a crowd, at a pace of their own or at a given one: how long each answer took, and which were refusals.
+"""Closed-loop and open-loop load: the latency of each answer, and which answers were refusals.
 
-At a given pace an answer counts from the moment its request was due, so that a server that falls behind is seen to.
+In an open loop latency counts from the scheduled send time, so that a server that falls behind cannot hide it
+(coordinated omission).
 """
 
 import random
@@ -12,11 +13,11 @@ from typing import NamedTuple
 from loadtests.lib.http_load import Caller, Request
 
 _BUSY = b"is busy"
-_PATIENCE = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 class Sample(NamedTuple):
-    """One answer: seconds into the run when it came, seconds it took, and whether it was the refusal `busy`."""
+    """One answer: its time since the start, its latency in seconds, and whether it was the refusal `busy`."""
 
     at: float
     took: float
@@ -24,7 +25,7 @@ class Sample(NamedTuple):
 
 
 class Pressed(NamedTuple):
-    """One run: its seconds, its answers, the wrong ones among them, and the first of those."""
+    """One run: its seconds, its answers, the number of wrong ones and the first of them."""
 
     seconds: float
     samples: list[Sample]
@@ -33,16 +34,16 @@ class Pressed(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Calls a second that were done."""
+        """Completed calls a second."""
         return sum(not sample.busy for sample in self.samples) / self.seconds
 
     @property
     def busy(self) -> float:
-        """The share of the calls that was refused."""
+        """The share of calls that were refused."""
         return sum(sample.busy for sample in self.samples) / max(1, len(self.samples))
 
     def percentile(self, share: float, *, busy: bool = False) -> float:
-        """What `share` of the answers (or of the refusals) did not exceed, in milliseconds."""
+        """A percentile of the answers, or of the refusals, in milliseconds."""
         return percentile([sample.took for sample in self.samples if sample.busy is busy], share)
 
     def windows(self, count: int, share: float) -> list[float]:
@@ -55,12 +56,12 @@ class Pressed(NamedTuple):
 
 
 def percentile(took: Sequence[float], share: float) -> float:
-    """What `share` of these seconds do not exceed, in milliseconds."""
+    """A percentile of these seconds, in milliseconds."""
     return sorted(took)[min(len(took) - 1, int(share * len(took)))] * 1000 if took else 0.0
 
 
 def press(port: int, requests: Iterator[Request], *, callers: int, seconds: float, pace: float = 0) -> Pressed:
-    """Keeps so many callers asking; with a `pace`, so many requests a second become due, as chance has it."""
+    """Keeps `callers` requests in flight; with a `pace`, requests arrive as a Poisson process of that rate."""
     crowd = _Crowd(port, requests, callers, seconds, pace)
     try:
         return crowd.run()
@@ -84,11 +85,11 @@ class _Crowd:
         self._complaint = ""
 
     def run(self) -> Pressed:
-        """Asks until the time is over, then waits for what is under way."""
+        """Send until the time is over, then wait for the requests in flight."""
         self._begun = self._due = time.perf_counter()
         end = self._begun + self._seconds
         while (now := time.perf_counter()) < end or self._asking:
-            if now > end + _PATIENCE:
+            if now > end + _TIMEOUT_SECONDS:
                 raise TimeoutError("requests were not answered")
             self._ask(min(now, end), end)
             for key, _ in self._poll.select(self._pause(end)):
@@ -96,13 +97,13 @@ class _Crowd:
         return Pressed(self._seconds, self._samples, self._wrong, self._complaint)
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connections."""
         for caller in [*self._free, *self._asking]:
             caller.socket.close()
         self._poll.close()
 
     def _ask(self, now: float, end: float) -> None:
-        """Lets callers ask what is due, or whatever comes next where there is no pace."""
+        """Give idle callers the due requests, or the next one if there is no pace."""
         while self._due <= now < end and (self._free or len(self._asking) < self._most):
             caller = self._free.pop() if self._free else self._new()
             self._asking.add(caller)

@@ -1,4 +1,4 @@
-"""A recall taken apart in this process: what it finds, how near that is to the truth, and where its time goes."""
+"""A recall profiled in this process: its results, its recall against exact search, and the time of each step."""
 
 import sys
 import time
@@ -22,7 +22,7 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from loadtests.lib import store_fixtures
 
-_WHO = CallContext("common", "recall", "bench")
+_CALL_CONTEXT = CallContext("common", "recall", "bench")
 _SOME = "SELECT id, vector FROM doc_vector WHERE id > :after AND scale > 0 ORDER BY id LIMIT 50000"
 _CLOSE = 1e-6
 _WHOLE = "recall, whole"
@@ -46,13 +46,13 @@ _PARTS: tuple[tuple[Any, str], ...] = (
 )
 
 
-class Inside:
+class RecallProfile:
     """The kernel's search over one data directory, on a reader of its own."""
 
     def __init__(self, data: Path) -> None:
         config = Config(data)
-        self._world = app.base_context(config.model)
-        self._db = Connection(config.file, self._world, readonly=True)
+        self._context = app.base_context(config.model)
+        self._db = Connection(config.file, self._context, readonly=True)
         self._db.load_vectors()
         self._decode = msgspec.json.Decoder(_TOOL.request).decode
 
@@ -63,15 +63,15 @@ class Inside:
         self._db.close()
 
     def answer(self, query: str) -> list[str]:
-        """The ids that recall gives, best first."""
+        """The ids that recall returns, best first."""
         found = self._read(lambda tx: _TOOL.handler(tx, _TOOL.request(query=query)))
         return [memory.id for memory in found.memories]
 
     def recall_at_10(self, queries: Sequence[str]) -> float:
         """The share of the ten nearest by exact cosine that the vector stage finds; ties count as found."""
-        assert self._world.embedder is not None
+        assert self._context.embedder is not None
         asked = [
-            np.frombuffer(found.vector, np.int8).astype(np.float32) for found in self._world.embedder.embed(queries)
+            np.frombuffer(found.vector, np.int8).astype(np.float32) for found in self._context.embedder.embed(queries)
         ]
         wanted = np.stack([vector / np.linalg.norm(vector) for vector in asked])
         best = np.full((len(queries), 0), 0.0, np.float32)
@@ -88,7 +88,7 @@ class Inside:
         return sum(shares) / len(shares)
 
     def signals(self, queries: Sequence[str]) -> list[tuple[str, float, float]]:
-        """Median and 90th percentile in microseconds of a search by words, by meaning, by both, and of a recall."""
+        """Median and 90th percentile in microseconds of full-text, vector and hybrid search and of a recall."""
         kinds: dict[str, Callable[[Tx, str], Any]] = {
             "search, words only": lambda tx, query: index.search(tx, query, semantic=False),
             "search, meaning only": lambda tx, query: index.search(tx, query, lexical=False),
@@ -104,7 +104,7 @@ class Inside:
         return [(name, median(spent) * 1e6, _p90(spent) * 1e6) for name, spent in taken.items()]
 
     def steps(self, queries: Sequence[str]) -> list[tuple[str, float, float]]:
-        """The time of each step of a recall without that of the steps inside it: mean and 90th percentile."""
+        """Mean and 90th percentile of the self time of each step of a recall."""
         with _traced() as trace:
             for query in queries:
                 trace.time(_WHOLE, lambda query=query: self._read(lambda tx: self._recall(tx, query)))
@@ -119,11 +119,11 @@ class Inside:
         return _DIALECT.reply(_TOOL, _TOOL.handler(tx, request))
 
     def _read(self, work: Callable[[Tx], Any]) -> Any:
-        return self._db.read(_WHO, work)
+        return self._db.read(_CALL_CONTEXT, work)
 
 
 class _Trace:
-    """Seconds by name, each without the time of what was timed inside it, gathered per turn."""
+    """Self time in seconds by name, gathered per query."""
 
     def __init__(self) -> None:
         self.taken: dict[str, list[float]] = {}
@@ -143,7 +143,7 @@ class _Trace:
                 self._inner[-1] += spent
 
     def turn(self) -> None:
-        """Ends one query."""
+        """End one query."""
         for name, spent in self._turn.items():
             self.taken.setdefault(name, [0.0] * self._turns).append(spent)
         self._turns += 1
@@ -154,7 +154,7 @@ class _Trace:
 
 @contextmanager
 def _traced() -> Generator[_Trace]:
-    """Every statement, and the parts above, timed while the block runs."""
+    """Time every statement and the functions above while the block runs."""
     trace = _Trace()
     parts = [(owner, name, getattr(owner, name)) for owner, name in _PARTS if hasattr(owner, name)]
     statements = [(Tx, name, getattr(Tx, name)) for name in ("one", "all")]

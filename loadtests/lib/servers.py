@@ -1,4 +1,4 @@
-"""What every bench needs: servers as subprocesses, their processor time and memory, rounds in turn, and tables."""
+"""Server subprocesses with their processor time and memory, alternating rounds, and printed tables."""
 
 import argparse
 import http.client
@@ -20,7 +20,7 @@ import psutil
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE = 60.0
+_TIMEOUT_SECONDS = 60.0
 _PACKAGES = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "apsw", "sqlite-vec", "numpy", "mcp")
 
 
@@ -49,8 +49,8 @@ class Server:
         self._seen = psutil.Process(self._process.pid)
 
     def wait(self, path: str = "/healthz", piece: bytes = b"", *, status: int = 200) -> float:
-        """Waits until GET `path` answers with this status (0: any) and `piece` in it; the seconds since the start."""
-        while time.perf_counter() - self.started < _PATIENCE:
+        """Wait until GET `path` answers with this status (0: any) and `piece`; return the seconds since the start."""
+        while time.perf_counter() - self.started < _TIMEOUT_SECONDS:
             if self._answers(path, piece, status):
                 return time.perf_counter() - self.started
             if self._process.poll() is not None:
@@ -60,7 +60,7 @@ class Server:
         raise RuntimeError(f"the server did not start: {self._log.read()[-2000:].decode(errors='replace')}")
 
     def cpu(self) -> float:
-        """Seconds of processor time used so far, by the nanosecond where the system counts so."""
+        """Seconds of processor time so far, in nanoseconds resolution where /proc has schedstat."""
         try:
             tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
             return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
@@ -73,7 +73,7 @@ class Server:
         return self._seen.memory_info().rss / 1e6
 
     def anonymous(self) -> float:
-        """Resident memory that no file stands behind, in MB of 10**6 bytes; all of it where nobody tells."""
+        """Anonymous resident memory in MB of 10**6 bytes; all resident memory if /proc does not report it."""
         try:
             lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8").splitlines()
             return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:"))
@@ -81,7 +81,7 @@ class Server:
             return self.rss()
 
     def stop(self) -> None:
-        """Ends the process, by force if it does not go."""
+        """Terminate the process, and kill it if it does not exit."""
         self._process.terminate()
         try:
             self._process.wait(15)
@@ -110,7 +110,7 @@ class Server:
 def served(
     *arguments: str, environ: Mapping[str, str] | None = None, program: Sequence[str] | None = None
 ) -> Generator[Server]:
-    """`python -m *arguments --port N`, or that of another program, not yet awaited; ended with the block."""
+    """Run `python -m *arguments --port N`, or another program, without waiting for it; stopped with the block."""
     with tempfile.TemporaryFile() as log:
         server = Server(arguments, environ, log, program)
         try:
@@ -121,7 +121,7 @@ def served(
 
 @contextmanager
 def quipu(data: Path, **settings: str) -> Generator[Server]:
-    """Quipu over a data directory, with its model read; settings are QUIPU_... variables in lower case."""
+    """Quipu over a data directory, with the model loaded; settings are QUIPU_... variables in lower case."""
     environ = {f"QUIPU_{name.upper()}": value for name, value in settings.items()}
     with served("kernel", "serve", "--data", str(data), environ=environ) as server:
         server.wait("/readyz", b'"model":"ready"')
@@ -129,23 +129,23 @@ def quipu(data: Path, **settings: str) -> Generator[Server]:
 
 
 def clean_environ() -> dict[str, str]:
-    """Our environment without settings of ours, so that what a bench measures depends on the bench alone.
+    """The environment without settings of Quipu, so that results do not depend on it.
 
-    Bytecode may be kept, as it is where people install programs.
+    Bytecode caching stays on, as it is in an installation.
     """
     ours = ("HOST", "PORT", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_") and name not in ours}
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on."""
+    """A free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def rounds(count: int, contenders: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
-    """Runs the contenders in turn, `count` times, every second round backwards: what disturbs one disturbs all."""
+    """Run the contenders in turn, every second round in reverse order, so that load of the machine affects all."""
     found: dict[str, list[T]] = {name: [] for name in contenders}
     for number in range(count):
         for name in list(contenders)[:: -1 if number % 2 else 1]:
@@ -154,22 +154,22 @@ def rounds(count: int, contenders: Mapping[str, Callable[[], T]]) -> dict[str, l
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> float:
-    """The median over the rounds of one over the other."""
+    """The median of the ratios of paired rounds."""
     return statistics.median(a / b for a, b in zip(one, other, strict=True) if b) if any(other) else 0.0
 
 
 def options(about: str | None, arguments: Sequence[str] | None, **more: dict[str, Any]) -> argparse.Namespace:
-    """The options of a bench: `--quick`, `--rounds`, and its own."""
+    """The options of a benchmark: `--quick`, `--rounds`, and its own."""
     parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few seconds, to see that it works")
-    parser.add_argument("--rounds", type=int, default=0, help="how often each side runs")
+    parser.add_argument("--quick", action="store_true", help="run a few seconds to check that it works")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds of each side")
     for name, settings in more.items():
         parser.add_argument(f"--{name}", **settings)
     return parser.parse_args(arguments)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Prints a table: the first column to the left, numbers to the right."""
+    """Print a table: the first column to the left, numbers to the right."""
     cells = [list(header)] + [[shown(value) for value in row] for row in rows]
     widths = [max(len(row[at]) for row in cells) for at in range(len(header))]
     print(f"\n{title}")
@@ -179,25 +179,25 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> N
 
 
 def shown(value: Any) -> str:
-    """A number with three significant digits or so; anything else as it is."""
+    """A number with about three significant digits; any other value as text."""
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def budget(what: str, value: float, bound: float, *, least: bool = False) -> tuple[str, str, str, str]:
-    """A row of the table of budgets."""
+    """A row of the budget table: met if `value` is at most `bound`, with `least` at least."""
     met = value >= bound if least else value <= bound
     return what, f"{value:.2f}", f"{'>=' if least else '<='} {bound:g}", "met" if met else "MISSED"
 
 
 def budgets(rows: Sequence[tuple[str, str, str, str]]) -> None:
-    """Prints what was promised beside what was measured."""
+    """Print measured ratios and their budgets."""
     table("budgets", ("ratio", "measured", "budget", ""), rows)
 
 
 def machine() -> None:
-    """Prints what the figures depend on, without naming the machine."""
+    """Print processor, load and versions, without the name of the machine."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES)
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load:.1f}"
@@ -205,8 +205,8 @@ def machine() -> None:
 
 
 def finish(complaints: Sequence[str]) -> int:
-    """The exit status: 1 if any answer was wrong, whatever the figures are."""
+    """The exit status: 1 if any answer was wrong; missed budgets do not count."""
     for complaint in complaints:
         print(f"WRONG: {complaint}")
-    print("\nanswers: " + ("WRONG" if complaints else "all checked, all right"))
+    print("\nanswers: " + ("WRONG" if complaints else "all checked, none wrong"))
     return 1 if complaints else 0

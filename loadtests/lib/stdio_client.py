@@ -1,4 +1,4 @@
-"""A server at the other end of a pipe: MCP over stdio as clients start it, several calls under way, replies checked."""
+"""An MCP client over stdio: several calls in flight, every reply checked."""
 
 import subprocess
 import time
@@ -14,24 +14,24 @@ from loadtests.lib.http_requests import CLIENT
 from loadtests.lib.servers import ROOT, clean_environ
 
 _VERSION = "2025-06-18"  # the newest that all of the servers speak
-_PATIENCE = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
-class Calling(NamedTuple):
-    """A tool, its arguments, and a piece that its answer must hold."""
+class ToolCall(NamedTuple):
+    """A tool, its arguments, and a piece that the answer must contain."""
 
     tool: str
     arguments: Mapping[str, Any]
     expect: str = ""
 
 
-Heard = Callable[[Calling], None]
+OnReply = Callable[[ToolCall], None]
 
 
-class Talk:
-    """One server process, greeted.
+class StdioClient:
+    """One server process after the handshake.
 
-    `started` are the seconds from its start to its first answer, `cpu_started` their processor time.
+    `started` is the seconds from its start to its first answer, `cpu_started` their processor time.
     """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], log: IO[bytes]) -> None:
@@ -52,40 +52,45 @@ class Talk:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """One request and its whole response."""
+        """Send one request; the whole response."""
         number = self._request(method, params)
         while (answer := self._next())["id"] != number:
             pass
         return answer
 
-    def call(self, calling: Calling) -> str:
-        """One tool call: what is wrong with its answer, empty where nothing is."""
-        return _wrong(self.ask("tools/call", _params(calling)), calling)
+    def call(self, call: ToolCall) -> str:
+        """Call one tool; the error in its answer, or an empty string."""
+        return _wrong(self.ask("tools/call", _params(call)), call)
 
     def drive(
-        self, calls: Iterable[Calling], *, under_way: int, seconds: float = 3600.0, heard: Heard = lambda _calling: None
+        self,
+        calls: Iterable[ToolCall],
+        *,
+        in_flight: int,
+        seconds: float = 3600.0,
+        on_reply: OnReply = lambda _calling: None,
     ) -> Result:
-        """Makes `calls` with so many under way until they are used up or the time is; all that were made are answered.
+        """Makes `calls` with so many under way until they or the time run out, and wait for all answers.
 
-        `heard` is told of each that was answered well.
+        `on_reply` is told of each that was answered well.
         """
         todo = iter(calls)
-        sent: dict[int, tuple[float, Calling]] = {}
+        sent: dict[int, tuple[float, ToolCall]] = {}
         latencies: list[float] = []
         errors, complaint = 0, ""
         begun = time.perf_counter()
-        self._fill(sent, todo, under_way)
+        self._fill(sent, todo, in_flight)
         while sent:
             answer = self._next()
             now = time.perf_counter()
-            then, calling = sent.pop(answer["id"])
+            then, call = sent.pop(answer["id"])
             latencies.append(now - then)
-            wrong = _wrong(answer, calling)
+            wrong = _wrong(answer, call)
             errors, complaint = errors + bool(wrong), complaint or wrong
             if not wrong:
-                heard(calling)
+                on_reply(call)
             if now < begun + seconds:
-                self._fill(sent, todo, under_way)
+                self._fill(sent, todo, in_flight)
         return Result(len(latencies), errors, time.perf_counter() - begun, sorted(latencies), complaint)
 
     def cpu(self) -> float:
@@ -97,19 +102,19 @@ class Talk:
         return sum(one.memory_info().rss for one in self._family()) / 1e6
 
     def close(self) -> None:
-        """Ends the conversation as clients do, and waits."""
+        """Close standard input, and wait for the exit."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(_PATIENCE)
+            self._process.wait(_TIMEOUT_SECONDS)
         finally:
             self.kill()
 
     def kill(self) -> None:
-        """kill -9, if it still runs."""
+        """Send SIGKILL if the process still runs."""
         for one in self._family():
             one.kill()
-        self._process.wait(_PATIENCE)
+        self._process.wait(_TIMEOUT_SECONDS)
 
     def _family(self) -> list[psutil.Process]:
         try:
@@ -118,10 +123,10 @@ class Talk:
         except psutil.NoSuchProcess:
             return []
 
-    def _fill(self, sent: dict[int, tuple[float, Calling]], todo: Iterator[Calling], under_way: int) -> None:
-        while len(sent) < under_way and (calling := next(todo, None)) is not None:
+    def _fill(self, sent: dict[int, tuple[float, ToolCall]], todo: Iterator[ToolCall], in_flight: int) -> None:
+        while len(sent) < in_flight and (call := next(todo, None)) is not None:
             now = time.perf_counter()
-            sent[self._request("tools/call", _params(calling))] = now, calling
+            sent[self._request("tools/call", _params(call))] = now, call
 
     def _request(self, method: str, params: Mapping[str, Any]) -> int:
         self._number += 1
@@ -134,7 +139,7 @@ class Talk:
         self._process.stdin.flush()
 
     def _next(self) -> dict[str, Any]:
-        """The next response; notifications, and lines that are no JSON, are passed over as clients do."""
+        """The next response; notifications and lines that are not JSON are skipped."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(b"{"):
@@ -144,15 +149,15 @@ class Talk:
         raise ConnectionError("the server closed its end")
 
 
-def _params(calling: Calling) -> dict[str, Any]:
-    return {"name": calling.tool, "arguments": calling.arguments}
+def _params(call: ToolCall) -> dict[str, Any]:
+    return {"name": call.tool, "arguments": call.arguments}
 
 
-def _wrong(answer: Mapping[str, Any], calling: Calling) -> str:
+def _wrong(answer: Mapping[str, Any], call: ToolCall) -> str:
     result = answer.get("result", {})
     text = "".join(block.get("text", "") for block in result.get("content", ()))
-    if "error" in answer or result.get("isError") or calling.expect.lower() not in text.lower():
-        return f"{calling.tool}: {str(answer)[:300]}, expected {calling.expect!r}"
+    if "error" in answer or result.get("isError") or call.expect.lower() not in text.lower():
+        return f"{call.tool}: {str(answer)[:300]}, expected {call.expect!r}"
     return ""
 
 

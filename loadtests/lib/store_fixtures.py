@@ -1,6 +1,6 @@
-"""Fills a store and its naive counterpart with the same memories, quickly: in this process, in large groups.
+"""Fill a store and its naive counterpart with the same memories, in this process and in large transactions.
 
-What was begun is gone on with, so that a large store can be filled in several runs.
+An interrupted fill is continued, so that a large store can be filled in several runs.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from loadtests.baselines.naive_server import Naive, Note
 from loadtests.lib import corpus
 
 _GROUP = 5000
-_WHO = CallContext("paths", "add_memory", "bench")
+_CALL_CONTEXT = CallContext("paths", "add_memory", "bench")
 _DOCS = "SELECT count(*) FROM doc"
 _DONE = "complete"
 
@@ -28,21 +28,21 @@ Stop = Callable[[], bool]
 
 
 def filled(folder: Path, size: int, *, stop: Stop = lambda: False) -> Path:
-    """A data directory with `size` memories in both stores; what a run before left is used, or gone on with."""
+    """A data directory with `size` memories in both stores; an earlier run's store is reused or continued."""
     data = folder / f"filled-{size}"
     if (data / _DONE).exists():
         app.prepare_data(Config(data), app.base_context(None))
         return data
-    world, ours = opened(data)
-    assert world.embedder is not None
-    naive = Naive(data / "naive.db", world.embedder, durable=False)
+    context, ours = opened(data)
+    assert context.embedder is not None
+    naive = Naive(data / "naive.db", context.embedder, durable=False)
     ((held,),) = naive.db.execute("SELECT count(*) FROM note").fetchall()
     done, known = ours.values(_DOCS)[0][0], int(str(held))
     while min(done, known) < size and not stop():
         first = min(done, known)
         group = list(corpus.memories(min(_GROUP, size - first), first))
         texts = [f"{memory.path}\n{memory.text}" for memory in group]
-        vectors = dict(zip(texts, world.embedder.embed(texts), strict=True))
+        vectors = dict(zip(texts, context.embedder.embed(texts), strict=True))
         if done == first:
             _add(ours, group, vectors)
             done += len(group)
@@ -58,33 +58,35 @@ def filled(folder: Path, size: int, *, stop: Stop = lambda: False) -> Path:
 
 
 def scoped(folder: Path, size: int, scopes: int, *, stop: Stop = lambda: False) -> Path:
-    """A data directory with `size` memories of sessions, in turn in each of so many; without a naive one."""
+    """A data directory with `size` memories spread over `scopes` sessions, without a naive store."""
     data = folder / f"scoped-{size}-{scopes}"
     if (data / _DONE).exists():
         app.prepare_data(Config(data), app.base_context(None))
         return data
-    world, ours = opened(data)
+    context, ours = opened(data)
     done = ours.values(_DOCS)[0][0]
     while done < size and not stop():
         some = corpus.memories(min(_GROUP, size - done), done)
-        remember(ours, world, [(f"session {number % scopes}", memory.text) for number, memory in enumerate(some, done)])
+        remember(
+            ours, context, [(f"session {number % scopes}", memory.text) for number, memory in enumerate(some, done)]
+        )
         ours.checkpoint()
         done = min(size, done + _GROUP)
     _closed(ours, data, complete=done >= size)
     return data
 
 
-def remember(db: Connection, world: StoreContext, memories: Sequence[tuple[str, str]]) -> None:
-    """Adds memories of sessions, given as (session, text)."""
-    assert world.embedder is not None
+def remember(db: Connection, context: StoreContext, memories: Sequence[tuple[str, str]]) -> None:
+    """Add memories of sessions, given as (session, text)."""
+    assert context.embedder is not None
     _, tool = named("remember")
     texts = [text for _, text in memories]
-    vectors = dict(zip(texts, world.embedder.embed(texts), strict=True))
+    vectors = dict(zip(texts, context.embedder.embed(texts), strict=True))
     _together(db, "remember", vectors, [tool.request(content=text, session_id=session) for session, text in memories])
 
 
 def dropped(db: Connection, paths: Iterable[str]) -> None:
-    """Drops memories by their paths."""
+    """Drop memories by their paths."""
     _, tool = named("drop_memory")
     numbers = iter(paths)
     while group := list(islice(numbers, _GROUP)):
@@ -93,24 +95,24 @@ def dropped(db: Connection, paths: Iterable[str]) -> None:
 
 
 def copied(data: Path, folder: Path) -> Path:
-    """A copy of our store in a new data directory, for what writes."""
+    """A copy of the store in a new data directory, for tests that write."""
     folder.mkdir(parents=True)
     shutil.copy(Config(data).file, Config(folder).file)
     return folder
 
 
 def opened(data: Path) -> tuple[StoreContext, Connection]:
-    """A writer of the store in a data directory."""
+    """A write connection to the store in a data directory."""
     config = Config(data)
-    world = app.context_of(config)
-    app.prepare_data(config, world)
-    db = Connection(config.file, world, readonly=False, durable=False)
+    context = app.context_of(config)
+    app.prepare_data(config, context)
+    db = Connection(config.file, context, readonly=False, durable=False)
     db.load_vectors()
-    return world, db
+    return context, db
 
 
 def named(tool: str) -> tuple[Dialect, Tool]:
-    """A tool by its name, with its dialect."""
+    """A tool by name, with its dialect."""
     return next((dialect, known) for dialect in app.DIALECTS for known in dialect.tools if known.name == tool)
 
 
@@ -122,8 +124,10 @@ def _closed(db: Connection, data: Path, *, complete: bool) -> None:
 
 
 def _add(db: Connection, group: list[corpus.Memory], vectors: dict[str, Embedding]) -> None:
-    _, tool = named(_WHO.tool)
-    _together(db, _WHO.tool, vectors, [tool.request(path=memory.path, content=memory.text) for memory in group])
+    _, tool = named(_CALL_CONTEXT.tool)
+    _together(
+        db, _CALL_CONTEXT.tool, vectors, [tool.request(path=memory.path, content=memory.text) for memory in group]
+    )
 
 
 def _together(db: Connection, name: str, vectors: dict[str, Embedding], requests: Sequence[Any]) -> None:
@@ -134,5 +138,5 @@ def _together(db: Connection, name: str, vectors: dict[str, Embedding], requests
         for request in requests:
             tool.handler(tx, request)
 
-    with db.writing(_WHO._replace(dialect=dialect.name, tool=name)) as tx:
+    with db.writing(_CALL_CONTEXT._replace(dialect=dialect.name, tool=name)) as tx:
         work(tx)

@@ -1,7 +1,7 @@
-"""Search quality on judged collections: what the tools of a running server find, by which signals, and how fast.
+"""Search quality on judged collections: rankings, signals and latency of the tools of a running server.
 
 Each FOLDER holds `docs.jsonl` (id, scope, time, text) and `queries.jsonl` (id, scope, text, relevant). A query is asked
-inside its scope. `--transformer FOLDER` compares with a sentence transformer on the same texts.
+within its scope. `--transformer FOLDER` compares with a sentence transformer on the same texts.
 """
 
 import argparse
@@ -17,9 +17,9 @@ from loadtests.quality.dataset import Collection, read
 from loadtests.quality.engine_adapter import fused
 from loadtests.quality.mcp_client import Caller
 from loadtests.quality.metrics import Scores, interval, judge, macro
-from loadtests.quality.tool_adapters import Filled, Judged, Mode, Shelf
+from loadtests.quality.tool_adapters import DialectAdapter, Filled, JudgedTool, Mode
 
-_WARM = 20
+_WARMUP_STEPS = 20
 _NDCG, _TEN = 0, 2
 _HEADER = (
     "tool, signals",
@@ -38,7 +38,7 @@ _HEADER = (
 
 
 class Run(NamedTuple):
-    """One way to ask: the scores of every query, and the seconds of each call."""
+    """One query mode: the scores of every query, and the seconds of each call."""
 
     name: str
     scores: list[Scores]
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judges every folder; the exit status is 1 where something could not be stored."""
+    """Judge every folder; return 1 if a text could not be stored."""
     chosen = _options(arguments)
     machine()
     lost = 0
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         runs = _opponents(collection, chosen.transformer, chosen.share)
         _show("in this process", collection, runs)
-        for shelf in tool_adapters.shelves(chosen.tools):
+        for shelf in tool_adapters.adapters(chosen.tools):
             lost += _judge(shelf, collection, chosen.model)
     return 1 if lost else 0
 
@@ -67,10 +67,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make quality ARGS=...", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", type=Path, nargs="+", help="folders with docs.jsonl and queries.jsonl")
     parser.add_argument("--tools", nargs="*", default=[], help="only these tools, such as recall hybrid_search")
-    parser.add_argument("--queries", type=int, default=0, help="at most so many queries of each folder")
-    parser.add_argument("--model", default="", help="a model2vec folder the server embeds with, instead of its own")
-    parser.add_argument("--transformer", type=Path, help="a sentence transformer's folder, to compare with")
-    parser.add_argument("--share", type=float, default=0.6, help="weight of the words beside the transformer")
+    parser.add_argument("--queries", type=int, default=0, help="maximum number of queries of each folder")
+    parser.add_argument("--model", default="", help="model2vec folder for the server, instead of the bundled one")
+    parser.add_argument("--transformer", type=Path, help="folder of a sentence transformer to compare with")
+    parser.add_argument("--share", type=float, default=0.6, help="weight of full text when fused with the transformer")
     return parser.parse_args(arguments)
 
 
@@ -95,8 +95,8 @@ def _opponents(collection: Collection, folder: Path | None, share: float) -> lis
     ]
 
 
-def _judge(shelf: Shelf, collection: Collection, model: str) -> int:
-    """Fills one dialect, asks its tools in every mode and prints what they found; how many texts it did not store."""
+def _judge(shelf: DialectAdapter, collection: Collection, model: str) -> int:
+    """Fill one dialect, query its tools in every mode and print the scores; return the number of texts not stored."""
     with tempfile.TemporaryDirectory() as temporary:
         data = Path(temporary)
         settings = {**shelf.settings(collection, data), **({"QUIPU_MODEL": model} if model else {})}
@@ -114,10 +114,10 @@ def _judge(shelf: Shelf, collection: Collection, model: str) -> int:
     return lost
 
 
-def _ask(caller: Caller, judged: Judged, mode: Mode, collection: Collection, filled: Filled) -> Run:
+def _ask(caller: Caller, judged: JudgedTool, mode: Mode, collection: Collection, filled: Filled) -> Run:
     scores: list[Scores] = []
     seconds: list[float] = []
-    warm = collection.queries[:_WARM]
+    warm = collection.queries[:_WARMUP_STEPS]
     for query in [*warm, *collection.queries]:
         arguments = {**judged.asked(query, filled.scopes.get(query.scope, "nowhere")), **mode.arguments}
         found = judged.found(caller.call(judged.tool, **arguments))
@@ -136,7 +136,7 @@ def _caller(data: Path, settings: Mapping[str, str]) -> Generator[Caller]:
 
 
 def _show(title: str, collection: Collection, runs: Sequence[Run]) -> None:
-    """Prints the runs; the last columns are what each gains over the first, by words only."""
+    """Print the runs; the last columns are the gains over the first run, full text only."""
     scopes = [query.scope for query in collection.queries]
     first = runs[0].scores
     rows: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""A judged collection in a folder: `docs.jsonl` and `queries.jsonl`, with ids, scopes, times and what is relevant."""
+"""A judged collection in a folder: `docs.jsonl` and `queries.jsonl` with ids, scopes, times and relevance."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Doc(msgspec.Struct):
-    """One text; they come in the order of `time` where all have one in ISO 8601, else as they stand in the file."""
+    """One text; texts are ordered by `time` if all have one in ISO 8601, else by position in the file."""
 
     id: str
     text: str
@@ -19,7 +19,7 @@ class Doc(msgspec.Struct):
 
 
 class Query(msgspec.Struct):
-    """One question, asked inside its scope; `relevant` are the ids of the texts that answer it."""
+    """One query within a scope; `relevant` are the ids of the texts that answer it."""
 
     id: str
     text: str
@@ -31,7 +31,7 @@ class Query(msgspec.Struct):
 class Collection(NamedTuple):
     """Texts in order of time, and the questions that have an answer among them.
 
-    Texts of one scope that are the same are one: `relevant` of a query names the first of them.
+    Equal texts of a scope are merged; `relevant` of a query then names the first of them.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Collection(NamedTuple):
 
 
 def read(folder: Path, most: int = 0) -> Collection:
-    """The collection in `folder`, with `most` questions spread evenly if given."""
+    """Read the collection in `folder`, or `most` queries spread evenly over it."""
     docs = _rows(folder / "docs.jsonl", Doc)
     if all(_iso(doc.time) for doc in docs):
         docs.sort(key=lambda doc: doc.time)
@@ -73,5 +73,5 @@ def _iso(time: str) -> bool:
 
 
 def scope_names(scopes: Sequence[str]) -> dict[str, str]:
-    """A name of letters and digits for each scope, for tools that take no other."""
+    """A name of letters and digits for each scope, for tools that accept no others."""
     return {scope: f"s{number}" for number, scope in enumerate(scopes)}

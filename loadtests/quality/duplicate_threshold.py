@@ -1,11 +1,12 @@
-"""Where the threshold of smart_save_memory comes from: precision and recall of `is this known already?` by distance.
+"""Choose the threshold of smart_save_memory: precision and recall of near-duplicate detection by distance.
 
-A store holds texts; half of what arrives says what is stored, in other words or something newer of the same thing, the
-other half is new though like what is stored. Whatever is nearer than the threshold to anything stored is flagged.
-The texts are facts about people (`facts.py`) and the notes of `loadtests/lib/corpus.py`.
+Half of the arriving texts are rewordings or updates of stored ones, the other half are new but similar. A text whose
+nearest stored text is closer than the threshold is flagged. The texts are facts about people (`paraphrases.py`) and the
+notes of `loadtests/lib/corpus.py`.
 
-`--docs FILE` adds texts of people, as JSON lines with `scope` and `text`: of each scope one half is stored, the other
-half and small edits of the first arrive. Half of the families and of the scopes are fitted, the rest is held out.
+`--docs FILE` adds texts written by people, as JSON lines with `scope` and `text`: half of each scope is stored, the
+other half and small edits of the first arrive. Half of the families and scopes choose the threshold, the rest is held
+out.
 """
 
 import random
@@ -31,7 +32,7 @@ _OPENINGS = ("Note: {}", "Remember that {}", "{} (as of today)", "As far as I kn
 
 
 class Set(NamedTuple):
-    """What is stored, what arrives though it is known, and what arrives and is new."""
+    """Stored texts, arriving duplicates, and arriving new texts."""
 
     name: str
     stored: list[str]
@@ -40,7 +41,7 @@ class Set(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Distances to the nearest stored text, of what is known and of what is new."""
+    """Distances to the nearest stored text, of duplicates and of new texts."""
 
     name: str
     known: list[float]
@@ -48,15 +49,17 @@ class Curve(NamedTuple):
 
 
 class Text(msgspec.Struct):
-    """One text of people."""
+    """One text written by a person."""
 
     scope: str
     text: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the curves, and the highest threshold that keeps the wanted precision on every fitted set."""
-    chosen = options(__doc__, arguments, docs={"type": Path, "nargs": "*", "default": [], "help": "texts of people"})
+    """Print the curves, and the highest threshold with the wanted precision on every training set."""
+    chosen = options(
+        __doc__, arguments, docs={"type": Path, "nargs": "*", "default": [], "help": "texts written by people"}
+    )
     notes = [
         [memory.text for memory in islice(corpus.memories(2 * _NOTES), start, _NOTES + start)] for start in (0, _NOTES)
     ]
@@ -71,16 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     fit, rest = [curve(embedder, one) for one in fitted], [curve(embedder, one) for one in held_out]
     for one in (*fit, *rest):
         rows = [(f"{step:.2f}", *measured(one, step)) for step in STEPS]
-        table(f"{one.name}: {len(one.known)} known, {len(one.new)} new", ("distance <", "precision", "recall"), rows)
+        table(
+            f"{one.name}: {len(one.known)} duplicates, {len(one.new)} new", ("distance <", "precision", "recall"), rows
+        )
     picked = max((step for step in STEPS if all(measured(one, step)[0] >= WANTED for one in fit)), default=0.0)
-    print(f"\nthe highest threshold with a precision of {WANTED} on every fitted set: {picked:.2f}")
+    print(f"\nhighest threshold with a precision of {WANTED} on every training set: {picked:.2f}")
     table("held out, at that threshold", ("set", "precision", "recall"), [(c.name, *measured(c, picked)) for c in rest])
     return 0
 
 
 def built(name: str, families: str) -> Set:
-    """Half of the people are stored. Known: their facts in other words, under another opening, or with a newer value;
-    new: the same facts about the other half, in every wording.
+    """Facts about half of the people are stored. Duplicates are their facts reworded, with an opening or a newer value;
+    new texts are the same facts about the other half, in every wording.
     """
     every = paraphrases.facts(families)
     people = set(paraphrases.PEOPLE[::2])
@@ -97,7 +102,7 @@ def built(name: str, families: str) -> Set:
 
 
 def edited(name: str, scopes: list[list[str]]) -> Set:
-    """Texts of people: every second one of a scope is stored; known is each with words left out, or an opening."""
+    """Texts written by people: every second one of a scope is stored; duplicates drop words or add an opening."""
     chance = random.Random(7)
     stored = [text for scope in scopes for text in scope[::2]]
     return Set(
@@ -106,7 +111,7 @@ def edited(name: str, scopes: list[list[str]]) -> Set:
 
 
 def edit(text: str, chance: random.Random) -> str:
-    """The same said otherwise: one word in eight left out, sentences turned round, and sometimes an opening."""
+    """A reworded text: one word in eight dropped, sentences reordered, and sometimes an opening added."""
     sentences = [part.strip() for part in text.replace("!", ".").replace("?", ".").split(".") if part.strip()]
     words = ". ".join(reversed(sentences)).split()
     gone = set(chance.sample(range(len(words)), len(words) // 8))
@@ -115,7 +120,7 @@ def edit(text: str, chance: random.Random) -> str:
 
 
 def by_scope(file: Path) -> list[list[str]]:
-    """The texts of each scope, once each and of a few words at least; one big scope is cut in ten."""
+    """The distinct texts of each scope, of a few words at least; a single big scope is split in ten."""
     decoded = [msgspec.json.decode(line, type=Text) for line in file.read_bytes().splitlines()]
     scopes = [
         [text for text in dict.fromkeys(row.text for row in group) if len(text.split()) >= _SHORTEST]
@@ -128,13 +133,13 @@ def by_scope(file: Path) -> list[list[str]]:
 
 
 def curve(embedder: Embedder, one: Set) -> Curve:
-    """The distance of everything that arrives to the nearest stored text."""
+    """The distance of every arriving text to the nearest stored one."""
     stored = _unit(embedder, one.stored)
     return Curve(one.name, _nearest(stored, embedder, one.known), _nearest(stored, embedder, one.new))
 
 
 def measured(one: Curve, threshold: float) -> tuple[float, float]:
-    """Precision of what is flagged, and recall of what is known, were there as many new texts as known ones."""
+    """Precision and recall at a threshold, weighted to as many new texts as duplicates."""
     hit = sum(distance < threshold for distance in one.known) / len(one.known)
     wrong = sum(distance < threshold for distance in one.new) / len(one.new)
     return (hit / (hit + wrong) if hit + wrong else 1.0), hit

@@ -1,11 +1,11 @@
-"""What an engine in this process found, with its scores."""
+"""Rankings of engines that run in this process."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 
 class Ranking(NamedTuple):
-    """Scores by id, the larger the better, and the seconds it took."""
+    """Scores by id, larger is better, and the seconds of the query."""
 
     scores: Mapping[str, float]
     seconds: float
@@ -17,7 +17,7 @@ class Ranking(NamedTuple):
 
 
 def fused(one: Ranking, other: Ranking, share: float) -> Ranking:
-    """The sum of both, each over its best, `share` of it the first."""
+    """The weighted sum of two rankings, each normalized by its best score; `share` is the weight of the first."""
     best, most = (max(ranking.scores.values(), default=0.0) or 1.0 for ranking in (one, other))
     keys = {**one.scores, **other.scores}
     scores = {

@@ -1,4 +1,4 @@
-"""What most people would have: FTS5 with its porter stemmer, an index for each scope, useful words joined by OR."""
+"""The full-text baseline: FTS5 with the Porter stemmer, one index for each scope, content words joined by OR."""
 
 import re
 import time
@@ -29,7 +29,7 @@ class Words:
                 self._db.executemany(f"INSERT INTO {name} VALUES (?, ?)", [(doc.id, doc.text) for doc in docs])
 
     def find(self, text: str, scope: str) -> Ranking:
-        """The best by BM25, larger is better."""
+        """The best matches by BM25, larger is better."""
         name = self._scopes.get(scope)
         words = [*dict.fromkeys(re.findall(r"\w+", text.lower()))]
         useful = [word for word in words if word not in STOP_WORDS] or words

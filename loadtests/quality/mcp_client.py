@@ -1,4 +1,4 @@
-"""One caller of a running server: tools by name over MCP, and how long each answer took."""
+"""A client of a running server: tools by name over MCP, with the latency of each call."""
 
 import http.client
 import time
@@ -10,7 +10,7 @@ from loadtests.lib import http_requests
 
 
 class Caller:
-    """A connection that stays open; `seconds` is what the last call took."""
+    """A persistent connection; `seconds` is the latency of the last call."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -18,7 +18,7 @@ class Caller:
         self.seconds = 0.0
 
     def call(self, tool: str, **arguments: Any) -> Any:
-        """The answer of a tool; raises RuntimeError for one that refuses."""
+        """The answer of a tool; raises RuntimeError if the tool fails."""
         body = msgspec.json.encode(http_requests.message("modern", tool, arguments))
         headers = self._headers.setdefault(
             tool, {**http_requests.headers("modern", tool), "content-type": "application/json"}
@@ -34,5 +34,5 @@ class Caller:
         return found if found is not None else msgspec.json.decode(result["content"][0]["text"])
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         self._connection.close()

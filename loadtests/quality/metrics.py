@@ -1,4 +1,4 @@
-"""How good a ranking is: nDCG@10, recall at 5 and 10, the first hit's rank; and how sure one can be of a mean."""
+"""Ranking metrics: nDCG@10, recall at 5 and 10, MRR, and bootstrap intervals of their means."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -13,7 +13,7 @@ _TAIL = 2.5
 
 
 class Scores(NamedTuple):
-    """One ranking against what is relevant, each in [0, 1]; `mrr` is one over the rank of the first hit of ten."""
+    """Metrics of one ranking, each in [0, 1]; `mrr` is the reciprocal rank of the first hit among ten."""
 
     ndcg: float
     recall5: float
@@ -22,7 +22,7 @@ class Scores(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A mean with the span that holds 95 of 100 means of samples of the same size, drawn with replacement."""
+    """A mean with its 95 % bootstrap interval."""
 
     mean: float
     low: float
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 
 
 def judge(ranked: Sequence[str], relevant: Collection[str]) -> Scores:
-    """The scores of one ranking of distinct ids."""
+    """The metrics of one ranking of distinct ids."""
     gains = [key in relevant for key in ranked[:CUT]]
     best = sum(1 / math.log2(rank + 2) for rank in range(min(CUT, len(relevant))))
     ndcg = sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains)) / best
@@ -39,7 +39,7 @@ def judge(ranked: Sequence[str], relevant: Collection[str]) -> Scores:
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """The mean of `values` and its 95 % bootstrap interval, the same at every call."""
+    """The mean of `values` and its 95 % bootstrap interval; deterministic."""
     means = _samples(len(values)) @ np.asarray(values, np.float64)
     low, high = np.percentile(means, [_TAIL, 100 - _TAIL])
     return Interval(float(np.mean(values)), float(low), float(high))
@@ -54,6 +54,6 @@ def macro(values: Sequence[float], groups: Sequence[str]) -> float:
 
 
 def _samples(size: int) -> NDArray[np.float64]:
-    """The weights of `size` values in each of the samples, a row for each."""
+    """The resampling weights of `size` values, a row for each sample."""
     drawn = np.random.default_rng(0).integers(0, size, (_SAMPLES, size))
     return np.stack([np.bincount(row, minlength=size) for row in drawn]) / size

@@ -1,7 +1,7 @@
-"""A sentence transformer of BERT's kind in numpy, as the opponent.
+"""A BERT sentence transformer in numpy, as a baseline.
 
-Its folder has `model.safetensors`, `tokenizer.json` and `config.json`. All its layers are run for every text, mean
-pooled, scaled to unit length: what sentence-transformers does with all-MiniLM-L6-v2, to four decimals.
+Its folder has `model.safetensors`, `tokenizer.json` and `config.json`. Every text is run through all layers,
+mean-pooled and normalized; vectors equal those of sentence-transformers with all-MiniLM-L6-v2 to four decimals.
 """
 
 import math
@@ -19,7 +19,7 @@ from loadtests.quality.dataset import Collection
 from loadtests.quality.engine_adapter import Ranking
 
 _BATCH = 32
-_LONGEST = 256
+_MAX_TOKENS = 256
 _EPSILON = 1e-12
 _MASKED = -1e4
 _KEPT = 200
@@ -33,7 +33,7 @@ class _Config(msgspec.Struct):
 
 
 class Transformer:
-    """The weights of one model and what it makes of texts."""
+    """A BERT model: its weights and its embeddings of texts."""
 
     def __init__(self, folder: Path) -> None:
         config = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config)
@@ -41,14 +41,14 @@ class Transformer:
         self._weights = _tensors(folder / "model.safetensors")
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(_LONGEST)
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
 
     def embed(self, texts: Sequence[str]) -> Array:
         """A unit vector for each text, in order; texts of like length are computed together."""
         return self.pooled([encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))])
 
     def alone(self, words: Sequence[str]) -> Array:
-        """A unit vector for each entry of the vocabulary, standing alone as a text."""
+        """A unit vector for each entry of the vocabulary as a text of its own."""
         start, *ids, end = map(self._tokenizer.token_to_id, ("[CLS]", *words, "[SEP]"))
         return self.pooled([[start, one, end] for one in ids])
 
@@ -109,7 +109,7 @@ class Transformer:
 
 
 class Teacher:
-    """The vectors of a collection by a transformer, compared inside the scope."""
+    """The vectors of a collection by a transformer, searched within a scope."""
 
     def __init__(self, folder: Path, collection: Collection) -> None:
         self._model = Transformer(folder)

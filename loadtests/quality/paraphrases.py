@@ -1,4 +1,4 @@
-"""Facts as agents save them, each in three wordings, to build near-duplicates and hard negatives from."""
+"""Facts as agents save them, each in three wordings, from which near-duplicates and hard negatives are built."""
 
 from typing import NamedTuple
 
@@ -131,7 +131,7 @@ PEOPLE = (
 
 
 class Fact(NamedTuple):
-    """What is true of somebody: the family of facts, who, and the value; `wordings` say it."""
+    """A fact: its family, its subject and its value; `wordings` render it."""
 
     family: int
     who: str
@@ -140,7 +140,7 @@ class Fact(NamedTuple):
 
 
 def facts(table: str) -> list[Fact]:
-    """A fact of every family about everybody; values repeat."""
+    """A fact of every family about every subject; values repeat."""
     found: list[Fact] = []
     for family, lines in enumerate(table.strip().split("\n\n")):
         *wordings, values = lines.splitlines()
@@ -150,12 +150,12 @@ def facts(table: str) -> list[Fact]:
 
 
 def newer(table: str, fact: Fact) -> Fact:
-    """The same of the same one, with another value."""
+    """The same fact about the same subject with another value."""
     *wordings, values = table.strip().split("\n\n")[fact.family].splitlines()
     known = values.split()
     return worded(fact.family, fact.who, known[(known.index(fact.value) + 1) % len(known)], wordings)
 
 
 def worded(family: int, who: str, value: str, wordings: list[str]) -> Fact:
-    """A fact in all its wordings."""
+    """The fact in all its wordings."""
     return Fact(family, who, value, tuple(wording.format(s=who, v=value) for wording in wordings))

@@ -1,4 +1,4 @@
-"""The tools that are judged: how texts get into each, how it is asked, and by which signals."""
+"""The judged tools: how each stores texts, how it is queried, and by which signals."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +16,22 @@ _ROOM = 20_000
 
 
 class Filled(NamedTuple):
-    """What was stored: the document of each id of the server, and what it calls each scope."""
+    """The result of storing: the document of each server id, and the server's name of each scope."""
 
     docs: dict[str, str]
     scopes: dict[str, str]
 
 
 class Mode(NamedTuple):
-    """One way to ask a tool: the signals, the arguments and the settings of the server that choose them."""
+    """One query mode: the signals, and the arguments and server settings that select them."""
 
     name: str
     arguments: Mapping[str, Any] = {}
     settings: Mapping[str, str] = {}
 
 
-class Judged(NamedTuple):
-    """A tool: `asked(query, scope)` gives its arguments, `found(answer)` the ids in it."""
+class JudgedTool(NamedTuple):
+    """A tool: `asked(query, scope)` returns its arguments, `found(answer)` the ids of the answer."""
 
     tool: str
     modes: Sequence[Mode]
@@ -39,17 +39,17 @@ class Judged(NamedTuple):
     found: Callable[[Any], list[str]]
 
 
-class Shelf(NamedTuple):
-    """A dialect: `fill` stores a collection; `settings` are those it needs."""
+class DialectAdapter(NamedTuple):
+    """A dialect: `fill` stores a collection; `settings` are the server settings it needs."""
 
     name: str
     settings: Callable[[Collection, Path], Mapping[str, str]]
     fill: Callable[[Caller, Collection], Filled]
-    tools: Sequence[Judged]
+    tools: Sequence[JudgedTool]
 
 
-def shelves(names: Sequence[str]) -> list[Shelf]:
-    """The dialects with the tools of these names, all of them for none."""
+def adapters(names: Sequence[str]) -> list[DialectAdapter]:
+    """The dialects with the tools of these names, or with all tools."""
     wanted = [shelf._replace(tools=[tool for tool in shelf.tools if not names or tool.tool in names]) for shelf in _ALL]
     return [shelf for shelf in wanted if shelf.tools]
 
@@ -103,7 +103,7 @@ def _notes(caller: Caller, collection: Collection) -> Filled:
 
 
 def _letters(number: int) -> str:
-    """A title that no question holds a word of."""
+    """A title that shares no word with any query."""
     text = ""
     for _ in range(4):
         number, digit = divmod(number, 20)
@@ -130,13 +130,13 @@ def _ids(part: str, name: str = "id") -> Callable[[Any], list[str]]:
     return lambda answer: [str(row[name]) for row in answer[part]]
 
 
-_ALL: tuple[Shelf, ...] = (
-    Shelf(
+_ALL: tuple[DialectAdapter, ...] = (
+    DialectAdapter(
         "sessions",
         _nothing,
         _sessions,
         (
-            Judged(
+            JudgedTool(
                 "recall",
                 (
                     Mode(LEXICAL, {"weights": {"meaning": 0}}),
@@ -154,7 +154,7 @@ _ALL: tuple[Shelf, ...] = (
                 },
                 _ids("memories", "key"),
             ),
-            Judged(
+            JudgedTool(
                 "search_memory",
                 (
                     Mode(LEXICAL, settings={"CODE_MEMORY_ENABLE_VEC": "0"}),
@@ -166,12 +166,12 @@ _ALL: tuple[Shelf, ...] = (
             ),
         ),
     ),
-    Shelf(
+    DialectAdapter(
         "brain",
         _databases,
         _brain,
         (
-            Judged(
+            JudgedTool(
                 "hybrid_search",
                 (
                     Mode(LEXICAL, {"weights": {"fts": 1, "vector": 0, "recency": 0, "importance": 0}}),
@@ -184,12 +184,12 @@ _ALL: tuple[Shelf, ...] = (
             ),
         ),
     ),
-    Shelf(
+    DialectAdapter(
         "scopes",
         _nothing,
         _scopes,
         (
-            Judged(
+            JudgedTool(
                 "memory_query",
                 (Mode(LEXICAL, {"semanticSearch": False}), Mode(FUSED)),
                 lambda query, project: {
@@ -203,12 +203,12 @@ _ALL: tuple[Shelf, ...] = (
             ),
         ),
     ),
-    Shelf(
+    DialectAdapter(
         "notes",
         _roots,
         _notes,
         (
-            Judged(
+            JudgedTool(
                 "memory_recall",
                 (Mode(LEXICAL, {"type": "search"}), Mode(STATIC, {"type": "vsearch"}), Mode(FUSED, {"type": "query"})),
                 lambda query, name: {"query": query.text, "project": name, "limit": CUT},

@@ -1,8 +1,8 @@
-"""Fit the model's token vectors to a teacher's vectors of whole texts; `README.md` beside this file tells the method.
+"""Fit the model's token vectors to a teacher's vectors of whole texts; see `README.md` in this folder.
 
-Takes the folder of the model whose word pieces are kept, texts (made by `texts.py`) and the teacher's folder (read by
-`transformer.py`); writes a folder with the same word pieces and new vectors. What the teacher makes of the texts, hours
-of work for one core, is kept in a file (.npy, a row for each text); if it is there, so many texts are read.
+Takes the folder of the model whose word pieces are kept, texts (from `training_texts.py`) and the teacher's folder
+(read by `minilm_baseline.py`); writes a folder with the same word pieces and new vectors. The teacher's vectors, hours
+of work for one core, are cached in a file (.npy, a row for each text); if it exists, as many texts are read.
 """
 
 import shutil
@@ -23,41 +23,41 @@ DIMENSIONS = 256
 ROUNDS = 3
 BATCH = 2048
 RATE = 0.003
-LEFT_OUT = 0.3  # of the tokens of a text in each round: no vector may lean on the others
-ALONE = 0.8  # how much the teacher's vector of the token alone counts beside the fitted one
-FREQUENT = 1e-3  # where fitting starts, a token is as long as this, divided by this and its share of all tokens
-CUT = 0.999  # of the tokens are kept whole in int8
+TOKEN_DROPOUT = 0.3  # share of tokens dropped per round, so that vectors do not co-adapt
+SINGLE_TOKEN_WEIGHT = 0.8  # weight of the teacher's vector of a single token against 1 for the fitted one
+FREQUENT = 1e-3  # SIF smoothing: initial weight a / (a + share of the token)
+CUT = 0.999  # quantile of components that int8 covers without clipping
 _START = 0.1
-_WARM = 20
+_WARMUP_STEPS = 20
 _SAMPLE = 40_000
 
 
 class Bags(NamedTuple):
-    """Texts as token ids, all in one row; text n begins at `starts[n]` and every text has one token at least."""
+    """Texts as token ids in one array; text n begins at `starts[n]` and has at least one token."""
 
     ids: NDArray[np.int64]
     starts: NDArray[np.int64]
 
     def take(self, texts: NDArray[np.int64]) -> "Bags":
-        """These texts."""
+        """The bags of these texts."""
         ends = np.append(self.starts, len(self.ids))
         lengths = ends[texts + 1] - ends[texts]
         starts = np.cumsum(lengths) - lengths
         return Bags(self.ids[np.arange(lengths.sum()) + np.repeat(ends[texts] - starts, lengths)], starts)
 
     def thinned(self, share: float, lot: np.random.Generator) -> "Bags":
-        """Without a share of the tokens, drawn by lot; the first token drawn of each text stays."""
+        """A random share of the tokens removed; the first token drawn of each text stays."""
         draws = lot.random(len(self.ids))
         draws[self.starts] = 1.0
         kept = draws >= share
         return Bags(self.ids[kept], np.cumsum(kept)[self.starts] - 1)
 
     def sums(self, vectors: Array) -> Array:
-        """For each text the sum of its tokens' vectors."""
+        """The sum of the token vectors of each text."""
         return np.add.reduceat(vectors[self.ids], self.starts, axis=0)
 
     def spread(self, gradient: Array, size: int) -> Array:
-        """For each of `size` tokens the sum of the gradients of the texts it occurs in."""
+        """For each of `size` tokens, the sum of the gradients of its texts."""
         lengths = np.diff(np.append(self.starts, len(self.ids)))
         order = np.argsort(self.ids, kind="stable")
         known, first = np.unique(self.ids[order], return_index=True)
@@ -68,7 +68,7 @@ class Bags(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the fitted model."""
+    """Write the fitted model."""
     path = {"type": Path, "required": True}
     chosen = options(__doc__, arguments, model=path, teacher=path, texts=path, taught=path, into=path)
     vocabulary = msgspec.json.decode((chosen.model / "tokenizer.json").read_bytes())["model"]["vocab"]
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def bagged(tokens: ModelTokenizer, texts: Sequence[str]) -> tuple[Bags, NDArray[np.int64]]:
-    """The texts of two tokens or more, and their places."""
+    """The texts of two tokens or more, and their positions."""
     rows = [np.frombuffer(tokens.encode(text), "<u2") for text in texts]
     known = [at for at, row in enumerate(rows) if len(row) > 1]
     lengths = np.array([len(rows[at]) for at in known])
@@ -97,22 +97,22 @@ def bagged(tokens: ModelTokenizer, texts: Sequence[str]) -> tuple[Bags, NDArray[
 
 
 def frequency(bags: Bags, size: int) -> Array:
-    """The weight of each token: the more of all tokens it is, the smaller."""
+    """The weight of each token, which falls with its share of all tokens."""
     count = np.bincount(bags.ids, minlength=size) + 1
     return (FREQUENT / (FREQUENT + count / count.sum())).astype(np.float32)
 
 
 def fitted(bags: Bags, targets: Array, alone: Array, seed: int = 0) -> Array:
-    """Vectors whose sums point where the teacher's vectors of the texts point: Adam on the cosine."""
+    """Token vectors fitted so that their sums point in the directions of the teacher's vectors: Adam on the cosine."""
     vectors = alone * frequency(bags, len(alone))[:, None] * np.float32(_START)
     lot = np.random.default_rng(seed)
     mean, square = np.zeros_like(vectors), np.zeros_like(vectors)
     steps = ROUNDS * (len(targets) // BATCH)
     for step, texts in enumerate(rounds(len(targets), lot), 1):
-        gradient, cosine = slope(bags.take(texts).thinned(LEFT_OUT, lot), targets[texts], vectors)
+        gradient, cosine = slope(bags.take(texts).thinned(TOKEN_DROPOUT, lot), targets[texts], vectors)
         mean += 0.1 * (gradient - mean)
         square += 0.01 * (gradient * gradient - square)
-        rate = RATE * min(1.0, step / _WARM) * (1 - (step - 1) / steps)
+        rate = RATE * min(1.0, step / _WARMUP_STEPS) * (1 - (step - 1) / steps)
         vectors -= rate / (1 - 0.9**step) * mean / (np.sqrt(square / (1 - 0.99**step)) + np.float32(1e-9))
         if step % 25 == 0 or step == steps:
             print(f"step {step} of {steps}: cosine {cosine:.3f}", flush=True)
@@ -120,14 +120,14 @@ def fitted(bags: Bags, targets: Array, alone: Array, seed: int = 0) -> Array:
 
 
 def rounds(texts: int, lot: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """All texts in batches, in another order each round."""
+    """All texts in batches, in a new order for each round."""
     for _ in range(ROUNDS):
         order = lot.permutation(texts)
         yield from (order[at : at + BATCH] for at in range(0, texts - BATCH + 1, BATCH))
 
 
 def slope(bags: Bags, targets: Array, vectors: Array) -> tuple[Array, float]:
-    """How the sum of the texts' cosines falls with each token's vector, and the mean cosine."""
+    """The gradient of the summed cosines by token vector, and the mean cosine."""
     sums = bags.sums(vectors)
     lengths = np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), np.float32(1e-3))
     units = sums / lengths
@@ -136,43 +136,43 @@ def slope(bags: Bags, targets: Array, vectors: Array) -> tuple[Array, float]:
 
 
 def directed(vectors: Array, alone: Array, lengths: Array) -> Array:
-    """Fitted directions with some of the teacher's own of the token alone, as long as asked for.
+    """Fitted directions blended with the teacher's vectors of single tokens, with the given lengths.
 
-    What all of the teacher's vectors have in common is left out: it would bring every two texts nearer. So are the
-    fitted lengths: they make names light, and the same fact about two people one.
+    The mean of the teacher's vectors is subtracted, since it brings all texts nearer. Fitted lengths are dropped: they
+    make names light, so that the same fact about two people becomes a duplicate.
     """
     common: Array = alone.mean(axis=0)
-    mixed = unit(vectors) + np.float32(ALONE) * unit(alone - common)
+    mixed = unit(vectors) + np.float32(SINGLE_TOKEN_WEIGHT) * unit(alone - common)
     return unit(mixed.astype(np.float32)) * lengths[:, None]
 
 
 def lengths_of(vectors: TokenVectors) -> Array:
-    """How long the vector of each token is."""
+    """The norm of each token's vector."""
     rows = (vectors.sum(at.to_bytes(2, "little")) for at in range(vectors.vocabulary))
     return np.array([np.linalg.norm(row) for row in rows], np.float32)
 
 
 def unit(vectors: Array) -> Array:
-    """The rows, each of length one."""
+    """The rows, normalized."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-9))
 
 
 def reduced(bags: Bags, vectors: Array) -> Array:
-    """The directions in which the texts' vectors reach farthest, as many as the model has dimensions."""
+    """The principal directions of the text vectors, as many as the model has dimensions."""
     units = unit(bags.take(np.arange(min(_SAMPLE, len(bags.starts)))).sums(vectors))
     _, directions = np.linalg.eigh(units.T @ units)
     return vectors @ directions[:, ::-1][:, :DIMENSIONS]
 
 
 def whole(vectors: Array) -> NDArray[np.int8]:
-    """The vectors as whole numbers; the longest may be cut, and the shortest keep their longest component at 1."""
+    """The vectors as int8: outliers are clipped, and every vector keeps a nonzero component."""
     scaled = vectors * (127 / np.quantile(np.abs(vectors).max(axis=1), CUT))
     least = np.maximum(1, 1 / np.maximum(np.abs(scaled).max(axis=1, keepdims=True), np.float32(1e-9)))
     return np.clip(np.rint(scaled * least), -127, 127).astype(np.int8)
 
 
 def save(old: Path, new: Path, matrix: NDArray[np.int8]) -> None:
-    """A model2vec folder with the old one's word pieces and these vectors."""
+    """A model2vec folder with the tokenizer of the old one and these vectors."""
     new.mkdir(parents=True, exist_ok=True)
     shutil.copy(old / "tokenizer.json", new)
     config: dict[str, Any] = msgspec.json.decode((old / "config.json").read_bytes())

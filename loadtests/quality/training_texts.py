@@ -1,9 +1,9 @@
-"""Ordinary texts to fit the model with: sentences and short paragraphs of descriptions, dictionaries, documentation.
+"""Training texts of the model: sentences and short paragraphs of descriptions, dictionaries and documentation.
 
-Reads a folder of unpacked packages and takes each file for what its name says: `*Translation-*` (descriptions of Debian
-packages), `*.dict.dz` (dictionaries), `fortunes/*`, `*.rst*` and `*.txt*` (documentation), `*.html` (its paragraphs),
-`METADATA` (of Python packages), `*.py` (functions and docstrings). Writes one JSON string a line; the same files give
-the same lines.
+Reads a folder of unpacked packages and infers the kind of each file from its name: `*Translation-*` (Debian package
+descriptions), `*.dict.dz` (dictionaries), `fortunes/*`, `*.rst*` and `*.txt*` (documentation), `*.html` (its
+paragraphs), `METADATA` (of Python packages), `*.py` (functions and docstrings). Writes one JSON string a line; the same
+files give the same lines.
 """
 
 import ast
@@ -47,14 +47,14 @@ _LONG_FUNCTION = 1500
 
 
 class Text(NamedTuple):
-    """One text and the kind of place it comes from."""
+    """One text and the kind of its source."""
 
     kind: str
     text: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the texts and prints how many there are of each kind."""
+    """Write the texts and print the number of each kind."""
     into = {"type": Path, "required": True}
     chosen = options(__doc__, arguments, folder=into, into=into)
     texts = mixed(found(chosen.folder))
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def mixed(texts: Iterable[Text]) -> list[Text]:
-    """Each text once (but for case and punctuation), at most so many of a kind, in an order that only they decide."""
+    """Texts without duplicates (case and punctuation ignored), limited per kind, in an order given by the texts."""
     kept: dict[str, Text] = {}
     for kind, text in texts:
         words = text.split()
@@ -82,7 +82,7 @@ def mixed(texts: Iterable[Text]) -> list[Text]:
 
 
 def found(folder: Path) -> Iterator[Text]:
-    """The texts of every file under the folder, whose kind its name tells."""
+    """The texts of every file under the folder, with the kind that its name implies."""
     for file in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
         name = file.name.removesuffix(".gz")
         if "Translation-" in name:
@@ -100,25 +100,25 @@ def found(folder: Path) -> Iterator[Text]:
 
 
 def read(file: Path) -> str:
-    """The file's text, unzipped where it is zipped."""
+    """The text of a file, decompressed if needed."""
     raw = file.read_bytes()
     return (gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw).decode(errors="replace")
 
 
 def chance(text: str) -> float:
-    """A number in [0, 1) that looks drawn by lot and is the text's own."""
+    """A pseudo-random number in [0, 1) derived from the text."""
     return crc32(text.encode(errors="replace")) / 2**32
 
 
 def prose(kind: str, paragraph: str) -> Iterator[Text]:
-    """The paragraph or, of every second longer one, its sentences."""
+    """The paragraph, or for every second longer one its sentences."""
     flat = " ".join(paragraph.split())
     alone = len(flat.split()) > 25 and chance(flat) < 0.5
     yield from (Text(kind, part) for part in (_SENTENCE.split(flat) if alone else [flat]))
 
 
 class Package(NamedTuple):
-    """A package of Debian: its name, the line it is described by, and the paragraphs below that."""
+    """A Debian package: name, synopsis, and the paragraphs of its description."""
 
     name: str
     line: str
@@ -126,13 +126,13 @@ class Package(NamedTuple):
 
     @property
     def held_out(self) -> bool:
-        """Whether it is kept for judging (`passages.py`), with all whose names begin alike; never for fitting."""
+        """Whether it is held out for evaluation (`debian_dataset.py`), with all packages of the same name prefix."""
         family = _FAMILY.match(self.name)
         return chance((family and family[1]) or self.name) < _HELD_OUT
 
 
 def packages(listing: str) -> Iterator[Package]:
-    """What Debian says of its packages."""
+    """The package descriptions of Debian."""
     for block in listing.split("\n\n"):
         name, about = _PACKAGE.search(block), _ABOUT.search(block)
         if name and about:
@@ -142,7 +142,7 @@ def packages(listing: str) -> Iterator[Package]:
 
 
 def descriptions(listing: str) -> Iterator[Text]:
-    """Of what Debian says of its packages the line, and the first paragraphs below it."""
+    """The synopsis and the first paragraphs of package descriptions."""
     for package in packages(listing):
         if not package.held_out:
             yield Text("description", package.line)
@@ -152,7 +152,7 @@ def descriptions(listing: str) -> Iterator[Text]:
 
 
 def dictionary(name: str, text: str) -> Iterator[Text]:
-    """WordNet's glosses and examples; of any other dictionary the paragraphs and what they quote."""
+    """WordNet's glosses and examples; of other dictionaries the paragraphs and their quotations."""
     if name != "wn":
         for paragraph in re.split(r"\n\s*\n", _SOURCE.sub("", text)):
             body = paragraph if "\\" not in paragraph.partition("\n")[0] else paragraph.partition("\n")[2]
@@ -166,17 +166,17 @@ def dictionary(name: str, text: str) -> Iterator[Text]:
             gloss = re.sub(r'; ?"[^"]*"', "", meaning).strip(" ;")
             form = int(chance(gloss) * 3)
             yield Text("gloss", (f"{head}: {gloss}", f"{head} is {gloss}", gloss)[form])
-            yield from (Text("example", said[0].upper() + said[1:]) for said in re.findall(r'"([^"]+)"', meaning))
+            yield from (Text("example", quote[0].upper() + quote[1:]) for quote in re.findall(r'"([^"]+)"', meaning))
 
 
 def fortunes(text: str) -> Iterator[Text]:
-    """Sayings, without who said them."""
+    """Fortunes, without their attribution."""
     for saying in text.split("\n%\n"):
         yield from prose("fortune", re.sub(r"\n\s+-- .*", "", saying, flags=re.S))
 
 
 def manual(text: str) -> Iterator[Text]:
-    """The paragraphs of documentation that are mostly letters, without their marks."""
+    """The paragraphs of documentation that are mostly letters, without markup."""
     for paragraph in re.split(r"\n\s*\n", text):
         plain = re.sub(r"``|\*\*|`_*", "", _ROLE.sub(r"\1", paragraph))
         letters = sum(map(str.isalpha, plain))
@@ -191,7 +191,7 @@ def page(text: str) -> Iterator[Text]:
 
 
 def functions(source: str) -> Iterator[Text]:
-    """Python functions that say what they do: short ones whole, or what they say."""
+    """Documented Python functions: short ones whole, or their docstrings."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(source)

@@ -1,4 +1,4 @@
-"""Which answered writes are gone after a restart: of several writers on one store, and of one that was killed."""
+"""Count answered writes that are missing after a restart: four writers on one store, and one killed writer."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from loadtests.lib import corpus
 from loadtests.lib.corpus import Memory
-from loadtests.lib.stdio_client import Talk
-from loadtests.scenarios.peer_runner import UNDER_WAY, Side
+from loadtests.lib.stdio_client import StdioClient
+from loadtests.scenarios.peer_runner import IN_FLIGHT, Side
 from loadtests.scenarios.peer_servers import CONTENDERS
 
 WRITERS = 4
@@ -19,7 +19,7 @@ _KILL_AFTER = 200
 
 
 class Lost(NamedTuple):
-    """Writes that were answered, that were refused, and that were answered but are not there after a restart."""
+    """Writes that were answered, that were refused, and that were answered but are missing after a restart."""
 
     answered: int
     refused: int
@@ -30,7 +30,7 @@ class Lost(NamedTuple):
 
 
 def together(side: Side) -> Lost:
-    """Four processes, as four clients start them, each writing memories of its own one after the other."""
+    """Four processes, as four clients start them, each writing its own memories one after the other."""
     data = side.folder / f"{side.name}-together"
     side.talk(data).close()  # the store is there before they race for it
     talks = [side.talk(data) for _ in range(WRITERS)]
@@ -49,30 +49,32 @@ def together(side: Side) -> Lost:
 
 
 def killed(side: Side) -> Lost:
-    """One process with many writes under way, killed (-9) in their midst."""
+    """One process with many writes in flight, killed with SIGKILL."""
     data = side.folder / f"{side.name}-killed"
     talk = side.talk(data)
     answered: list[Memory] = []
 
-    def heard(memory: Memory) -> None:
+    def on_reply(memory: Memory) -> None:
         answered.append(memory)
         if len(answered) == _KILL_AFTER:
             talk.kill()
 
     with suppress(ConnectionError):
-        _write(side, talk, _KILLED, 10 * _KILL_AFTER, UNDER_WAY, heard)
+        _write(side, talk, _KILLED, 10 * _KILL_AFTER, IN_FLIGHT, on_reply)
     return Lost(len(answered), 0, _missing(side, data, answered))
 
 
-def _write(side: Side, talk: Talk, first: int, count: int, under_way: int, heard: Callable[[Memory], None]) -> None:
+def _write(
+    side: Side, talk: StdioClient, first: int, count: int, in_flight: int, on_reply: Callable[[Memory], None]
+) -> None:
     memories = list(corpus.memories(count, first))
     calls = [CONTENDERS[side.name].store(memory) for memory in memories]
-    whose = {id(call): memory for call, memory in zip(calls, memories, strict=True)}
-    talk.drive(calls, under_way=under_way, heard=lambda call: heard(whose[id(call)]))
+    memory_of = {id(call): memory for call, memory in zip(calls, memories, strict=True)}
+    talk.drive(calls, in_flight=in_flight, on_reply=lambda call: on_reply(memory_of[id(call)]))
 
 
 def _missing(side: Side, data: Path, answered: Sequence[Memory]) -> int:
-    """How many of these a fresh process does not show."""
+    """The number of these memories that a fresh process does not return."""
     talk = side.talk(data)
     show = CONTENDERS[side.name].show
     lost = sum([bool(talk.call(show(memory))) for memory in answered])

@@ -1,4 +1,4 @@
-"""Quipu under a mixed load: from 1 to 512 callers, below its capacity and past it, and locust's crowd of agents."""
+"""Quipu under a mixed load: 1 to 512 callers, arrival rates below and above its capacity, and a locust run."""
 
 import csv
 import subprocess
@@ -24,7 +24,7 @@ _HARDLY = 0.01
 
 
 class Locust(NamedTuple):
-    """What locust reports of one crowd: calls, failures, refusals, calls a second, and latencies in milliseconds."""
+    """A locust report: calls, failures, refusals, calls a second, and latencies in milliseconds."""
 
     calls: int
     failures: int
@@ -34,13 +34,13 @@ class Locust(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs it all; 1 if an answer was wrong."""
+    """Run all parts; return 1 if an answer was wrong."""
     chosen = options(
         __doc__,
         arguments,
         size={"type": int, "default": 20_000, "help": "memories in the store"},
         seconds={"type": float, "default": 8.0, "help": "length of one run"},
-        crowd={"type": float, "default": 60.0, "help": "seconds of locust's crowd"},
+        crowd={"type": float, "default": 60.0, "help": "seconds of the locust run"},
         plots={"type": Path, "default": None, "help": "folder for the plots"},
     )
     size = 500 if chosen.quick else chosen.size
@@ -76,12 +76,12 @@ def _steps(server: Server, size: int, seconds: float) -> dict[int, Pressed]:
 
 
 def _capacity(steps: Mapping[int, Pressed]) -> float:
-    """Calls a second where next to none is refused; past that the dear ones are, and it is another mixture."""
+    """The highest rate with hardly a refusal; beyond it expensive calls are refused first and the mix changes."""
     return max(run.rate for run in steps.values() if run.busy < _HARDLY)
 
 
 def _crowd(port: int, folder: Path, seconds: float) -> Locust:
-    """Locust with 512 users, every profile on every wire."""
+    """Locust with 512 users, every profile over every protocol."""
     prefix = folder / "locust"
     command = [
         sys.executable,
@@ -121,20 +121,20 @@ def _crowd(port: int, folder: Path, seconds: float) -> Locust:
 def _show(steps: Mapping[int, Pressed], paced: Mapping[str, Pressed], crowd: Locust) -> None:
     header = ("callers", "calls/s", *(f"{name} ms" for name in _PERCENTILES), "busy", "busy p50 ms", "p99 ms", "wrong")
     closed = [_row(str(count), run) for count, run in steps.items()]
-    table("as many callers, each of which asks again at once", header, closed)
-    table("at a given pace, from when each call was due", header, [_row(name, run) for name, run in paced.items()])
+    table("closed loop, by number of callers", header, closed)
+    table("open loop, latency from the scheduled time", header, [_row(name, run) for name, run in paced.items()])
     rows = [(f"{_CROWD} users", crowd.rate, *crowd.latencies.values(), crowd.busy, "-", "-", crowd.failures)]
     table(f"locust, {crowd.calls} calls of readers, writers and mixed agents", header, rows)
     below, past = paced.values()
     tails = below.windows(_WINDOWS, 0.99)
-    print(f"p99 below capacity, fifth by fifth: {', '.join(f'{tail:.0f}' for tail in tails)} ms")
+    print(f"p99 below capacity, by fifth of the run: {', '.join(f'{tail:.0f}' for tail in tails)} ms")
     done = past.rate / _capacity(steps)
     tail = past.percentile(0.99) / steps[_CROWD].percentile(0.99)
     budgets(
         [
             budget("p99 below capacity, the worst fifth over the best", max(tails) / min(tails), 3),
             budget("past capacity, calls done over capacity", done, 0.7, least=True),
-            budget(f"past capacity, p99 of what is done over that of {_CROWD} callers", tail, 1.5),
+            budget(f"past capacity, p99 of completed calls over that of {_CROWD} callers", tail, 1.5),
         ]
     )
 

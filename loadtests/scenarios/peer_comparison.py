@@ -1,7 +1,7 @@
-"""Quipu beside three memory servers from their registries: the same memories, the same work, one run; see README.md.
+"""Quipu and three memory servers from their registries: the same memories and the same work in one run; see README.md.
 
-All of them over stdio, which is what all of them speak, and Quipu over HTTP besides. Nothing is installed but into a
-folder of this run's own, and nothing listens anywhere but on the loopback address.
+All run over stdio, the transport they share, Quipu also over HTTP. Everything is installed into a folder of the run,
+and servers listen on the loopback address only.
 """
 
 import shutil
@@ -29,7 +29,7 @@ _SHORT = ("--dialect", "paths", "--dialect", "common")
 
 
 class Start(NamedTuple):
-    """One start on a filled store: seconds to the first answer, processor seconds of them, tokens of the tool list."""
+    """One start on a filled store: seconds and processor seconds to the first answer, tokens of the tool list."""
 
     wall: float
     cpu: float
@@ -37,14 +37,14 @@ class Start(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What all sides did in turn, by case, and the memory each held at the end, in MB."""
+    """The rounds of all sides by case, and the final memory of each side in MB."""
 
     runs: dict[str, dict[str, list[Run]]]
     rss: dict[str, float]
 
 
 class Outcome(NamedTuple):
-    """All that was measured, by side."""
+    """All measurements, by side."""
 
     stored: dict[str, Stored]
     starts: dict[str, list[Start]]
@@ -55,13 +55,13 @@ class Outcome(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the comparison; 1 if an answer was wrong or Quipu lost a write."""
+    """Run the comparison; return 1 if an answer was wrong or Quipu lost a write."""
     chosen = options(
         __doc__,
         arguments,
         size={"type": int, "default": 10_000, "help": "memories in each store"},
         seconds={"type": float, "default": 3.0, "help": "length of one run"},
-        keep={"type": Path, "default": None, "help": "folder where programs and filled stores stay for the next run"},
+        keep={"type": Path, "default": None, "help": "folder that keeps programs and filled stores for the next run"},
     )
     size = 200 if chosen.quick else chosen.size
     count = chosen.rounds or (1 if chosen.quick else 3)
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def installed(kept: Path, name: str) -> Installed:
-    """The program of a contender; what a run before installed is used again."""
+    """Install the program of a peer, or reuse an earlier installation."""
     noted = kept / f"{name}.json"
     if not noted.exists():
         shutil.rmtree(kept / name, ignore_errors=True)
@@ -170,23 +170,23 @@ def _promise(outcome: Outcome) -> None:
         theirs = outcome.starts[name]
         bound = 10 if name == SERVICE else 1
         ratio = paired([start.wall for start in theirs], [start.wall for start in ours])
-        rows.append(budget(f"start, {name} over ours", ratio, bound, least=True))
+        rows.append(budget(f"start, {name} over Quipu", ratio, bound, least=True))
         ratio = paired([start.cpu for start in theirs], [start.cpu for start in ours])
-        rows.append(budget(f"start, processor time, {name} over ours", ratio, bound, least=True))
+        rows.append(budget(f"start, processor time, {name} over Quipu", ratio, bound, least=True))
     budgets(rows)
 
 
 def _complaints(outcome: Outcome) -> list[str]:
-    """What was wrong with our answers; what was wrong with those of others is only printed."""
+    """Errors in Quipu's answers; errors of the peers are only printed."""
     wrong: list[str] = []
     for case, sides in outcome.worked.runs.items():
         for name, runs in sides.items():
             errors = sum(run.seen.errors for run in runs)
-            told = f"{case}, {name}: {errors} wrong, {max(run.seen.complaint for run in runs)}"
+            message = f"{case}, {name}: {errors} wrong, {max(run.seen.complaint for run in runs)}"
             if errors and name in _PEERS:
-                print(told)
+                print(message)
             elif errors:
-                wrong.append(told)
+                wrong.append(message)
     lost = sum(one.lost + one.refused for one in outcome.lost[QUIPU])
     return [*wrong, f"{QUIPU} lost or refused {lost} writes"] if lost else wrong
 

@@ -1,4 +1,4 @@
-"""One side of a comparison at work: a store filled once, a process on a copy of it, the same cases for everybody."""
+"""One side of a comparison: a store filled once, a process on a copy of it, the same cases for every side."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -12,52 +12,52 @@ import msgspec
 from loadtests.lib import corpus, http_requests
 from loadtests.lib.http_load import Request, Result, drive
 from loadtests.lib.servers import Server
-from loadtests.lib.stdio_client import Calling, Talk
+from loadtests.lib.stdio_client import StdioClient, ToolCall
 from loadtests.scenarios.peer_servers import CONTENDERS, word
 from loadtests.scenarios.registry_install import Installed
 
-UNDER_WAY = 16
-CASES = ("search", f"search x{UNDER_WAY}", "store", f"store x{UNDER_WAY}")
+IN_FLIGHT = 16
+CASES = ("search", f"search x{IN_FLIGHT}", "store", f"store x{IN_FLIGHT}")
 _BYTES_PER_TOKEN = 4
 
 
 class Stored(NamedTuple):
-    """How many memories a store began with, and the seconds it took to put them there the quickest way there is."""
+    """The initial number of memories of a store, and the seconds to load them by the fastest means."""
 
     memories: int
     seconds: float
 
 
 class Run(NamedTuple):
-    """One run of one case: what the callers saw, and milliseconds of processor time for one call."""
+    """One run of one case: the latencies, and milliseconds of processor time per call."""
 
     seen: Result
     cpu: float
 
 
 class Side(NamedTuple):
-    """A contender with its program, and the folder of its stores."""
+    """A peer with its program and the folder of its stores."""
 
     name: str
     installed: Installed
     folder: Path
     log: IO[bytes]
 
-    def talk(self, data: Path, *more: str) -> Talk:
-        """A process of its own on a store."""
+    def talk(self, data: Path, *more: str) -> StdioClient:
+        """Start a process on a store."""
         data.mkdir(parents=True, exist_ok=True)
         server = CONTENDERS[self.name]
-        return Talk([self.installed.program, *server.arguments, *more], server.environ(data), self.log)
+        return StdioClient([self.installed.program, *server.arguments, *more], server.environ(data), self.log)
 
     def filled(self, size: int) -> tuple[Path, Stored]:
-        """A store of `size` memories, and how long that took; what a run before left complete is used again."""
+        """A store of `size` memories and the seconds it took; a complete store of an earlier run is reused."""
         data = self.folder / f"{self.name}-{size}"
         done = data.with_suffix(".json")
         if not done.exists():
             shutil.rmtree(data, ignore_errors=True)
             calls = CONTENDERS[self.name].bulk(list(corpus.memories(size)))
             talk = self.talk(data)
-            found = talk.drive(calls, under_way=UNDER_WAY)
+            found = talk.drive(calls, in_flight=IN_FLIGHT)
             talk.close()
             if found.errors:
                 raise RuntimeError(f"{self.name} could not be filled: {found.complaint}")
@@ -66,7 +66,7 @@ class Side(NamedTuple):
 
 
 class Piped:
-    """A contender over stdio, at work."""
+    """A peer over stdio."""
 
     def __init__(self, side: Side, data: Path, size: int, ready: Sequence[corpus.Memory]) -> None:
         self.talk = side.talk(data)
@@ -77,10 +77,10 @@ class Piped:
         }
 
     def run(self, case: str, seconds: float) -> Run:
-        """One run of one of the `CASES`."""
-        kind, under_way = _case(case)
+        """Run one of the `CASES` once."""
+        kind, in_flight = _case(case)
         before = self.talk.cpu()
-        seen = self.talk.drive(self._calls[kind], under_way=under_way, seconds=seconds)
+        seen = self.talk.drive(self._calls[kind], in_flight=in_flight, seconds=seconds)
         return Run(seen, (self.talk.cpu() - before) / max(1, seen.replies) * 1e3)
 
     def rss(self) -> float:
@@ -89,7 +89,7 @@ class Piped:
 
 
 class Listening:
-    """Quipu over HTTP, at work."""
+    """Quipu over HTTP."""
 
     def __init__(self, server: Server, size: int, ready: Sequence[corpus.Memory]) -> None:
         self._server = server
@@ -100,7 +100,7 @@ class Listening:
         }
 
     def run(self, case: str, seconds: float) -> Run:
-        """One run of one of the `CASES`."""
+        """Run one of the `CASES` once."""
         kind, callers = _case(case)
         before = self._server.cpu()
         seen = drive(self._server.port, self._calls[kind], callers=callers, seconds=seconds)
@@ -113,12 +113,12 @@ class Listening:
 
 @cache
 def words(size: int) -> list[str]:
-    """What is searched for: a word each of some of the memories that every store began with."""
+    """Search terms: one word each from some of the initial memories."""
     return [word(corpus.memory(number)) for number in range(0, size, max(1, size // 1000))]
 
 
-def tokens(talk: Talk) -> int:
-    """What the list of the tools costs a model's context, by four bytes a token."""
+def tokens(talk: StdioClient) -> int:
+    """Approximate tokens of the tool list, at four bytes a token."""
     return len(msgspec.json.encode(talk.ask("tools/list", {})["result"]["tools"])) // _BYTES_PER_TOKEN
 
 
@@ -127,5 +127,5 @@ def _case(case: str) -> tuple[str, int]:
     return kind, int(many or 1)
 
 
-def _posted(calling: Calling) -> Request:
+def _posted(calling: ToolCall) -> Request:
     return http_requests.mcp("modern", calling.tool, calling.arguments, calling.expect.encode())

@@ -1,4 +1,4 @@
-"""The servers that `side_by_side` compares: how each is got and started, and how it stores, searches and shows."""
+"""The servers of `peer_comparison`: installation and start, and calls that store, search and show."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kernel.config import VERSION
 from loadtests.lib.corpus import Memory
-from loadtests.lib.stdio_client import Calling
+from loadtests.lib.stdio_client import ToolCall
 from loadtests.scenarios import registry_install
 from loadtests.scenarios.registry_install import Installed
 
@@ -17,56 +17,56 @@ _NODE, _PYTHON = registry_install.node_package, registry_install.python_package
 
 
 class Contender(NamedTuple):
-    """One server: `store`, `search` and `show` are calls of its own tools, `bulk` the calls that store many soonest."""
+    """One server: calls of its tools that store, search and show; `bulk` are the calls that store many fastest."""
 
     version: str
     install: Callable[[Path], Installed]
     arguments: tuple[str, ...]
     environ: Callable[[Path], Mapping[str, str]]
-    store: Callable[[Memory], Calling]
-    search: Callable[[str], Calling]
-    show: Callable[[Memory], Calling]
-    bulk: Callable[[Sequence[Memory]], list[Calling]]
+    store: Callable[[Memory], ToolCall]
+    search: Callable[[str], ToolCall]
+    show: Callable[[Memory], ToolCall]
+    bulk: Callable[[Sequence[Memory]], list[ToolCall]]
 
 
 def word(memory: Memory) -> str:
-    """The longest word of what a memory is about, as it stands there, so that a search by substring finds it too."""
+    """The longest topic word of a memory as it is spelled there, which a substring search finds too."""
     return max((one for one in memory.topic if one in memory.text), key=len)
 
 
-def _add(memory: Memory) -> Calling:
-    return Calling("add_memory", {"path": memory.path, "content": memory.text}, memory.path)
+def _add(memory: Memory) -> ToolCall:
+    return ToolCall("add_memory", {"path": memory.path, "content": memory.text}, memory.path)
 
 
-def _entities(memories: Sequence[Memory], expect: str) -> Calling:
+def _entities(memories: Sequence[Memory], expect: str) -> ToolCall:
     entities = [{"name": one.path, "entityType": "note", "observations": [one.text]} for one in memories]
-    return Calling("create_entities", {"entities": entities}, expect)
+    return ToolCall("create_entities", {"entities": entities}, expect)
 
 
-def _entity(memory: Memory) -> Calling:
+def _entity(memory: Memory) -> ToolCall:
     return _entities([memory], "")
 
 
-def _batches(memories: Sequence[Memory]) -> list[Calling]:
+def _batches(memories: Sequence[Memory]) -> list[ToolCall]:
     return [_entities(memories[at : at + _MANY], "") for at in range(0, len(memories), _MANY)]
 
 
-def _nodes(text: str) -> Calling:
-    return Calling("search_nodes", {"query": text}, text)
+def _nodes(text: str) -> ToolCall:
+    return ToolCall("search_nodes", {"query": text}, text)
 
 
 def _named(memory: Memory) -> str:
     return f'"name": "{memory.path}"'
 
 
-def _stored(memory: Memory) -> Calling:
+def _stored(memory: Memory) -> ToolCall:
     # With a conversation it looks for no similar memory first, which costs it least.
     more = {"conversation_id": "bench", "metadata": {"tags": memory.path.split("/")[1]}}
-    return Calling("memory_store", {"content": memory.text, **more}, "stored successfully")
+    return ToolCall("memory_store", {"content": memory.text, **more}, "stored successfully")
 
 
-def _exactly(memory: Memory) -> Calling:
-    return Calling("memory_search", {"query": memory.text, "mode": "exact", "limit": 3}, memory.text[:80])
+def _exactly(memory: Memory) -> ToolCall:
+    return ToolCall("memory_search", {"query": memory.text, "mode": "exact", "limit": 3}, memory.text[:80])
 
 
 def _service(data: Path) -> dict[str, str]:
@@ -86,8 +86,8 @@ CONTENDERS: dict[str, Contender] = {
         ("stdio",),
         lambda data: {"QUIPU_DATA": str(data)},
         _add,
-        lambda text: Calling("recall", {"query": text, "limit": 10}, '"id"'),
-        lambda memory: Calling("read_memory", {"path": memory.path}, memory.path),
+        lambda text: ToolCall("recall", {"query": text, "limit": 10}, '"id"'),
+        lambda memory: ToolCall("read_memory", {"path": memory.path}, memory.path),
         lambda memories: [_add(memory) for memory in memories],
     ),
     REFERENCE: Contender(
@@ -97,7 +97,7 @@ CONTENDERS: dict[str, Contender] = {
         lambda data: {"MEMORY_FILE_PATH": str(data / "memory.jsonl")},
         _entity,
         _nodes,
-        lambda memory: Calling("open_nodes", {"names": [memory.path]}, _named(memory)),
+        lambda memory: ToolCall("open_nodes", {"names": [memory.path]}, _named(memory)),
         _batches,
     ),
     LIBSQL: Contender(
@@ -116,7 +116,7 @@ CONTENDERS: dict[str, Contender] = {
         ("server",),
         _service,
         _stored,
-        lambda text: Calling("memory_search", {"query": text, "limit": 10}, "Hash:"),
+        lambda text: ToolCall("memory_search", {"query": text, "limit": 10}, "Hash:"),
         _exactly,
         lambda memories: [_stored(memory) for memory in memories],
     ),

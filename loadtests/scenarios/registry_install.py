@@ -1,4 +1,4 @@
-"""Programs from their registries in throwaway environments, pinned by version: how to start them, and their size."""
+"""Install programs from registries into throwaway environments, pinned by version."""
 
 import os
 import shutil
@@ -18,21 +18,21 @@ _NPM = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scrip
 
 
 class Installed(NamedTuple):
-    """A program that can be started, and the MB of 10**6 bytes its environment grew by."""
+    """A startable program, and the size of its environment in MB of 10**6 bytes."""
 
     program: str
     megabytes: float
 
 
 def python_package(folder: Path, requirement: str, program: str) -> Installed:
-    """A package of PyPI in a virtual environment of its own."""
+    """A PyPI package in its own virtual environment."""
     bare = _environment(folder)
     _pip(folder, requirement)
     return _installed(folder, f"bin/{program}", bare)
 
 
 def ours(folder: Path) -> Installed:
-    """The wheel of this tree with the packages of its lock file, as `pip install` brings them."""
+    """The wheel of this tree with the packages of its lock file."""
     bare = _environment(folder)
     wheels = folder.with_name("wheels")
     _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)])
@@ -43,14 +43,14 @@ def ours(folder: Path) -> Installed:
 
 
 def node_package(folder: Path, requirement: str, program: str) -> Installed:
-    """A package of npm in a folder of its own."""
+    """An npm package in its own folder."""
     folder.mkdir(parents=True, exist_ok=True)
     _run([*_NPM, "--prefix", str(folder), requirement])
     return _installed(folder, f"node_modules/.bin/{program}", 0)
 
 
 def _environment(folder: Path) -> int:
-    """An empty virtual environment whose SQLite can load extensions; the bytes it takes."""
+    """Create a virtual environment with a SQLite that can load extensions; return its size in bytes."""
     named = os.environ.get("PEERS_PYTHON")
     candidates = [named] if named else [sys.executable, "python3", "/usr/bin/python3", "python3.13", "python3.12"]
     for python in candidates:

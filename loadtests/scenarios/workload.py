@@ -1,4 +1,4 @@
-"""What agents ask of a memory in the course of a day, as requests: four reads to a write, over every wire there is."""
+"""The requests of a typical day of agents: four reads to a write, over every protocol."""
 
 import random
 from collections.abc import Iterator
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from loadtests.lib import corpus, http_requests
 from loadtests.lib.http_load import Request
 
-# Of a hundred calls; what `locustfile.py` comes to when readers, writers and mixed agents run together.
+# Calls per hundred; the mix of `locustfile.py` with readers, writers and mixed agents together.
 SHARES = {"recall": 45, "recall ids": 17, "read_memory": 17, "add_memory": 16, "replace_memory": 5}
 _WIRES = ("modern", "modern", "legacy", "json")
 
 
 def mixture(size: int, ready: int, seed: int = 1) -> Iterator[Request]:
-    """Requests without end, about the first `size` memories, which are stored, and of `ready` new ones, built before.
+    """An endless stream of requests about the first `size` memories, which are stored, and `ready` new ones.
 
-    When those have all been added they are replaced instead.
+    When all of those are added, they are replaced instead.
     """
     chance = random.Random(seed)
     known = range(0, size, max(1, size // 2000))
@@ -44,7 +44,7 @@ def _request(name: str, number: int, way: str) -> Request:
 
 
 def _call(name: str, number: int) -> tuple[dict[str, object], bytes]:
-    """The arguments of a call, and what its answer must hold."""
+    """The arguments of a call, and the bytes its answer must contain."""
     if name == "recall":
         return {"query": corpus.question(number).text}, b"memories"
     memory = corpus.memory(number)

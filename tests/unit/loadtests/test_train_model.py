@@ -1,4 +1,4 @@
-"""The model is made from ordinary texts and a teacher: the texts are the same each time, and the arithmetic holds."""
+"""Training texts are deterministic, and the arithmetic of the fit is correct."""
 
 import gzip
 from pathlib import Path
@@ -35,7 +35,7 @@ def drawn(*shape: int) -> NDArray[np.float32]:
 
 
 @given(lists)
-def test_sums_and_gradients_are_those_of_the_matrix_of_counts(rows: Lists) -> None:
+def test_sums_and_gradients_equal_the_count_matrix_product(rows: Lists) -> None:
     vectors, gradient = drawn(TOKENS, WIDTH), drawn(len(rows), WIDTH)
     np.testing.assert_allclose(bags(rows).sums(vectors), counts(rows) @ vectors, atol=1e-5)
     np.testing.assert_allclose(bags(rows).spread(gradient, TOKENS), counts(rows).T @ gradient, atol=1e-5)
@@ -49,14 +49,14 @@ def test_chosen_texts_keep_their_tokens(rows: Lists, data: st.DataObject) -> Non
 
 
 @given(lists, st.floats(0, 1), st.integers(0, 99))
-def test_a_thinned_text_keeps_its_first_token_and_gains_none(rows: Lists, share: float, seed: int) -> None:
+def test_thinning_keeps_the_first_token_and_adds_none(rows: Lists, share: float, seed: int) -> None:
     thin = bags(rows).thinned(share, np.random.default_rng(seed))
     parts = np.split(thin.ids, thin.starts[1:])
     assert [part[0] for part in parts] == [row[0] for row in rows]
     assert all(len(part) <= len(row) and set(part) <= set(row) for part, row in zip(parts, rows, strict=True))
 
 
-def test_the_slope_is_that_of_the_cosines() -> None:
+def test_slope_is_the_gradient_of_the_cosines() -> None:
     some, vectors, step = bags([[0, 1, 1], [2, 3], [0, 6]]), drawn(TOKENS, WIDTH), 1e-2
     targets = drawn(3, WIDTH) / np.linalg.norm(drawn(3, WIDTH), axis=1, keepdims=True)
     for token, at in ((1, 0), (3, 2), (0, 3), (4, 1)):
@@ -68,7 +68,7 @@ def test_the_slope_is_that_of_the_cosines() -> None:
         )
 
 
-def test_fitting_finds_vectors_that_sum_up_to_the_teachers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fit_recovers_vectors_whose_sums_match_the_teacher(capsys: pytest.CaptureFixture[str]) -> None:
     lot = np.random.default_rng(1)
     some, hidden = bags(lot.integers(0, 40, (3 * train_model.BATCH, 6)).tolist()), drawn(40, 8)
     targets = some.sums(hidden)
@@ -85,7 +85,7 @@ def test_frequent_tokens_weigh_less() -> None:
     assert weights[0] < weights[1] < weights[2] < weights[3] == weights[6]
 
 
-def test_directions_keep_some_of_the_tokens_own_and_lengths_stay() -> None:
+def test_directions_blend_single_token_vectors_and_keep_lengths() -> None:
     vectors, alone = np.split(drawn(2 * TOKENS, 30), 2)
     lengths = drawn(TOKENS) ** 2
     made = train_model.directed(vectors, alone, lengths)
@@ -98,14 +98,14 @@ def test_directions_keep_some_of_the_tokens_own_and_lengths_stay() -> None:
     assert cosines[0] > cosines[1] > 0
 
 
-def test_the_lengths_of_the_shipped_model_are_those_of_its_rows() -> None:
+def test_lengths_of_the_shipped_model_are_its_row_norms() -> None:
     lengths = train_model.lengths_of(TokenVectors(MODEL))
     raw = (MODEL / "model.safetensors").read_bytes()
     rows = np.frombuffer(raw[-29_525 * 256 :], np.int8).reshape(29_525, 256).astype(np.float32)
     np.testing.assert_allclose(lengths, np.linalg.norm(rows, axis=1), rtol=1e-5)
 
 
-def test_no_token_becomes_nothing_in_whole_numbers() -> None:
+def test_no_token_quantizes_to_zero() -> None:
     vectors = drawn(2000, WIDTH)
     vectors[7] = [1e-6, -2e-6, 0, 3e-7]
     vectors[9] *= 1e3
@@ -118,7 +118,7 @@ def test_no_token_becomes_nothing_in_whole_numbers() -> None:
     np.testing.assert_allclose(made[rest] * step, vectors[rest], atol=0.51 * step)
 
 
-def test_a_fitted_folder_is_a_model_of_the_same_word_pieces(tmp_path: Path) -> None:
+def test_fitted_model_keeps_the_tokenizer(tmp_path: Path) -> None:
     matrix = train_model.whole(drawn(29_525, 16))
     train_model.save(MODEL, tmp_path, matrix)
     model = Embedder(tmp_path)
@@ -130,7 +130,7 @@ def test_a_fitted_folder_is_a_model_of_the_same_word_pieces(tmp_path: Path) -> N
     np.testing.assert_allclose(vector, total / np.linalg.norm(total), atol=0.01)
 
 
-def test_each_text_is_kept_once_cut_and_in_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_deduplicated_limited_and_ordered_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(training_texts.CAPS, "gloss", 2)
     given_texts = [
         *(Text("gloss", f"the meaning of word {at}") for at in range(5)),
@@ -146,7 +146,7 @@ def test_each_text_is_kept_once_cut_and_in_an_order_of_its_own(monkeypatch: pyte
     assert training_texts.mixed([one for one in reversed(given_texts) if one.text != "come  here my friend"]) == made
 
 
-def test_every_kind_of_file_yields_its_texts(tmp_path: Path) -> None:
+def test_texts_are_extracted_from_every_kind_of_file(tmp_path: Path) -> None:
     wordnet = 'abhor\n     v 1: find repugnant; "I loathe that man" [syn: {abhor}, {loathe}]\n'
     files = {
         "x_Translation-en": "Package: a\nDescription-md5: 0\nDescription-en: a shell for people\n It reads commands.\n",
@@ -185,9 +185,7 @@ def listing(packages: dict[str, str]) -> str:
     return "\n".join(blocks)
 
 
-def test_what_judges_a_model_is_kept_from_what_it_is_fitted_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluation_packages_are_held_out_of_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = {
         "awk": "finds patterns in lines of text",
         "libcurl4": "fetches files from other machines",
@@ -211,7 +209,7 @@ def test_what_judges_a_model_is_kept_from_what_it_is_fitted_to(
     assert capsys.readouterr().out == "3 descriptions, 3 questions\n"
 
 
-def test_a_passage_is_long_enough_and_said_of_one_package_only() -> None:
+def test_passages_are_long_enough_and_unique() -> None:
     long = "word " * 50
     packages = [
         training_texts.Package("one", "a line of its own", [long]),
