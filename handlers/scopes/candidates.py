@@ -208,9 +208,7 @@ def _matches_tags(tags: TagIds, held: Collection[str]) -> bool:
 def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     """Every entry that holds the words, and the nearest hundred by meaning, or more where filters leave too few."""
     within, width = _partitions(query), max(index.CANDIDATES, query.limit)
-    filtered_ids = (
-        None if _is_unfiltered(query) else [item.id for item in _filter(tx, query, _narrowest_ids(tx, query))[0]]
-    )
+    filtered_ids = None if _is_unfiltered(query) else _filtered_ids(tx, query)
     if filtered_ids == []:
         return CandidateSet([], 0)
     first = index.search(
@@ -219,9 +217,8 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     hits = {hit.id: hit for hit in first}
     while True:
         similar = _similar_ids(hits.values(), query.threshold)
-        found, tag_counts = _filter(
-            tx, query, [key for key, hit in hits.items() if hit.text_rank is not None or key in similar]
-        )
+        ids = [key for key, hit in hits.items() if hit.text_rank is not None or key in similar]
+        found, tag_counts = _filter(tx, query, ids)
         found = [item for item in found if item.indexed]
         truncated = len(similar) >= width
         if not truncated or sum(item.id in similar for item in found) >= query.limit:
@@ -230,13 +227,12 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
         hits |= {hit.id: hit for hit in index.search(tx, query.text, within=within, limit=width, lexical=False)} | hits
     relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _FUSION_WEIGHTS)}
     text_matched = any(hit.text_rank is not None for hit in hits.values())
-    return _add_unindexed(
-        tx,
-        query,
-        CandidateSet(found, len(found), tag_counts, relevance, truncated),
-        filtered_ids,
-        text_matched=text_matched,
-    )
+    pool = CandidateSet(found, len(found), tag_counts, relevance, truncated)
+    return _add_unindexed(tx, query, pool, filtered_ids, text_matched=text_matched)
+
+
+def _filtered_ids(tx: Tx, query: EntryQuery) -> list[str]:
+    return [item.id for item in _filter(tx, query, _narrowest_ids(tx, query))[0]]
 
 
 def _partitions(query: EntryQuery) -> list[tuple[str, str | None]]:

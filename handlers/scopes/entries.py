@@ -51,7 +51,7 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     """Adds an entry with its first version; raises a Fault if the name is taken in its scope."""
     scope_id = required_scope_id(request.scope_type, request.scope_id)
     check_scope(tx, request.scope_type, scope_id)
-    name, columns = _name(request), _version_columns(kind, request)
+    name = _name(request)
     entry_id, version_id = tx.new_id(kind.id_prefix), tx.new_id(kind.version_id_prefix)
     added = tx.one(
         "scopes.entries.add",
@@ -70,17 +70,8 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     if added is None:
         raise _name_taken(tx, kind, name, scope_key(request.scope_type, scope_id))
     tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
-    tx.run(
-        "scopes.entries.add_version",
-        id=version_id,
-        entry_id=entry_id,
-        version_num=1,
-        now=tx.now,
-        conflict_flag=0,
-        created_by=request.created_by,
-        change_reason="Initial version",
-        **columns,
-    )
+    columns = _version_columns(kind, request)
+    _add_version(tx, entry_id, version_id, 1, columns, request.created_by, "Initial version")
     after = get(tx, kind, entry_id)
     _record(tx, kind, "added", None, after)
     return after
@@ -92,18 +83,9 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     _check_expected_version(before[1], request.expected_version)
     latest = tx.one("scopes.entries.latest", _Latest, id=request.id) or _Latest("", 0, tx.now)
     conflicting = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)
-    version_id = tx.new_id(kind.version_id_prefix)
-    tx.run(
-        "scopes.entries.add_version",
-        id=version_id,
-        entry_id=request.id,
-        version_num=latest.version_num + 1,
-        now=tx.now,
-        conflict_flag=conflicting,
-        created_by=request.updated_by,
-        change_reason=request.change_reason,
-        **_version_columns(kind, request, before[1]),
-    )
+    version_id, columns = tx.new_id(kind.version_id_prefix), _version_columns(kind, request, before[1])
+    author, reason = request.updated_by, request.change_reason
+    _add_version(tx, request.id, version_id, latest.version_num + 1, columns, author, reason, conflicting=conflicting)
     tx.run(
         "scopes.entries.set_current_version",
         id=request.id,
@@ -122,7 +104,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
             now=tx.now,
         )
     after = get(tx, kind, request.id)
-    _record(tx, kind, "updated", before, after, request.change_reason)
+    _record(tx, kind, "updated", before, after, reason)
     return after
 
 
@@ -244,6 +226,30 @@ def _version_columns(
         else:
             columns[field] = dumps(given) if field in _JSON_COLUMNS else given
     return columns
+
+
+def _add_version(
+    tx: Tx,
+    entry_id: str,
+    version_id: str,
+    number: int,
+    columns: Mapping[str, Any],
+    author: str | None,
+    reason: str | None,
+    *,
+    conflicting: bool = False,
+) -> None:
+    tx.run(
+        "scopes.entries.add_version",
+        id=version_id,
+        entry_id=entry_id,
+        version_num=number,
+        now=tx.now,
+        conflict_flag=conflicting,
+        created_by=author,
+        change_reason=reason,
+        **columns,
+    )
 
 
 def _check_expected_version(current: VersionRow, expected: int | None) -> None:

@@ -108,43 +108,47 @@ def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
     """
     tx.run("scopes.locks.add_expiry_events", now=tx.now)
     tx.run("scopes.locks.delete_expired", now=tx.now)
-    new = expired = odd = 0
+    new = expired = rejected = 0
     for row in source.rows("file_locks"):
-        end = time_or_text(row, "expires_at")
-        holder, path, since = (
-            text(row, "checked_out_by"),
-            text(row, "file_path"),
-            required_time(tx, row, "checked_out_at"),
-        )
-        if end is not None and end <= tx.now:
+        expires_at = time_or_text(row, "expires_at")
+        if expires_at is not None and expires_at <= tx.now:
             expired += 1
-            continue
-        if not accepts(path or "", holder or ""):
-            odd += 1
-            continue
-        event = tx.one(
-            "scopes.import_agent_memory_tags.add_checkout_event",
-            int,
-            path=path,
-            holder=holder,
-            now=since,
-            reason=IMPORTED,
-        )
-        if event is not None:
-            new += tx.run(
-                "scopes.import_agent_memory_tags.add_lock",
-                id=text(row, "id"),
-                path=path,
-                holder=holder,
-                session_id=text(row, "session_id"),
-                project_id=text(row, "project_id"),
-                now=since,
-                expires_at=end,
-                metadata=json_column(row, "metadata"),
-                fence=event,
-            )
-    if odd:
-        remarks.append(f"{odd} file locks were left out: no agent could release them by their path and holder.")
+        elif not accepts(text(row, "file_path") or "", text(row, "checked_out_by") or ""):
+            rejected += 1
+        else:
+            new += _add_lock(tx, row, expires_at)
+    if rejected:
+        remarks.append(f"{rejected} file locks were left out: no agent could release them by their path and holder.")
     if expired:
         remarks.append(f"{expired} file locks were left out: their time is over.")
     return new
+
+
+def _add_lock(tx: Tx, row: Row, expires_at: str | None) -> int:
+    path, holder, since = (
+        text(row, "file_path"),
+        text(row, "checked_out_by"),
+        required_time(tx, row, "checked_out_at"),
+    )
+    event = tx.one(
+        "scopes.import_agent_memory_tags.add_checkout_event",
+        int,
+        path=path,
+        holder=holder,
+        now=since,
+        reason=IMPORTED,
+    )
+    if event is None:
+        return 0
+    return tx.run(
+        "scopes.import_agent_memory_tags.add_lock",
+        id=text(row, "id"),
+        path=path,
+        holder=holder,
+        session_id=text(row, "session_id"),
+        project_id=text(row, "project_id"),
+        now=since,
+        expires_at=expires_at,
+        metadata=json_column(row, "metadata"),
+        fence=event,
+    )

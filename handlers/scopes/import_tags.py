@@ -97,22 +97,15 @@ def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> None:
 
 
 def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[str]) -> list[Problem]:
+    """Adds the relations of one item; `used` are the relation ids that are taken. The relations left out."""
     problems: list[Problem] = []
     kept: list[str] = []
     for link in one.relations or ():
-        if link.target_type not in LABELS:
-            unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(LABELS)}"
-            problems.append(Problem(one.label, f"Relation {link.relation_type} left out: {unknown}"))
-            continue
         target = ids.get((link.target_type, link.target_id), link.target_id)
         try:
-            created = timestamp("relations.createdAt", link.created_at) or tx.now
+            created_at = _checked_time(tx, link, target)
         except ValueError as error:
             problems.append(Problem(one.label, str(error)))
-            continue
-        if not tx.one("scopes.targets.exists", int, kind=link.target_type, id=target):
-            missing = f"{LABELS[link.target_type]} not found: {link.target_id}"
-            problems.append(Problem(one.label, f"Relation {link.relation_type} left out: {missing}"))
             continue
         ends = {
             "source_type": one.kind,
@@ -121,12 +114,9 @@ def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[
             "target_id": target,
             "relation_type": link.relation_type,
         }
-        is_free = link.id is not None and link.id not in used
-        number = link.id if is_free and link.id is not None else tx.new_id("rel")
-        created_relation = tx.one(
-            "scopes.relations.add", Relation, id=number, now=created, created_by=link.created_by, **ends
-        )
-        found = created_relation or tx.one("scopes.relations.get", Relation, **ends)
+        number = link.id if link.id is not None and link.id not in used else tx.new_id("rel")
+        added = tx.one("scopes.relations.add", Relation, id=number, now=created_at, created_by=link.created_by, **ends)
+        found = added or tx.one("scopes.relations.get", Relation, **ends)
         used.add(number)
         kept += [found.id] if found else []
     if one.exact:
@@ -134,3 +124,15 @@ def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[
         for row in removed:
             history.append(tx, RELATION_SPACE, row.id, "deleted", before=msgspec.json.encode(row).decode())
     return problems
+
+
+def _checked_time(tx: Tx, link: RelationItem, target: str) -> str:
+    """The creation time of a relation; raises ValueError if its target type, time or target is invalid."""
+    if link.target_type not in LABELS:
+        unknown = f"relations.targetType - {link.target_type} is not one of {', '.join(LABELS)}"
+        raise ValueError(f"Relation {link.relation_type} left out: {unknown}")
+    created_at = timestamp("relations.createdAt", link.created_at) or tx.now
+    if not tx.one("scopes.targets.exists", int, kind=link.target_type, id=target):
+        missing = f"{LABELS[link.target_type]} not found: {link.target_id}"
+        raise ValueError(f"Relation {link.relation_type} left out: {missing}")
+    return created_at

@@ -3,7 +3,10 @@
 import math
 import re
 from collections.abc import Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 from kernel.lazy_regex import regex
 
@@ -34,86 +37,89 @@ def read(text: str, max_nodes: int | None = None) -> Any:
         raise _error(text.count("\n", 0, found.start()), f"the character U+{ord(found[0]):04X} must be escaped")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where PyYAML was built with libyaml
     events = cast("Iterator[Event]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
-    return _Composer(events, max_nodes).document()
+    return _document(_Parser(events, yaml, max_nodes or math.inf))
+
+
+class _Parser(Struct):
+    """The events of the parser, the line and number of those read, and the bound that stops it."""
+
+    events: "Iterator[Event]"
+    yaml: ModuleType
+    max_nodes: float
+    nodes: int = 0
+    line: int = 0
 
 
 def _error(line: int, problem: str) -> ValueError:
     return ValueError(f"line {line + 1}: {problem}")
 
 
-class _Composer:
-    """Builds values from parser events, so that a bound stops the parser where it is exceeded."""
+def _document(parser: _Parser) -> Any:
+    """The value of the only document of the stream."""
+    _next(parser)  # StreamStartEvent
+    if isinstance(_next(parser), parser.yaml.StreamEndEvent):
+        return None
+    value = _node(parser, _next(parser), 0)
+    _next(parser)  # DocumentEndEvent
+    if not isinstance(_next(parser), parser.yaml.StreamEndEvent):
+        raise _error(parser.line, "a second document begins")
+    return value
 
-    def __init__(self, events: "Iterator[Event]", max_nodes: int | None) -> None:
-        import yaml
 
-        self._yaml = yaml
-        self._events = events
-        self._line = 0
-        self._nodes = 0
-        self._max_nodes = max_nodes or math.inf
+def _next(parser: _Parser) -> Any:
+    try:
+        event = next(parser.events)
+    except parser.yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise _error(mark.line if mark else parser.line, error.problem or "malformed") from None
+    except (ValueError, OverflowError):  # PyYAML's own parser calls chr() on any number of an escape
+        raise _error(parser.line, "an escape beyond U+10FFFF") from None
+    parser.line = event.start_mark.line
+    return event
 
-    def document(self) -> Any:
-        """The value of the only document of the stream."""
-        self._next()  # StreamStartEvent
-        if isinstance(self._next(), self._yaml.StreamEndEvent):
-            return None
-        value = self._node(self._next(), 0)
-        self._next()  # DocumentEndEvent
-        if not isinstance(self._next(), self._yaml.StreamEndEvent):
-            raise _error(self._line, "a second document begins")
-        return value
 
-    def _next(self) -> Any:
-        try:
-            event = next(self._events)
-        except self._yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            raise _error(mark.line if mark else self._line, error.problem or "malformed") from None
-        except (ValueError, OverflowError):  # PyYAML's own parser calls chr() on any number of an escape
-            raise _error(self._line, "an escape beyond U+10FFFF") from None
-        self._line = event.start_mark.line
-        return event
+def _node(parser: _Parser, event: Any, depth: int) -> Any:
+    _check(parser, event, depth)
+    if isinstance(event, parser.yaml.ScalarEvent):
+        return _resolve(event.value) if event.implicit[0] else _text(parser, event)
+    if isinstance(event, parser.yaml.MappingStartEvent):
+        return _mapping(parser, depth + 1)
+    items: list[Any] = []
+    while not isinstance(item := _next(parser), parser.yaml.SequenceEndEvent):
+        items.append(_node(parser, item, depth + 1))
+    return items
 
-    def _node(self, event: Any, depth: int) -> Any:
-        self._check(event, depth)
-        if isinstance(event, self._yaml.ScalarEvent):
-            return _resolve(event.value) if event.implicit[0] else self._text(event)
-        if isinstance(event, self._yaml.MappingStartEvent):
-            return self._mapping(depth + 1)
-        items: list[Any] = []
-        while not isinstance(item := self._next(), self._yaml.SequenceEndEvent):
-            items.append(self._node(item, depth + 1))
-        return items
 
-    def _mapping(self, depth: int) -> dict[str, Any]:
-        pairs: dict[str, Any] = {}
-        while not isinstance(event := self._next(), self._yaml.MappingEndEvent):
-            self._check(event, depth)
-            if not isinstance(event, self._yaml.ScalarEvent):
-                raise _error(self._line, "a key must be a string")
-            key = self._text(event)
-            if key in pairs:
-                raise _error(self._line, f"duplicate key {key[:_MAX_KEY_SHOWN]}")
-            pairs[key] = self._node(self._next(), depth)
-        return pairs
+def _mapping(parser: _Parser, depth: int) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    while not isinstance(event := _next(parser), parser.yaml.MappingEndEvent):
+        _check(parser, event, depth)
+        if not isinstance(event, parser.yaml.ScalarEvent):
+            raise _error(parser.line, "a key must be a string")
+        key = _text(parser, event)
+        if key in pairs:
+            raise _error(parser.line, f"duplicate key {key[:_MAX_KEY_SHOWN]}")
+        pairs[key] = _node(parser, _next(parser), depth)
+    return pairs
 
-    def _check(self, event: Any, depth: int) -> None:
-        self._nodes += 1
-        if event.anchor is not None:
-            raise _error(self._line, "anchors and aliases (& and *) are not read")
-        if event.tag is not None:
-            raise _error(self._line, "tags (!) are not read")
-        if depth > _MAX_DEPTH:
-            raise _error(self._line, f"more than {_MAX_DEPTH} levels")
-        if self._nodes > self._max_nodes:
-            raise _error(self._line, f"more than {self._max_nodes} values")
 
-    def _text(self, event: Any) -> str:
-        text: str = event.value
-        if not text.isascii() and _SURROGATE.search(text):  # PyYAML's own parser takes them as escapes
-            raise _error(self._line, "an escape for half a surrogate pair")
-        return text
+def _check(parser: _Parser, event: Any, depth: int) -> None:
+    parser.nodes += 1
+    if event.anchor is not None:
+        raise _error(parser.line, "anchors and aliases (& and *) are not read")
+    if event.tag is not None:
+        raise _error(parser.line, "tags (!) are not read")
+    if depth > _MAX_DEPTH:
+        raise _error(parser.line, f"more than {_MAX_DEPTH} levels")
+    if parser.nodes > parser.max_nodes:
+        raise _error(parser.line, f"more than {parser.max_nodes} values")
+
+
+def _text(parser: _Parser, event: Any) -> str:
+    text: str = event.value
+    if not text.isascii() and _SURROGATE.search(text):  # PyYAML's own parser takes them as escapes
+        raise _error(parser.line, "an escape for half a surrogate pair")
+    return text
 
 
 def _resolve(word: str) -> Any:
