@@ -35,12 +35,7 @@ def parser() -> argparse.ArgumentParser:
     backup = commands.add_parser("backup", parents=[data], help="copy the database while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
     commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
-    import_ = commands.add_parser("import", parents=[data], help="import the data of another memory server")
-    import_.add_argument("kind", help="format of the data; an unknown name lists the supported ones")
-    import_.add_argument("path", type=Path, help="file or folder to read; it is not modified")
-    import_.add_argument(
-        "--password-env", metavar="NAME", help="environment variable with the password of encrypted files"
-    )
+    _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     audit.add_argument("--json", action="store_true", help="one JSON object per line")
@@ -51,6 +46,14 @@ def parser() -> argparse.ArgumentParser:
     _add_key_parsers(commands.add_parser("key", help="create, list and revoke API keys"))
     _maintenance_parsers(commands, data)
     return top
+
+
+def _add_import_parser(command: argparse.ArgumentParser) -> None:
+    command.add_argument("kind", help="format of the data; an unknown name lists the supported ones")
+    command.add_argument("path", type=Path, help="file or folder to read; it is not modified")
+    command.add_argument(
+        "--password-env", metavar="NAME", help="environment variable with the password of encrypted files"
+    )
 
 
 def _add_key_parsers(key: argparse.ArgumentParser) -> None:

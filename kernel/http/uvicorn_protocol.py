@@ -25,8 +25,7 @@ _REJECTIONS = {
     431: (b"headers_too_large", b"Headers too large"),
     503: (b"busy", b"Too many connections, try again."),
 }
-# SO_LINGER with 0 seconds: the kernel drops unsent data and resets the connection.
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER with 0 seconds: unsent data is dropped, the peer gets RST
 # The client may still be sending when it is rejected with one of these.
 _REJECTED_WHILE_SENDING = (400, 413, 431)
 # A close with unread input resets the connection, and the client may lose the response (RFC 9112 section 9.6).
@@ -53,7 +52,7 @@ class LimitedProtocol(HttpToolsProtocol):
     limits = Limits()
     wheel = DeadlineWheel()
 
-    # The state of one connection; these are the initial values.
+    # The initial state of one connection.
     slot = 0
     reading = BETWEEN_REQUESTS
     upgrading = False  # the parser leaves the body of this request to another protocol

@@ -78,12 +78,8 @@ def over_http(
     if era is MODERN:
         if meta.capabilities is UNSET or version not in _MODERN or _MODERN[version] != meta.version:
             _check_modern(meta, version)
-        if (
-            route is None
-            or named
-            or headers.get(routing_headers.NAME) != route.header
-            or headers.get(routing_headers.METHOD) != _CALL
-        ):
+        plain = route is not None and not named and headers.get(routing_headers.NAME) == route.header
+        if not plain or headers.get(routing_headers.METHOD) != _CALL:
             routing_headers.check(headers, method, params, named)
         level = meta.level
         if meta.client is not None:

@@ -1,4 +1,4 @@
-"""The same requests to the official low-level server and to ours; a table declares the differences and their reasons."""
+"""The official MCP server over the same tools answers the same: result by result, in both eras."""
 
 import asyncio
 import json
