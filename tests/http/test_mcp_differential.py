@@ -1,4 +1,4 @@
-"""The official MCP server over the same tools answers the same: result by result, in both eras."""
+"""The same requests to the official low-level server and to ours; a table declares each difference with its reason."""
 
 import asyncio
 import json
