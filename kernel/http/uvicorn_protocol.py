@@ -217,8 +217,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _discard_input(self) -> None:
         self._rejected = True
-        discard = DiscardParser(self.limits.body, self.transport.close)
-        self.parser = cast("httptools.HttpRequestParser", discard)
+        parser = DiscardParser(self.limits.body, self.transport.close)
+        self.parser = cast("httptools.HttpRequestParser", parser)
 
     def _read_upgrade_body(self, rest: bytes) -> None:
         """Parses the body of a request with `Upgrade`, which is ignored: the response is HTTP/1.1, then it closes."""
@@ -305,7 +305,6 @@ class DiscardParser:
         self._on_excess = on_excess
 
     def feed_data(self, data: bytes) -> None:
-        """Counts and drops `data`."""
         self._left -= len(data)
         if self._left < 0:
             self._on_excess()

@@ -28,7 +28,7 @@ class ProtocolError(Exception):
     status: int | None = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message

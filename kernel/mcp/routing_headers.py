@@ -107,7 +107,7 @@ def _at(arguments: Any, path: Sequence[str]) -> Any:
     return arguments
 
 
-def _rendered(value: Any) -> str | None:
+def _rendered(value: object) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
@@ -121,7 +121,7 @@ def _same(sent: str | None, text: str, value: Any, kind: str) -> bool:
     return int(digits[1]) == int(value) if digits else sent == text
 
 
-def _valid(token: Any, here: Schema) -> bool:
+def _valid(token: object, here: Schema) -> bool:
     return isinstance(token, str) and _TOKEN.fullmatch(token) is not None and here.get("type") in _SCALARS
 
 

@@ -96,7 +96,7 @@ class Service:
         return self._static_response(inbound)
 
     def begin(self, inbound: Inbound) -> bytes | Coroutine[object, None, bytes]:
-        """`submit` for a task: the response, or a coroutine for it whose cancellation cancels the call."""
+        """`submit` for a task: the response, or a coroutine for it; its cancellation cancels the call."""
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         submitted = self.submit(inbound, partial(_resolve, future))
         return submitted if isinstance(submitted, bytes) else _wait(submitted, future)
@@ -254,7 +254,7 @@ def _arguments(params: messages.Call) -> bytes:
 
 
 def _encoded(inbound: Inbound, result: Object, tail: bytes) -> bytes | Fault:
-    """The message, or the Fault of a handler whose result is not JSON."""
+    """The message, or a Fault where the result of the handler is not JSON."""
     return catch_faults(lambda: _OPEN % (inbound.id, listings.close(result, tail)))
 
 

@@ -1,4 +1,4 @@
-"""The same requests to the official low-level server and to ours; a table declares each difference with its reason."""
+"""The same requests to the official low-level server and to ours; a table declares the differences."""
 
 import asyncio
 import json
