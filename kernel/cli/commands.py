@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 import msgspec
 
@@ -29,6 +29,8 @@ from kernel.store.transaction import Tx
 from kernel.text import one_line
 from kernel.tools import Imported
 
+Args = TypeVarTuple("Args")
+Result = TypeVar("Result")
 _MAX_NAME_CHARS = 64  # of a key
 _PREVIEW_CHARS = 80  # of a quarantined text
 
@@ -241,7 +243,7 @@ def _key_name(name: str) -> str:
     return name
 
 
-def _or_raise(work: Callable[..., Any], *args: Any) -> Any:
+def _or_raise(work: Callable[[*Args], Result], *args: *Args) -> Result:
     """Call `work(*args)`; SQLite errors are raised as Faults."""
     result = catch_faults(work, *args)
     if isinstance(result, Fault):

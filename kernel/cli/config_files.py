@@ -25,7 +25,7 @@ def read_json(text: str) -> Any:
     return None if node is None else node.value
 
 
-def set_json(text: str, keys: Sequence[str], value: Any) -> str:
+def set_json(text: str, keys: Sequence[str], value: object) -> str:
     """Return the document with `value` at the path `keys`, unchanged if it is already there.
 
     Raises Fault("invalid") if a key on the path is duplicated or its value is not an object.
@@ -45,7 +45,7 @@ def read_toml(text: str) -> Object:
         raise Fault("invalid", f"invalid TOML: {error}") from None
 
 
-def set_toml(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
+def set_toml(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str:
     """Return the document with `table` at the path `keys`, unchanged if it is already there.
 
     A new table is appended to the file, an existing one is edited in place. Raises Fault("invalid") if a value on the
@@ -63,7 +63,7 @@ def set_toml(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
     raise _unsafe(keys)
 
 
-def with_value(document: Object, keys: Sequence[str], value: Any) -> Object:
+def with_value(document: Object, keys: Sequence[str], value: object) -> Object:
     """Return a copy of nested objects with `value` at `keys`; raises Fault("invalid") if a parent is not an object."""
     head, rest = keys[0], keys[1:]
     if not rest:
@@ -78,7 +78,7 @@ def _unsafe(keys: Sequence[str]) -> Fault:
     return Fault("invalid", f"{'.'.join(keys)} cannot be set without changing other parts of the file")
 
 
-def _changed(text: str, keys: Sequence[str], value: Any) -> str:
+def _changed(text: str, keys: Sequence[str], value: object) -> str:
     here = parse(text)
     if here is None:
         newline = _newline(text)
@@ -99,13 +99,13 @@ def _changed(text: str, keys: Sequence[str], value: Any) -> str:
     return text[: here.start] + _rendered(value, unit, len(keys), newline) + text[here.end :]
 
 
-def _nested(keys: Sequence[str], value: Any) -> Any:
+def _nested(keys: Sequence[str], value: object) -> object:
     for key in reversed(keys):
         value = {key: value}
     return value
 
 
-def _inserted(text: str, parent: Node, key: str, value: Any, depth: int) -> str:
+def _inserted(text: str, parent: Node, key: str, value: object, depth: int) -> str:
     """Return `text` with a member appended to `parent`, an object at nesting level `depth`."""
     unit, newline = _indent_unit(text), _newline(text)
     close = parent.end - 1
@@ -133,7 +133,7 @@ def _has_trailing_comma(rest: str) -> bool:
     return "," in re.sub(r"//[^\r\n]*|/\*.*?\*/", "", rest, flags=re.DOTALL)
 
 
-def _rendered(value: Any, unit: str, depth: int, newline: str) -> str:
+def _rendered(value: object, unit: str, depth: int, newline: str) -> str:
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return (newline + unit * depth).join(lines)
 
@@ -154,7 +154,7 @@ def _parses_as(text: str, wanted: Object) -> bool:
         return False
 
 
-def _append_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
+def _append_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str:
     import tomlkit
 
     block = f"[{tomlkit.key(list(keys)).as_string()}]\n{_table(table).as_string()}"
@@ -164,7 +164,7 @@ def _append_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> s
     return text + end + gap + block.replace("\n", newline)
 
 
-def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str:
+def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str:
     """Edit the table through tomlkit, which keeps comments and the spelling of unchanged keys; "" on failure."""
     import tomlkit
     from tomlkit.container import OutOfOrderTableProxy
@@ -187,7 +187,7 @@ def _edit_table(text: str, keys: Sequence[str], table: Mapping[str, Any]) -> str
         return ""
 
 
-def _update(here: Any, table: Mapping[str, Any], newline: str) -> None:
+def _update(here: Any, table: Mapping[str, object], newline: str) -> None:
     """Give a tomlkit table exactly the members of `table`; comments after its last key stay after it."""
     # tomlkit counts comments before the next header to this table, but they describe the next one.
     body = _body(here)
@@ -208,7 +208,7 @@ def _update(here: Any, table: Mapping[str, Any], newline: str) -> None:
     body += trailing
 
 
-def _comments(item: Any) -> Iterator[Any]:
+def _comments(item: object) -> Iterator[Any]:
     """Yield the comments and blank lines of a tomlkit table and of the tables below it, as (None, item)."""
     for key, inner in _body(item):
         if key is None:
@@ -217,14 +217,14 @@ def _comments(item: Any) -> Iterator[Any]:
             yield from _comments(inner)
 
 
-def _body(item: Any) -> list[Any]:
+def _body(item: object) -> list[Any]:
     """Return the lines of a tomlkit table as a live list of (key or None, item); empty for any other item."""
     from tomlkit.items import Table
 
     return item.value.body if isinstance(item, Table) else []
 
 
-def _table(members: Mapping[str, Any]) -> "Item":
+def _table(members: Mapping[str, object]) -> "Item":
     import tomlkit
 
     made = tomlkit.table()
@@ -233,7 +233,7 @@ def _table(members: Mapping[str, Any]) -> "Item":
     return made
 
 
-def _inline(value: Any) -> "Item":
+def _inline(value: object) -> "Item":
     """Return the tomlkit item of a value; an object becomes an inline table."""
     import tomlkit
 
@@ -247,4 +247,4 @@ def _inline(value: Any) -> "Item":
         for inner in cast("list[Any]", value):
             array.append(_inline(inner))
         return array
-    return cast("Item", tomlkit.item(value))
+    return tomlkit.item(value)

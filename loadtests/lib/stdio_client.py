@@ -70,9 +70,9 @@ class StdioClient:
         seconds: float = 3600.0,
         on_reply: OnReply = lambda _calling: None,
     ) -> Result:
-        """Makes `calls` with so many under way until they or the time run out, and wait for all answers.
+        """Make `calls`, `in_flight` at a time, until they or the time run out, and wait for all answers.
 
-        `on_reply` is told of each that was answered well.
+        `on_reply` is called for each correct answer.
         """
         todo = iter(calls)
         sent: dict[int, tuple[float, ToolCall]] = {}

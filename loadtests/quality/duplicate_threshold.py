@@ -1,8 +1,8 @@
 """Choose the threshold of smart_save_memory: precision and recall of near-duplicate detection by distance.
 
-Half of the arriving texts are rewordings or updates of stored ones, the other half are new but similar. A text whose
-nearest stored text is closer than the threshold is flagged. The texts are facts about people (`paraphrases.py`) and the
-notes of `loadtests/lib/corpus.py`.
+Half of the arriving texts are rewordings or updates of stored ones, the other half are new but similar. A text is
+flagged if the nearest stored text is closer than the threshold. The texts are facts about people (`paraphrases.py`) and
+the notes of `loadtests/lib/corpus.py`.
 
 `--docs FILE` adds texts written by people, as JSON lines with `scope` and `text`: half of each scope is stored, the
 other half and small edits of the first arrive. Half of the families and scopes choose the threshold, the rest is held

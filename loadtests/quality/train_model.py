@@ -1,6 +1,6 @@
 """Fit the model's token vectors to a teacher's vectors of whole texts; see `README.md` in this folder.
 
-Takes the folder of the model whose word pieces are kept, texts (from `training_texts.py`) and the teacher's folder
+Takes the folder of the model whose word pieces are kept, texts (from `training_texts.py`) and a teacher's folder
 (read by `minilm_baseline.py`); writes a folder with the same word pieces and new vectors. The teacher's vectors, hours
 of work for one core, are cached in a file (.npy, a row for each text); if it exists, as many texts are read.
 """

@@ -57,7 +57,7 @@ def _environment(folder: Path) -> int:
         if shutil.which(python) and subprocess.run([python, "-c", _SUITS]).returncode == 0:
             _run([python, "-m", "venv", str(folder)])
             return _weight(folder)
-    raise RuntimeError("no Python whose sqlite3 can load extensions was found; name one in PEERS_PYTHON")
+    raise RuntimeError("no Python with a sqlite3 that loads extensions was found; name one in PEERS_PYTHON")
 
 
 def _pip(folder: Path, *arguments: str) -> None:
