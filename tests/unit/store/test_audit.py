@@ -123,7 +123,7 @@ def test_changed_removed_or_inserted_row_breaks_the_chain(
     assert chained.store.read_sync(audit.first_broken) == row
     assert [(finding.part, finding.rows) for finding in agreed(chained)] == [("audit", 1)]
     assert main(["audit", "--data", str(chained.config.data)]) == 1
-    assert f"row {row} does not follow" in capsys.readouterr().err
+    assert f"audit row {row} breaks the hash chain" in capsys.readouterr().err
     catalogue(
         "S29",
         injected=damage.split(" WHERE", maxsplit=1)[0].split(" SELECT", maxsplit=1)[0],
