@@ -136,12 +136,12 @@ import os, shutil, signal, sys
 from pathlib import Path
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
-from kernel.store.context import World
+from kernel.store.context import StoreContext
 
 base, root = Path(sys.argv[1]), Path(sys.argv[2])
 
 def run(folder, point):
-    db = Connection(folder / "quipu.db", World({}), readonly=False)
+    db = Connection(folder / "quipu.db", StoreContext({}), readonly=False)
     count = 0
 
     def step(*_):

@@ -25,9 +25,11 @@ OLD, NEW, OTHER = "the old words", "the new words", "somebody else"
 FORKING = """
 import asyncio, os, shutil, signal, sys
 from pathlib import Path
-from kernel import app, store
+from kernel import app
 from kernel.config import Config
-from kernel.security.permissions import ANYBODY
+from kernel.security.permissions import ANONYMOUS_CALLER
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
 
 STEPS = ("mkdir", "open", "write", "fsync", "link", "unlink", "replace")
 base, tool, arguments = Path(sys.argv[1]), sys.argv[2], sys.argv[3].encode()
@@ -46,13 +48,13 @@ def arm(point):
 
     for name in STEPS:
         setattr(os, name, counted(getattr(os, name)))
-    store.Connection.commit = counted(store.Connection.commit)
-    store.settle = counted(store.settle)
+    Connection.commit = counted(Connection.commit)
+    Tx.flush_deferred = counted(Tx.flush_deferred)
 
 def run(data, point):
     kernel = app.open_kernel(Config(data=data))
     arm(point)
-    reply = asyncio.run(kernel.dispatch.call(kernel.dispatch.tools[tool], arguments, ANYBODY))
+    reply = asyncio.run(kernel.dispatch.call(kernel.dispatch.tools[tool], arguments, ANONYMOUS_CALLER))
     os._exit(0 if reply.fault is None else 1)
 
 for point in range(1, 100):

@@ -14,7 +14,6 @@ from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.limits import CallLimits, Limits
-from kernel.search import lexical
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import connection, query_budget
 from kernel.store.sqlite.connection import Connection
@@ -56,13 +55,15 @@ class Scissors:
 def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]:
     """A kernel whose engine asks at every step whether to go on, but for the few that find a tokenizer."""
 
-    def untouched(tx: connection.Tx, text: str) -> Any:
+    tokenize = connection.Connection.tokenize
+
+    def untouched(db: connection.Connection, text: str) -> Any:
         left, Scissors.left = Scissors.left, 0
-        found = tx.tokenize(text)
+        found = tokenize(db, text)
         Scissors.left = left
         return found
 
-    monkeypatch.setattr(lexical, "tokenize", untouched)
+    monkeypatch.setattr(connection.Connection, "tokenize", untouched)
     monkeypatch.setattr(query_budget, "Budget", Scissors)
     monkeypatch.setattr(query_budget, "STEPS", 1)
     running = open_kernel(config._replace(environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))

@@ -72,7 +72,7 @@ def test_a_wrong_key_takes_the_same_steps_however_much_of_it_is_right(tmp_path: 
 
     ask(others[0])  # whoever comes first has the pattern of keys compiled
     first = ask(others[0])
-    assert ("keys.py", api_keys.matches.__code__.co_firstlineno + 2) in first
+    assert ("api_keys.py", api_keys.matches.__code__.co_firstlineno + 2) in first
     assert [bearer for bearer in others if ask(bearer) != first] == []
     catalogue("S28", injected="keys that are nearly right", times=len(others), outcome="the same steps")
 
