@@ -1,7 +1,7 @@
-"""The catalogue of faults and abuses: what was injected, how often, and what came of it, as a table at a run's end.
+"""The catalogue of faults and abuses: what was injected, how often, and the outcome, as a table after a run.
 
-A test that asks for the fixture `catalogue` belongs to it: `pytest -m catalogue` runs those, and `make faults` does at
-full length. Each says what it did by `catalogue("R01", injected="kill -9", times=200, outcome="0 writes lost")`.
+Tests that use the fixture `catalogue` belong to it: `pytest -m catalogue` runs them, and `make faults` does at full
+length. Each reports what it did by `catalogue("R01", injected="kill -9", times=200, outcome="0 writes lost")`.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ MARK = "catalogue"
 
 
 class Row(NamedTuple):
-    """What one test did under one row of the catalogue; `times` counts what was injected."""
+    """The report of one test for one row of the catalogue; `times` is the number of injections."""
 
     row: str
     injected: str
@@ -37,20 +37,20 @@ _ROWS = pytest.StashKey[list[Row]]()
 @pytest.fixture
 def catalogue(request: pytest.FixtureRequest) -> Catalogue:
     """`catalogue(row, injected=..., times=..., outcome=...)`; several rows may come from one test."""
-    mine = Catalogue()
-    request.node.stash[_ROWS] = mine.rows
-    return mine
+    reported = Catalogue()
+    request.node.stash[_ROWS] = reported.rows
+    return reported
 
 
 def mark(items: Sequence[pytest.Item]) -> None:
-    """Marks the tests that ask for the fixture."""
+    """Marks the tests that use the fixture."""
     for item in items:
         if MARK in getattr(item, "fixturenames", ()):
             item.add_marker(MARK)
 
 
 def collect(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Keeps the rows of a test that has run; a test that failed is in the table too, whatever it said before."""
+    """Keeps the rows of a test that has run; a failed test is in the table as FAILED."""
     rows = item.stash.get(_ROWS, None)
     if rows is None or not (report.when == "call" or report.failed):
         return

@@ -1,4 +1,4 @@
-"""What every test may ask for: settings in a temporary directory, a running kernel, a tool called by name, a still
+"""Fixtures for every test: a configuration in a temporary directory, a running kernel, calls by tool name, a fixed
 clock. The model is read once for the whole run.
 """
 
@@ -26,7 +26,7 @@ from kernel.tools import Interaction, Reply
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
 
-# No test fails because a machine is slow.
+# Hypothesis must not fail a test because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
@@ -48,14 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keeps what a test of the catalogue did."""
+    """Collects the catalogue rows of a test."""
     report = yield
     faults.collect(item, report)
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints the catalogue where it was asked for by `-m catalogue`."""
+    """Prints the catalogue after `-m catalogue`."""
     if faults.MARK in str(config.getoption("markexpr")):
         for line in faults.table(config):
             terminalreporter.write_line(line)
@@ -77,7 +77,7 @@ def read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def migrated(read_once: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory whose database has every migration and no row: a copy opens in a third of the time."""
+    """A data directory with a migrated, empty database: a copy of it opens in a third of the time."""
     config = Config(data=tmp_path_factory.mktemp("migrated") / "data")
     app.open_kernel(config).store.close()
     return config.home
@@ -85,13 +85,13 @@ def migrated(read_once: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    """The default settings, with the data in a directory that does not exist yet."""
+    """The default configuration, with a data directory that does not exist yet."""
     return Config(data=tmp_path / "data")
 
 
 @pytest.fixture
 def kernel(config: Config, migrated: Path) -> Iterator[Kernel]:
-    """A running kernel with every dialect and the model that ships."""
+    """A running kernel with every dialect and the built-in model."""
     if not config.home.exists():
         shutil.copytree(migrated, config.home)
     running = app.open_kernel(config)
@@ -108,7 +108,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture
 def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
-    """Makes a `call` for a dispatch of the test's own."""
+    """Makes a `call` for any dispatch."""
 
     def bind(dispatch: Dispatch) -> Call:
         def call(name: str, /, *, by: str = "tester", turn: Interaction | None = None, **arguments: Any) -> Any:
@@ -154,7 +154,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def everything(kernel: Kernel) -> Rows:
-    """Every row of every table, the ledger of ids included."""
+    """Every row of every table, `sqlite_sequence` included."""
     db = Connection(kernel.config.file, kernel.store.context, readonly=True)
     names = db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
     rows = {name: db.values(f'SELECT * FROM "{name}"') for (name,) in names}
@@ -164,7 +164,7 @@ def everything(kernel: Kernel) -> Rows:
 
 @pytest.fixture
 def unchanged(kernel: Kernel, call: Call) -> Call:
-    """A call that must leave no trace; its reply."""
+    """Calls a tool and asserts that no row has changed."""
 
     def same(name: str, /, **arguments: Any) -> Reply:
         before = everything(kernel)

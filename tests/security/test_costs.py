@@ -21,10 +21,10 @@ from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
 from tests.security.calls import CALLS
-from tests.unit.store_fixtures import STATEMENTS, THING_WORLD, add, names, thing_store
+from tests.unit.store_fixtures import STATEMENTS, THING_CONTEXT, add, names, thing_store
 
 ANYBODY = CallContext("things", "add", "tester")
-SHORT = THING_WORLD._replace(call_limits=CallLimits(milliseconds=50))
+SHORT = THING_CONTEXT._replace(call_limits=CallLimits(milliseconds=50))
 STEPS = (1, 2, 5, 15, 60)
 FREE = ["health", "memory_forget", "memory_import", "memory_list_types"]  # so called they ask the engine for nothing
 
@@ -199,7 +199,7 @@ def test_the_engine_itself_is_kept_within_what_we_need(tmp_path: Path, readonly:
         "CREATE VIRTUAL TABLE words USING fts5 (word)"
     )
     theirs.close()
-    db = Connection(file, THING_WORLD, readonly=readonly)
+    db = Connection(file, THING_CONTEXT, readonly=readonly)
     attached = "ATTACH ':memory:' AS one"
     deep = "SELECT " + "(" * 120 + "1" + "+1)" * 120
     many = "SELECT " + ",".join(f"?{number}" for number in range(1, 1002))

@@ -1,4 +1,4 @@
-"""What each number of the limits may be set to, as it was settled once."""
+"""The documented range of each limit."""
 
 from collections.abc import Mapping
 

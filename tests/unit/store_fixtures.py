@@ -1,4 +1,4 @@
-"""A table of things and a store over it: the smallest world in which the store can be watched."""
+"""A table of things and a store over it, for tests of the store without any dialect."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,27 +31,27 @@ STATEMENTS = {
     "thing.load": "SELECT load_extension('vec0')",
     "thing.huge": "SELECT zeroblob(:size)",
 }
-THING_WORLD = StoreContext(STATEMENTS)
+THING_CONTEXT = StoreContext(STATEMENTS)
 
 
-def things(file: Path, world: StoreContext = THING_WORLD) -> Connection:
-    """A writer on a file that has the table."""
-    db = Connection(file, world, readonly=False)
+def things(file: Path, context: StoreContext = THING_CONTEXT) -> Connection:
+    """A writer on a file with the table."""
+    db = Connection(file, context, readonly=False)
     db.pragma("journal_mode", "wal")
     db.script("CREATE TABLE IF NOT EXISTS thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT")
     db.script(_AUDIT)
     return db
 
 
-def thing_store(file: Path, world: StoreContext = THING_WORLD, **options: Any) -> Store:
-    """A store on a file that has the table, not started."""
-    things(file, world).close()
+def thing_store(file: Path, context: StoreContext = THING_CONTEXT, **options: Any) -> Store:
+    """A store on a file with the table, not started."""
+    things(file, context).close()
     durable = options.pop("durable", True)
-    return Store(SqliteDatabase(file, world, durable=durable), catch_faults, **options)
+    return Store(SqliteDatabase(file, context, durable=durable), catch_faults, **options)
 
 
 def add(name: str) -> Callable[[Tx], str]:
-    """A call that adds one thing and answers its name."""
+    """A call that adds one thing and returns its name."""
 
     def work(tx: Tx) -> str:
         tx.run("thing.add", name=name)
@@ -61,7 +61,7 @@ def add(name: str) -> Callable[[Tx], str]:
 
 
 def later(name: str) -> Callable[[Tx], str]:
-    """A call that leaves one thing to be added for the whole group."""
+    """A call that defers the adding of one thing."""
 
     def work(tx: Tx) -> str:
         tx.defer(flush, name)
@@ -76,6 +76,6 @@ def flush(tx: Tx, names: Sequence[str]) -> None:
 
 
 def names(tx: Tx) -> list[str]:
-    """Every thing, the deferred ones included, oldest first."""
+    """The names of all things, the deferred ones included, oldest first."""
     tx.flush_deferred()
     return tx.all("thing.names", str)

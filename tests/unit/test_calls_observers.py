@@ -1,4 +1,4 @@
-"""Every call is told of once, as it came out; what fails unexpectedly is logged under the call's own id."""
+"""Observers see each call once with its outcome; unexpected errors are logged with the id of the call."""
 
 import asyncio
 import logging
@@ -23,43 +23,43 @@ Calls = list[tuple[str, str]]
 
 
 def bug(tx: Any, request: Words) -> None:
-    """Has a bug, on the writer's thread."""
+    """Has a bug on the writer's thread."""
     raise KeyError(request.text)
 
 
-def watched(
-    folder: Path, *watches: Callable[[ToolEntry, Caller], OnOutcome], more: tuple[Tool, ...] = ()
+def observed(
+    folder: Path, *observers: Callable[[ToolEntry, Caller], OnOutcome], more: tuple[Tool, ...] = ()
 ) -> Iterator[Dispatch]:
     dialect = FIRST._replace(tools=(*FIRST.tools, *more))
     with mcp_fixture.opened(folder, dialect) as dispatch:
-        yield Dispatch(dispatch.store, dispatch.dialects, watches)
+        yield Dispatch(dispatch.store, dispatch.dialects, observers)
 
 
 @pytest.fixture
-def told() -> Calls:
+def calls() -> Calls:
     return []
 
 
 @pytest.fixture
-def dispatch(tmp_path: Path, told: Calls) -> Iterator[Dispatch]:
-    def watch(bound: ToolEntry, _caller: Caller) -> OnOutcome:
-        return lambda outcome, _seconds: told.append((bound.tool.name, outcome))
+def dispatch(tmp_path: Path, calls: Calls) -> Iterator[Dispatch]:
+    def observe(entry: ToolEntry, _caller: Caller) -> OnOutcome:
+        return lambda outcome, _seconds: calls.append((entry.tool.name, outcome))
 
-    yield from watched(tmp_path, watch)
+    yield from observed(tmp_path, observe)
 
 
 def call(dispatch: Dispatch, name: str, caller: Caller = ANONYMOUS_CALLER, **arguments: Any) -> Any:
     return asyncio.run(dispatch.call(dispatch.tools[name], msgspec.json.encode(arguments), caller))
 
 
-def test_observer_sees_each_call_once(dispatch: Dispatch, told: Calls) -> None:
+def test_observer_sees_each_call_once(dispatch: Dispatch, calls: Calls) -> None:
     call(dispatch, "echo", text="a")
     call(dispatch, "keep", text="a")
     call(dispatch, "fail", code="conflict")
     call(dispatch, "keep", text=3)
     call(dispatch, "echo", text=3)
     call(dispatch, "crash")
-    assert told == [
+    assert calls == [
         ("echo", "ok"),
         ("keep", "ok"),
         ("fail", "conflict"),
@@ -69,15 +69,15 @@ def test_observer_sees_each_call_once(dispatch: Dispatch, told: Calls) -> None:
     ]
 
 
-def test_forbidden_call_is_reported_as_denied(dispatch: Dispatch, told: Calls) -> None:
+def test_forbidden_call_is_reported_as_denied(dispatch: Dispatch, calls: Calls) -> None:
     reader = Caller("reader", grant(Permission.read, frozenset(), True))
     for name in ("echo", "keep"):
         with pytest.raises(Forbidden):
             call(dispatch, name, reader, text="a")
-    assert told == [("echo", "denied"), ("keep", "denied")]
+    assert calls == [("echo", "denied"), ("keep", "denied")]
 
 
-def test_call_cancelled_in_the_queue_is_not_reported(dispatch: Dispatch, told: Calls) -> None:
+def test_call_cancelled_in_the_queue_is_not_reported(dispatch: Dispatch, calls: Calls) -> None:
     STARTED.clear()
     RELEASED.clear()
     MARKS.clear()
@@ -95,23 +95,23 @@ def test_call_cancelled_in_the_queue_is_not_reported(dispatch: Dispatch, told: C
     asyncio.run(leave())
     call(dispatch, "keep", text="a")
     assert MARKS == []
-    assert told == [("hold", "ok"), ("keep", "ok")]
+    assert calls == [("hold", "ok"), ("keep", "ok")]
 
 
 def test_all_observers_get_the_outcome(tmp_path: Path) -> None:
-    said: list[str] = []
+    outcomes: list[str] = []
 
     def named(name: str) -> Callable[[ToolEntry, Caller], OnOutcome]:
-        return lambda _bound, _caller: lambda outcome, _seconds: said.append(f"{name} {outcome}")
+        return lambda _entry, _caller: lambda outcome, _seconds: outcomes.append(f"{name} {outcome}")
 
-    for dispatch in watched(tmp_path, named("one"), named("two")):
+    for dispatch in observed(tmp_path, named("one"), named("two")):
         call(dispatch, "echo", text="a")
-    assert said == ["one ok", "two ok"]
+    assert outcomes == ["one ok", "two ok"]
 
 
 def test_failure_is_logged_with_the_id_of_its_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "quipu.calls"):
-        for dispatch in watched(tmp_path, logs.observe, more=(write(bug),)):
+        for dispatch in observed(tmp_path, logs.observe, more=(write(bug),)):
             call(dispatch, "crash")
             call(dispatch, "bug", text="the mill")
             call(dispatch, "fail", code="conflict")
@@ -126,7 +126,7 @@ def test_failure_is_logged_with_the_id_of_its_call(tmp_path: Path, caplog: pytes
 
 def test_kernel_has_no_observers_unless_configured(kernel: Kernel, tmp_path: Path) -> None:
     assert kernel.dispatch.observers == ()
-    watching = open_kernel(Config(tmp_path / "watched", model=None, metrics=True))
-    watching.store.close()
-    assert len(watching.dispatch.observers) == 1
-    assert watching.dispatch.over(watching.store).observers == watching.dispatch.observers
+    observing = open_kernel(Config(tmp_path / "observed", model=None, metrics=True))
+    observing.store.close()
+    assert len(observing.dispatch.observers) == 1
+    assert observing.dispatch.over(observing.store).observers == observing.dispatch.observers

@@ -1,4 +1,4 @@
-"""Settings come from a mapping, and a wrong one is named."""
+"""Configuration comes from a mapping, and an invalid value is refused by name."""
 
 from pathlib import Path
 

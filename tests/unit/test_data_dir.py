@@ -1,4 +1,4 @@
-"""Each tenant has a folder of its own, named by nothing but itself, and nobody else can read it."""
+"""Each tenant has its own folder, private to the user."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A call is decoded, run as its mode says and answered in its dialect's words; bugs stay in the log."""
+"""A call is decoded, run in its mode and rendered by its dialect; details of bugs appear only in the log."""
 
 import asyncio
 import logging
@@ -41,131 +41,131 @@ class Thing(msgspec.Struct, forbid_unknown_fields=True):
     kind: Literal["plain", "fancy"] = "plain"
 
 
-class Said(msgspec.Struct):
+class Text(msgspec.Struct):
     text: str
 
 
-def put(tx: Any, request: Thing) -> Said:
+def put(tx: Any, request: Thing) -> Text:
     """Adds a thing."""
     tx.run("thing.add", name=request.name)
-    return Said(request.name)
+    return Text(request.name)
 
 
 def put_many(tx: Any, requests: Sequence[Thing]) -> list[Any]:
     flush(tx, [request.name for request in requests if request.name != "no"])
-    return [Fault("conflict", "No.") if request.name == "no" else Said(f"{request.name}!") for request in requests]
+    return [Fault("conflict", "No.") if request.name == "no" else Text(f"{request.name}!") for request in requests]
 
 
-def put_alone(tx: Any, request: Thing) -> Said:
-    """Adds a thing in a transaction of its own."""
+def put_exclusive(tx: Any, request: Thing) -> Text:
+    """Adds a thing in its own transaction."""
     return put(tx, request)
 
 
-def who(tx: Any, request: Thing) -> Said:
-    """Who is calling, on which thread."""
-    return Said(f"{'/'.join(tx.call_context)} {threading.current_thread().name}")
+def identity(tx: Any, request: Thing) -> Text:
+    """The call context and the thread."""
+    return Text(f"{'/'.join(tx.call_context)} {threading.current_thread().name}")
 
 
-def who_short(tx: Any, request: Thing) -> Said:
-    """The same in no time."""
-    return who(tx, request)
+def identity_short(tx: Any, request: Thing) -> Text:
+    """The same, short."""
+    return identity(tx, request)
 
 
-def listing(tx: Any, request: Thing) -> Said:
+def listing(tx: Any, request: Thing) -> Text:
     """Every thing."""
-    return Said(" ".join(names(tx)))
+    return Text(" ".join(names(tx)))
 
 
-def sneak(tx: Any, request: Thing) -> Said:
+def write_in_read(tx: Any, request: Thing) -> Text:
     """Writes, though it is a read."""
     tx.run("thing.rename", name="changed")
-    return Said("")
+    return Text("")
 
 
-def sneak_short(tx: Any, request: Thing) -> Said:
+def write_in_short_read(tx: Any, request: Thing) -> Text:
     """Writes on the event loop."""
-    return sneak(tx, request)
+    return write_in_read(tx, request)
 
 
-def bug_short(tx: Any, request: Thing) -> Said:
+def bug_short(tx: Any, request: Thing) -> Text:
     """Has a bug on the event loop."""
     raise ZeroDivisionError("secret detail")
 
 
-def fail(tx: Any, request: Thing) -> Said:
+def fail(tx: Any, request: Thing) -> Text:
     """Has a bug after some work."""
     put(tx, request)
     raise ZeroDivisionError("secret detail")
 
 
-def refuse(tx: Any, request: Thing) -> Said:
+def refuse(tx: Any, request: Thing) -> Text:
     """Refuses after some work."""
     put(tx, request)
     raise Fault("blocked", "Not this one.", "BLOCKED")
 
 
-def unprintable(tx: Any, request: Thing) -> Said:
-    """Gives what its dialect cannot say."""
+def unprintable(tx: Any, request: Thing) -> Text:
+    """Returns what its dialect cannot render."""
     put(tx, request)
-    return Said("unprintable")
+    return Text("unprintable")
 
 
-def bad_texts(tx: Any, request: Thing) -> Said:
-    """Cannot say what it will embed."""
-    return Said("")
+def bad_texts(tx: Any, request: Thing) -> Text:
+    """Has a bug in its texts hook."""
+    return Text("")
 
 
-def wonder(tx: Any, request: Thing, turn: Interaction) -> Said | InputRequired:
+def ask_name(tx: Any, request: Thing, interaction: Interaction) -> Text | InputRequired:
     """Asks for a name."""
-    return Said(turn.answers["name"]) if turn.answers else InputRequired({"name": {}}, state=1)
+    return Text(interaction.answers["name"]) if interaction.answers else InputRequired({"name": {}}, state=1)
 
 
-def endless(tx: Any, request: Thing) -> Said:
+def endless(tx: Any, request: Thing) -> Text:
     """Never ends."""
     BEGUN.set()
     tx.one("thing.forever", int)
-    return Said("")
+    return Text("")
 
 
-def seen(tx: Any, request: Thing) -> Said:
-    """Reads, and counts that it did."""
+def seen(tx: Any, request: Thing) -> Text:
+    """Reads, and counts the access."""
     if request.kind == "fancy":
         raise Fault("blocked", "Not this one.")
-    return Said(f"saw {request.name}")
+    return Text(f"saw {request.name}")
 
 
-def count(tx: Any, request: Thing, result: Said) -> None:
+def count(tx: Any, request: Thing, result: Text) -> None:
     tx.run("thing.add", name=f"{'/'.join(tx.call_context)}: {result.text}")
     if request.name == "bug":
         raise ZeroDivisionError("secret detail")
 
 
-def seen_short(tx: Any, request: Thing) -> Said:
-    """The same in no time."""
+def seen_short(tx: Any, request: Thing) -> Text:
+    """The same, short."""
     return seen(tx, request)
 
 
-def letters(tx: Any, request: Thing) -> Said:
+def letters(tx: Any, request: Thing) -> Text:
     """Every thing, after the letters of the name have become things."""
-    return Said(" ".join(names(tx)))
+    return Text(" ".join(names(tx)))
 
 
-def lacking(tx: Any, request: Thing) -> list[str] | None:
+def missing_letters(tx: Any, request: Thing) -> list[str] | None:
     if request.name == "?":
-        raise Fault("blocked", "Nobody may look.")
+        raise Fault("blocked", "No access.")
     there = names(tx)
     return [letter for letter in request.name if letter not in there] or None
 
 
 def add_first(tx: Any, request: Thing, found: list[str]) -> bool:
     if found[0] == "!":
-        raise Fault("storage", "Nobody can write.")
+        raise Fault("storage", "No space.")
     if found[0] != "~":
         tx.run("thing.add", name=found[0])
     return len(found) > 1 or found[0] == "~"
 
 
-FIRST = Precheck(lacking, add_first, lambda found: found)
+PRECHECK = Precheck(missing_letters, add_first, lambda found: found)
 BEGUN = threading.Event()
 
 
@@ -173,13 +173,13 @@ def broken_texts(_request: Thing) -> list[str]:
     raise ZeroDivisionError
 
 
-def reply(tool: Tool, result: Said) -> Reply:
+def reply(tool: Tool, result: Text) -> Reply:
     if result.text == "unprintable":
         raise UnicodeError("no words")
     return Reply(result.text.encode(), TEXT)
 
 
-def apology(fault: Fault) -> Reply:
+def fail_reply(fault: Fault) -> Reply:
     return Reply(f"Sorry: {fault.message}".encode(), TEXT, fault.code)
 
 
@@ -188,25 +188,25 @@ THINGS = Dialect(
     "Things.",
     (
         write(put),
-        exclusive(put_alone),
-        read(who),
-        read(who_short, Hints(short=True)),
+        exclusive(put_exclusive),
+        read(identity),
+        read(identity_short, Hints(short=True)),
         read(listing),
-        read(sneak),
+        read(write_in_read),
         write(fail),
         write(refuse),
         write(unprintable),
         write(bad_texts, hooks=Hooks(texts=broken_texts)),
-        write(wonder, interactive=True),
+        write(ask_name, interactive=True),
         read(endless),
-        read(sneak_short, Hints(short=True)),
+        read(write_in_short_read, Hints(short=True)),
         read(bug_short, Hints(short=True)),
-        read(letters, Hints(short=True), hooks=Hooks(precheck=FIRST)),
+        read(letters, Hints(short=True), hooks=Hooks(precheck=PRECHECK)),
         read(seen, hooks=Hooks(after_read=count)),
         read(seen_short, Hints(short=True), hooks=Hooks(after_read=count)),
     ),
     reply,
-    apology,
+    fail_reply,
 )
 
 
@@ -228,65 +228,65 @@ def call(dispatch: Dispatch, caller: Callable[[Dispatch], Call]) -> Call:
     return caller(dispatch)
 
 
-def said(text: str) -> Reply:
+def text(text: str) -> Reply:
     return Reply(text.encode(), TEXT)
 
 
-def sorry(code: Any, message: str) -> Reply:
+def failure(code: Any, message: str) -> Reply:
     return Reply(f"Sorry: {message}".encode(), TEXT, code)
 
 
 def test_write_is_rendered_by_its_dialect_and_readable(call: Call) -> None:
-    assert call("put", name="a") == said("a")
-    assert call("put_alone", name="b") == said("b")
-    assert call("listing") == said("a b")
+    assert call("put", name="a") == text("a")
+    assert call("put_exclusive", name="b") == text("b")
+    assert call("listing") == text("a b")
 
 
 def test_reads_run_on_a_reader_and_short_ones_inline(call: Call) -> None:
-    assert call("who", by="ada") == said("things/who/ada quipu-reader-0")
-    assert call("who_short", by="ada") == said(f"things/who_short/ada {threading.current_thread().name}")
+    assert call("identity", by="ada") == text("things/identity/ada quipu-reader-0")
+    assert call("identity_short", by="ada") == text(f"things/identity_short/ada {threading.current_thread().name}")
 
 
-@pytest.mark.parametrize("tool", ["sneak", "sneak_short"])
+@pytest.mark.parametrize("tool", ["write_in_read", "write_in_short_read"])
 def test_read_that_writes_is_refused(call: Call, tool: str) -> None:
     call("put", name="a")
-    assert call(tool) == sorry("storage", "Cannot write to storage.")
-    assert call("listing") == said("a")
+    assert call(tool) == failure("storage", "Cannot write to storage.")
+    assert call("listing") == text("a")
 
 
 @pytest.mark.parametrize("tool", ["seen", "seen_short"])
 def test_after_read_write_runs_before_the_next_write(call: Call, tool: str) -> None:
-    assert call(tool, name="a", by="ada") == said("saw a")
-    assert call("put", name="b") == said("b")
-    assert call("listing") == said(f"things/{tool}/ada: saw a b")
+    assert call(tool, name="a", by="ada") == text("saw a")
+    assert call("put", name="b") == text("b")
+    assert call("listing") == text(f"things/{tool}/ada: saw a b")
 
 
 def test_failed_read_has_no_after_read_write(call: Call) -> None:
-    assert call("seen", kind="fancy") == sorry("blocked", "Not this one.")
-    assert call("put", name="b") == said("b")
-    assert call("listing") == said("b")
+    assert call("seen", kind="fancy") == failure("blocked", "Not this one.")
+    assert call("put", name="b") == text("b")
+    assert call("listing") == text("b")
 
 
 def test_bug_in_an_after_read_write_is_logged_and_spoils_no_answer(
     call: Call, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert call("seen", name="bug") == said("saw bug")
-    assert call("put", name="b") == said("b")
-    assert call("listing") == said("b")
+    assert call("seen", name="bug") == text("saw bug")
+    assert call("put", name="b") == text("b")
+    assert call("listing") == text("b")
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_fault_is_rendered_and_rolled_back(call: Call) -> None:
-    assert call("refuse") == sorry("blocked", "Not this one.")
-    assert call("listing") == said("")
+    assert call("refuse") == failure("blocked", "Not this one.")
+    assert call("listing") == text("")
 
 
 @pytest.mark.parametrize("tool", ["fail", "unprintable", "bug_short", "bad_texts"])
 def test_bug_is_an_internal_error_logged_once_with_detail(
     call: Call, tool: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert call(tool) == sorry("internal", "Internal error.")
-    assert call("listing") == said("")
+    assert call(tool) == failure("internal", "Internal error.")
+    assert call("listing") == text("")
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.exc_info
     assert record.getMessage().startswith("call ")
@@ -310,7 +310,7 @@ def test_bug_is_an_internal_error_logged_once_with_detail(
 def test_wrong_arguments_are_invalid_and_name_the_field(
     dispatch: Dispatch, runner: asyncio.Runner, raw: bytes, message: str
 ) -> None:
-    assert runner.run(dispatch.call(dispatch.tools["put"], raw, TESTER)) == sorry("invalid", message)
+    assert runner.run(dispatch.call(dispatch.tools["put"], raw, TESTER)) == failure("invalid", message)
 
 
 def test_missing_arguments_are_named() -> None:
@@ -346,7 +346,7 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
     ],
 )
 def test_argument_error_has_field_and_problem(raw: bytes, problem: Any, field: str, message: str | None) -> None:
-    tool = read(who)
+    tool = read(identity)
     with pytest.raises(msgspec.MsgspecError) as raised:
         msgspec.json.decode(raw, type=Outer)
     found = argument_error(tool, raised.value)
@@ -358,8 +358,8 @@ def test_dialect_can_word_argument_errors(store: Store, caller: Callable[[Dispat
         return Fault("invalid", f"{found.tool.name} wants {found.field}")
 
     call = caller(Dispatch(store, (THINGS._replace(argument_fault=own),)))
-    assert call("put", name=1) == sorry("invalid", "put wants name")
-    assert call("who_short", size=1) == sorry("invalid", "who_short wants size")
+    assert call("put", name=1) == failure("invalid", "put wants name")
+    assert call("identity_short", size=1) == failure("invalid", "identity_short wants size")
 
 
 def test_bug_in_the_wording_of_argument_errors_is_an_internal_error(
@@ -369,7 +369,7 @@ def test_bug_in_the_wording_of_argument_errors_is_an_internal_error(
         raise KeyError(found.field)
 
     call = caller(Dispatch(store, (THINGS._replace(argument_fault=own),)))
-    assert call("put", name=1) == sorry("internal", "Internal error.")
+    assert call("put", name=1) == failure("internal", "Internal error.")
     assert "KeyError" in caplog.text
 
 
@@ -378,30 +378,30 @@ class Add(msgspec.Struct, tag="add", tag_field="action"):
 
 
 class Show(msgspec.Struct, tag="show", tag_field="action"):
-    sneak: bool = False
+    write_in_read: bool = False
 
 
-def shelf(tx: Any, request: Add | Show) -> Said:
+def shelf(tx: Any, request: Add | Show) -> Text:
     """Adds or shows."""
-    if isinstance(request, Add) or request.sneak:
+    if isinstance(request, Add) or request.write_in_read:
         tx.run("thing.add", name="a")
-    return Said(threading.current_thread().name)
+    return Text(threading.current_thread().name)
 
 
 def test_read_arm_of_a_bundled_tool_runs_as_a_read(store: Store, caller: Callable[[Dispatch], Call]) -> None:
     call = caller(Dispatch(store, (THINGS._replace(tools=(write(shelf, read_arms=(Show,)), read(listing))),)))
-    assert call("shelf", action="show") == said("quipu-reader-0")
+    assert call("shelf", action="show") == text("quipu-reader-0")
     assert b"reader" not in call("shelf", action="add", name="a").body
-    assert call("shelf", action="show", sneak=True) == sorry("storage", "Cannot write to storage.")
-    assert call("listing") == said("a")
+    assert call("shelf", action="show", write_in_read=True) == failure("storage", "Cannot write to storage.")
+    assert call("listing") == text("a")
 
 
 def test_interactive_tool_requires_input_and_then_answers(call: Call) -> None:
-    def unheard(*_: object) -> None:
+    def ignore(*_: object) -> None:
         raise AssertionError
 
-    assert call("wonder", turn=Interaction({}, None, {}, unheard, unheard)) == InputRequired({"name": {}}, 1)
-    assert call("wonder", turn=Interaction({"name": "Illa"}, 1, {}, unheard, unheard)) == said("Illa")
+    assert call("ask_name", turn=Interaction({}, None, {}, ignore, ignore)) == InputRequired({"name": {}}, 1)
+    assert call("ask_name", turn=Interaction({"name": "Illa"}, 1, {}, ignore, ignore)) == text("Illa")
 
 
 def test_batched_calls_get_separate_answers(store: Store, runner: asyncio.Runner) -> None:
@@ -425,7 +425,7 @@ def test_batched_calls_get_separate_answers(store: Store, runner: asyncio.Runner
         holder.join()
         return await asyncio.gather(*calls)
 
-    assert runner.run(flood()) == [said("a!"), sorry("conflict", "No."), said("b!")]
+    assert runner.run(flood()) == [text("a!"), failure("conflict", "No."), text("b!")]
     assert store.read_sync(names) == ["a", "b"]
 
 
@@ -435,8 +435,8 @@ def test_fault_names_the_called_tool(store: Store, caller: Callable[[Dispatch], 
 
     call = caller(Dispatch(store, (THINGS._replace(fail=named),)))
 
-    told = [call("refuse"), call("put", name=1), call("sneak_short"), call("who_short", kind="odd")]
-    assert [reply.body for reply in told] == [b"refuse", b"put", b"sneak_short", b"who_short"]
+    replies = [call("refuse"), call("put", name=1), call("write_in_short_read"), call("identity_short", kind="odd")]
+    assert [reply.body for reply in replies] == [b"refuse", b"put", b"write_in_short_read", b"identity_short"]
 
 
 def test_prepare_runs_on_a_reader_and_can_change_the_request(
@@ -456,11 +456,11 @@ def test_prepare_runs_on_a_reader_and_can_change_the_request(
     store = thing_store(tmp_path / "ahead.db", StoreContext(STATEMENTS, settings={"GREETING": "hi "}))
     store.start()
     call = caller(Dispatch(store, (THINGS._replace(tools=(write(put, hooks=Hooks(prepare=ahead)), read(listing))),)))
-    assert call("put", name="plain") == said("plain")
-    assert call("put", name="a", kind="fancy") == said("hi reader1")
-    assert call("put", name="no", kind="fancy") == sorry("blocked", "No.")
-    assert call("put", name="broken") == sorry("internal", "Internal error.")
-    assert call("listing") == said("plain hi reader1")
+    assert call("put", name="plain") == text("plain")
+    assert call("put", name="a", kind="fancy") == text("hi reader1")
+    assert call("put", name="no", kind="fancy") == failure("blocked", "No.")
+    assert call("put", name="broken") == failure("internal", "Internal error.")
+    assert call("listing") == text("plain hi reader1")
     store.close()
 
 
@@ -468,8 +468,8 @@ def test_full_queue_is_busy(tmp_path: Path, caller: Callable[[Dispatch], Call]) 
     store = thing_store(tmp_path / "full.db", write_limit=0, read_limit=0)
     store.start()
     call = caller(Dispatch(store, (THINGS,)))
-    busy = sorry("busy", "The server is busy, try again.")
-    assert [call("put"), call("who"), call("who_short").fault] == [busy, busy, None]
+    busy = failure("busy", "The server is busy, try again.")
+    assert [call("put"), call("identity"), call("identity_short").fault] == [busy, busy, None]
     store.close()
 
 
@@ -485,7 +485,7 @@ def test_disconnect_cancels_only_its_own_read(dispatch: Dispatch, runner: asynci
             await task
         return await dispatch.call(dispatch.tools["listing"], b"{}", TESTER)
 
-    assert runner.run(leave()) == said("")
+    assert runner.run(leave()) == text("")
 
 
 def test_dispatch_read_raises_the_fault(dispatch: Dispatch, runner: asyncio.Runner) -> None:
@@ -513,22 +513,22 @@ def test_writes_work_without_a_model(tmp_path: Path, caller: Callable[[Dispatch]
     store = thing_store(tmp_path / "plain.db", StoreContext(STATEMENTS))
     store.start()
     tool = write(put, hooks=Hooks(texts=lambda request: [request.name]))
-    assert caller(Dispatch(store, (THINGS._replace(tools=(tool,)),)))("put", name="a") == said("a")
+    assert caller(Dispatch(store, (THINGS._replace(tools=(tool,)),)))("put", name="a") == text("a")
     store.close()
 
 
 def test_precheck_writes_before_the_read(call: Call) -> None:
-    assert call("letters", name="a") == said("a")
-    assert call("letters", name="abcd") == said("a b c d")
-    assert call("letters", name="") == said("a b c d")
+    assert call("letters", name="a") == text("a")
+    assert call("letters", name="abcd") == text("a b c d")
+    assert call("letters", name="") == text("a b c d")
 
 
 def test_fault_in_a_precheck_is_the_answer(call: Call) -> None:
-    assert call("letters", name="?") == sorry("blocked", "Nobody may look.")
-    assert call("letters", name="a!") == sorry("storage", "Nobody can write.")
-    assert call("listing") == said("a")
+    assert call("letters", name="?") == failure("blocked", "No access.")
+    assert call("letters", name="a!") == failure("storage", "No space.")
+    assert call("listing") == text("a")
 
 
 def test_precheck_rounds_are_limited(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.dispatch._PRECHECK_ROUNDS", 3)
-    assert call("letters", name="~") == sorry("busy", "What is being read changes all the time, try again.")
+    assert call("letters", name="~") == failure("busy", "What is being read changes all the time, try again.")

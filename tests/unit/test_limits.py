@@ -72,7 +72,7 @@ def test_declared_body_length_is_limited(headers: Mapping[bytes, bytes], answer:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "problem"),
     [
         (b"[1,2,3,4]", ""),
         (b"[1,2,3,4,5]", "too many values"),
@@ -81,13 +81,13 @@ def test_declared_body_length_is_limited(headers: Mapping[bytes, bytes], answer:
         (b'{"a":"\\"[,[,[,[,["}', ""),
     ],
 )
-def test_json_values_are_limited(body: bytes, said: str) -> None:
-    assert excess(body, FEW) == said
+def test_json_values_are_limited(body: bytes, problem: str) -> None:
+    assert excess(body, FEW) == problem
 
 
-@pytest.mark.parametrize(("levels", "said"), [(8, ""), (9, "nested too deeply")])
-def test_json_depth_is_limited(levels: int, said: str) -> None:
-    assert excess(b"[" * levels + b"]" * levels, FEW._replace(values=100)) == said
+@pytest.mark.parametrize(("levels", "problem"), [(8, ""), (9, "nested too deeply")])
+def test_json_depth_is_limited(levels: int, problem: str) -> None:
+    assert excess(b"[" * levels + b"]" * levels, FEW._replace(values=100)) == problem
 
 
 def received(messages: Iterable[Mapping[str, Any]]) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Tenants are opened when somebody asks for them, once, and closed when nobody has for a while or room is needed."""
+"""Tenants are opened on demand, once, and closed when unused or to make room."""
 
 import asyncio
 import threading
@@ -14,7 +14,7 @@ MAIN: Any = object()
 
 
 class House:
-    """Tenants that are nothing but their names, and what happened to them."""
+    """Tenants without stores, and the events of opening and closing them."""
 
     def __init__(self, most: int = 2, idle: float = 300.0) -> None:
         self.events: list[str] = []
@@ -117,9 +117,9 @@ def test_open_tenants_are_limited_under_load() -> None:
         visits = (house.visit(*(f"t{(number * step) % 7}" for step in (1, 3, 5))) for number in range(60))
         return await asyncio.gather(*visits, return_exceptions=True)
 
-    told = [found and found.code for found in run(look)]
-    assert None in told
-    assert set(told) <= {None, "busy"}
+    codes = [found and found.code for found in run(look)]
+    assert None in codes
+    assert set(codes) <= {None, "busy"}
     assert house.most_open <= 3
     house.tenants.close()
     assert house.open == set()

@@ -1,4 +1,4 @@
-"""Room given up comes back, sketches in blocks tell what the vectors tell, and whoever is killed breaks nothing."""
+"""Compaction frees space, blocks of sketches agree with their vectors, and a killed process leaves a sound file."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ SUBJECTS = ["cats sleep on the warm roof", "the train to Lyon leaves at noon", "
 
 
 def texts(count: int, first: int = 0) -> list[str]:
-    return [f"{SUBJECTS[number % 3]}, said witness{number}" for number in range(first, first + count)]
+    return [f"{SUBJECTS[number % 3]}, near witness{number}" for number in range(first, first + count)]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def size(shelf: IndexedStore) -> int:
 
 
 def refreshed(shelf: IndexedStore) -> None:
-    """What another process that opens the file would know of it."""
+    """Drops the cached sketches, as in a new process."""
     shelf.context.search_cache.sketches.clear()
 
 
@@ -117,10 +117,10 @@ def test_compacted_file_is_as_small_as_a_new_one(tmp_path: Path, small_blocks: N
         worn = IndexedStore(tmp_path / name, MODEL)
         worn.put(texts(held))
         worn.drop([str(number) for number in range(1500, held)])
-        told: list[str] = []
-        freed = compact(worn.file, worn.context, told.append)
+        reports: list[str] = []
+        freed = compact(worn.file, worn.context, reports.append)
         assert freed.after == worn.file.stat().st_size
-        assert told[-1] == "full text merged"
+        assert reports[-1] == "full text merged"
         assert findings(worn) == []
         assert len(worn.search("bread", lexical=False, limit=2000)) == 1500
         sizes.append(freed.after)
@@ -150,7 +150,7 @@ def running(program: str, file: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True)
 
 
-KILLED = """
+COMPACT_PROGRAM = """
 import sys
 from pathlib import Path
 from kernel import app
@@ -171,7 +171,7 @@ def test_killed_compact_leaves_a_sound_file(shelf: IndexedStore) -> None:
         gone = chance.sample(sorted(living), 60)
         shelf.drop(gone)
         living -= {*gone}
-        killed = running(KILLED, shelf.file)
+        killed = running(COMPACT_PROGRAM, shelf.file)
         assert killed.stdout is not None
         assert killed.stdout.readline()
         time.sleep(chance.random() / 20)
@@ -182,10 +182,10 @@ def test_killed_compact_leaves_a_sound_file(shelf: IndexedStore) -> None:
         assert sound(shelf.file)
         assert findings(shelf) == []
         assert shelf.keys("bread", lexical=False, limit=400) == living
-        assert shelf.lexical_keys("said", limit=400) == living
+        assert shelf.lexical_keys("near", limit=400) == living
 
 
-REBUILT = """
+REINDEX_PROGRAM = """
 import sys
 from pathlib import Path
 from kernel import app
@@ -202,15 +202,15 @@ def test_killed_reindex_keeps_full_text_and_the_next_one_completes_it(
     chance, living = Random(2), {str(number) for number in range(400)}
     shelf.put(texts(400))
     for _ in range(4):
-        killed = running(REBUILT, shelf.file)
+        killed = running(REINDEX_PROGRAM, shelf.file)
         assert killed.stdout is not None
-        told = [killed.stdout.readline() for _ in range(chance.randrange(1, 40))]
+        reports = [killed.stdout.readline() for _ in range(chance.randrange(1, 40))]
         killed.kill()
-        begun = int((told + killed.communicate()[0].split())[-1])
+        begun = int((reports + killed.communicate()[0].split())[-1])
 
         refreshed(shelf)
         assert sound(shelf.file)
-        assert shelf.lexical_keys("said", limit=400) == living
+        assert shelf.lexical_keys("near", limit=400) == living
         assert begun < 400
         assert len(shelf.keys("bread", lexical=False, limit=400)) >= begun
 

@@ -1,4 +1,4 @@
-"""Whatever happens to full text and vectors is found, counted and mended from rows that nobody touches."""
+"""Damage to full text and vectors is found, counted and repaired from the rows, which never change."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ def adding(path: str, content: str) -> Callable[[Any], Any]:
 
 @contextmanager
 def engine(config: Config) -> Iterator[apsw.Connection]:
-    """The file without us, as whoever damages it has it."""
+    """A plain connection to the file, to damage it."""
     db = apsw.Connection(str(config.file))
     try:
         yield db
@@ -72,7 +72,7 @@ def check(config: Config, *, repair: bool = False) -> list[Finding]:
 
 
 def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> dict[str, dict[str, Any]]:
-    """What a recall finds, with the signals of each, by path."""
+    """The results of a recall with their signals, by path."""
     running = open_kernel(config)
     try:
         return recalled(caller(running.dispatch)("recall", query=query))
@@ -215,11 +215,11 @@ def test_reindex_rebuilds_every_vector_and_reports_progress(config: Config, call
     with engine(config) as db:
         db.execute("UPDATE doc_vector SET vector = zeroblob(length(vector))")
         db.execute(DAMAGE["full text emptied"][0])
-    told: list[tuple[int, int]] = []
+    reports: list[tuple[int, int]] = []
     done = consistency.reindex(
-        config.file, app.base_context(config.model), lambda done, total: told.append((done, total))
+        config.file, app.base_context(config.model), lambda done, total: reports.append((done, total))
     )
-    assert (done, told) == (4, [(4, 4)])
+    assert (done, reports) == (4, [(4, 4)])
     assert check(config) == []
     assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
 
@@ -264,18 +264,18 @@ def test_backup_during_writes_holds_a_prefix_of_them(kernel: Kernel, tmp_path: P
 
 def test_backup_ends_despite_constant_commits(kernel: Kernel, tmp_path: Path) -> None:
     kernel.store.write_sync(lambda tx: [adding(f"before/{number}", "x" * 4000)(tx) for number in range(600)], WRITER)
-    told: list[int] = []
+    reports: list[int] = []
 
     def commit(done: int, _total: int) -> None:
-        told.append(done)
-        assert len(told) < 100
-        kernel.store.write_sync(adding(f"meanwhile/{len(told)}", "y" * 2000), WRITER)
+        reports.append(done)
+        assert len(reports) < 100
+        kernel.store.write_sync(adding(f"meanwhile/{len(reports)}", "y" * 2000), WRITER)
 
     (tmp_path / "copy").mkdir()
     consistency.backup(kernel.config.file, kernel.store.context, tmp_path / "copy" / "quipu.db", commit)
 
-    assert len(told) > 2
-    assert told == sorted(told)
+    assert len(reports) > 2
+    assert reports == sorted(reports)
     with engine(Config(data=tmp_path / "copy")) as db:
         (counts,) = db.execute("SELECT sum(path GLOB 'before/*'), sum(path GLOB 'meanwhile/*') FROM paths_memory")
     assert counts == (600, 0)
@@ -378,10 +378,10 @@ def test_embed_missing_does_nothing_without_a_model(config: Config) -> None:
 @pytest.mark.parametrize("model", [MODEL, None], ids=["a model", "none"])
 def test_warm_calls_loaded_once_with_or_without_a_model(tmp_path: Path, model: Path | None) -> None:
     kernel = open_kernel(Config(data=tmp_path / "data", model=model))
-    embedder, stopping, told = kernel.store.context.embedder, threading.Event(), list[bool]()
+    embedder, stopping, ready = kernel.store.context.embedder, threading.Event(), list[bool]()
     stopping.set()
 
-    warm(kernel, stopping, lambda: told.append(embedder is None or embedder.ready))
+    warm(kernel, stopping, lambda: ready.append(embedder is None or embedder.ready))
     kernel.store.close()
 
-    assert told == [True]
+    assert ready == [True]

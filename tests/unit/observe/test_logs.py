@@ -1,4 +1,4 @@
-"""Log lines are one JSON object each, with what was told and nothing of what went wrong but its kind and its place."""
+"""JSON log lines have the fields of a record, and of an error only its type and stack."""
 
 import io
 import json
@@ -14,7 +14,7 @@ SECRET = "behind the old mill"
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """The logging of the tests themselves is put back."""
+    """Restores the logging of the test run."""
     root, calls = logging.getLogger(), logging.getLogger("quipu.calls")
     before = root.handlers[:], root.level, calls.level
     yield

@@ -1,4 +1,4 @@
-"""Counts and times are told in the format that Prometheus reads."""
+"""Counters and histograms in the text format of Prometheus."""
 
 from typing import Any
 

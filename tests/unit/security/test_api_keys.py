@@ -74,7 +74,7 @@ def test_revoked_key_stays_listed_and_matches_nothing(tmp_path: Path) -> None:
     assert not matches(secret, gone)
     assert revoke(tmp_path, made.id, "2026-11-22T10:00:00.000Z") == gone
     with pytest.raises(Fault) as raised:
-        revoke(tmp_path, "nobody", NOW)
+        revoke(tmp_path, "unknown0", NOW)
     assert raised.value.code == "not_found"
     assert not (tmp_path / "keys.json.lock").exists()
 

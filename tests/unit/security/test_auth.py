@@ -1,4 +1,4 @@
-"""Who a request comes from: keys by their digest, changes within a second, and refusals that say how to get in."""
+"""Authentication by key, reloading of keys within a second, and challenges."""
 
 import os
 import time
@@ -21,7 +21,7 @@ Make = Callable[..., bytes]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Makes a key; its Authorization header."""
+    """Creates a key; returns its Authorization header."""
 
     def made(scope: Any = "read", **more: Any) -> bytes:
         return b"Bearer " + api_keys.create(tmp_path, Key("", scope, NOW, **more))[1].encode()
@@ -31,7 +31,7 @@ def make(tmp_path: Path) -> Make:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is looked at for every request."""
+    """Checks the key file at every request."""
     monkeypatch.setattr(auth, "_RELOAD_SECONDS", -1.0)
 
 
@@ -224,8 +224,8 @@ def test_challenge_names_metadata_and_scope() -> None:
         b'Bearer realm="quipu", resource_metadata="http://memory.example:7847'
         b'/.well-known/oauth-protected-resource/mcp/brain", scope="read"'
     )
-    told = PATHS.header("/tools/x", HOST, scope=Permission.write, error="insufficient_scope", why='a "b" \\ é\r\n')
-    assert told == (
+    challenge = PATHS.header("/tools/x", HOST, scope=Permission.write, error="insufficient_scope", why='a "b" \\ é\r\n')
+    assert challenge == (
         b'Bearer realm="quipu", resource_metadata="http://memory.example:7847/.well-known/oauth-protected-resource", '
         b'scope="write", error="insufficient_scope", error_description="a ?b? ? ???"'
     )

@@ -1,4 +1,4 @@
-"""What a call needs is decided by the action the tool itself will read."""
+"""The action that a tool decodes decides which permission a call needs."""
 
 from typing import Any, Literal
 
@@ -35,9 +35,9 @@ UNION = msgspec.json.Decoder(Look | Put).decode
 PLAIN = msgspec.json.Decoder(Plain).decode
 
 
-def refused(right: Permission, listed: RequiredPermission, decode: Any, arguments: bytes) -> str:
+def refused(permission: Permission, listed: RequiredPermission, decode: Any, arguments: bytes) -> str:
     try:
-        check_permission("box", listed, decode, arguments, right)
+        check_permission("box", listed, decode, arguments, permission)
     except Forbidden as denied:
         return str(denied)
     return ""
@@ -58,15 +58,15 @@ def test_an_action_is_the_tag_of_an_arm_or_a_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("right", "listed", "told"),
+    ("permission", "listed", "refusal"),
     [(READ, "read", ""), (READ, "write", "box needs the scope write"), (WRITE, "admin", "box needs the scope admin")],
 )
-def test_tool_without_actions_needs_one_permission(right: Permission, listed: str, told: str) -> None:
-    assert refused(right, required_permission(listed), PLAIN, b"not even JSON") == told
+def test_tool_without_actions_needs_one_permission(permission: Permission, listed: str, refusal: str) -> None:
+    assert refused(permission, required_permission(listed), PLAIN, b"not even JSON") == refusal
 
 
 @pytest.mark.parametrize(
-    ("right", "arguments", "told"),
+    ("permission", "arguments", "refusal"),
     [
         (READ, b'{"action":"look","id":1}', ""),
         (READ, b'{"action":"put","id":1}', "box put needs the scope write"),
@@ -78,8 +78,8 @@ def test_tool_without_actions_needs_one_permission(right: Permission, listed: st
         (READ, b"{", ""),
     ],
 )
-def test_each_action_needs_its_own_permission(right: Permission, arguments: bytes, told: str) -> None:
-    assert refused(right, MIXED, UNION, arguments) == told
+def test_each_action_needs_its_own_permission(permission: Permission, arguments: bytes, refusal: str) -> None:
+    assert refused(permission, MIXED, UNION, arguments) == refusal
 
 
 @pytest.mark.parametrize("first", ["look", "put"])

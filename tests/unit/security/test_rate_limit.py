@@ -1,4 +1,4 @@
-"""Every caller has a bucket of its own, which fills steadily and never runs over."""
+"""Every caller has its own token bucket."""
 
 import pytest
 
@@ -21,40 +21,40 @@ def bearer(key: bytes) -> list[tuple[bytes, bytes]]:
 
 
 @pytest.fixture
-def meter() -> RateLimiter:
+def limiter() -> RateLimiter:
     made = RateLimiter(rate=10, burst=3)
     made.authenticator = Doorman()
     return made
 
 
-def test_burst_passes_then_the_rate_applies(meter: RateLimiter) -> None:
-    assert [meter.wait([], "a", 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
-    assert [meter.wait([], "a", 0.05), meter.wait([], "a", 0.1), meter.wait([], "a", 0.1)] == [0.05, 0, 0.1]
-    assert [meter.wait([], "a", 100.0) for _ in range(4)] == [0, 0, 0, 0.1]
+def test_burst_passes_then_the_rate_applies(limiter: RateLimiter) -> None:
+    assert [limiter.wait([], "a", 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
+    assert [limiter.wait([], "a", 0.05), limiter.wait([], "a", 0.1), limiter.wait([], "a", 0.1)] == [0.05, 0, 0.1]
+    assert [limiter.wait([], "a", 100.0) for _ in range(4)] == [0, 0, 0, 0.1]
 
 
-def test_keys_and_addresses_have_separate_buckets_and_a_wrong_key_counts_by_address(meter: RateLimiter) -> None:
+def test_keys_and_addresses_have_separate_buckets_and_a_wrong_key_counts_by_address(limiter: RateLimiter) -> None:
     for headers, who in ((bearer(b"Bearer one"), "a"), (bearer(b"Bearer two"), "a"), ([], "a"), ([], "b")):
-        assert [meter.wait(headers, who, 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
-    assert meter.wait(bearer(b"Bearer one"), "another address", 0.0) == 0.1
-    assert [meter.wait(bearer(b"Bearer %d" % number), "c", 0.0) for number in range(4)] == [0, 0, 0, 0.1]
+        assert [limiter.wait(headers, who, 0.0) for _ in range(4)] == [0, 0, 0, 0.1]
+    assert limiter.wait(bearer(b"Bearer one"), "another address", 0.0) == 0.1
+    assert [limiter.wait(bearer(b"Bearer %d" % number), "c", 0.0) for number in range(4)] == [0, 0, 0, 0.1]
 
 
-def test_buckets_are_bounded_and_empty_ones_are_kept(meter: RateLimiter) -> None:
+def test_buckets_are_bounded_and_empty_ones_are_kept(limiter: RateLimiter) -> None:
     for number in range(20_000):
-        meter.wait([], str(number), number / 10_000)
-    assert len(meter._buckets) <= 4096
+        limiter.wait([], str(number), number / 10_000)
+    assert len(limiter._buckets) <= 4096
     for _ in range(3):
-        meter.wait([], "dry", 2.0)
+        limiter.wait([], "dry", 2.0)
     for number in range(3000):
-        meter.wait([], f"later {number}", 2.0)
-    assert meter.wait([], "dry", 2.0) == 0.1
+        limiter.wait([], f"later {number}", 2.0)
+    assert limiter.wait([], "dry", 2.0) == 0.1
 
 
-def test_local_requests_are_not_counted_without_keys(meter: RateLimiter) -> None:
-    assert (meter.counts(local=True), meter.counts(local=False)) == (True, True)
-    meter.authenticator = None
-    assert (meter.counts(local=True), meter.counts(local=False)) == (False, True)
+def test_local_requests_are_not_counted_without_keys(limiter: RateLimiter) -> None:
+    assert (limiter.counts(local=True), limiter.counts(local=False)) == (True, True)
+    limiter.authenticator = None
+    assert (limiter.counts(local=True), limiter.counts(local=False)) == (False, True)
     assert RateLimiter(rate=0, burst=1).counts(local=False) is False
 
 

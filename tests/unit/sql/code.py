@@ -1,4 +1,4 @@
-"""What the code says about the statements: which names it uses, and which of them a handler can reach."""
+"""Static analysis of the code: the statement names it uses, and those that a handler can reach."""
 
 import ast
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ def dotted(file: Path) -> str:
 
 
 def used(tree: ast.AST) -> set[str]:
-    """Every statement name that stands in the code as a literal."""
+    """Every statement name that is a literal in the code."""
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return texts & STATEMENTS.keys()
 
@@ -46,7 +46,7 @@ def asked(tree: ast.AST) -> Iterable[ast.expr]:
 
 @cache
 def functions(module: str) -> Mapping[str, ast.AST]:
-    """What a module defines at its top, by name; for a name that is only assigned, what it is assigned."""
+    """The top-level definitions of a module by name; for an assigned name, its value."""
     found: dict[str, ast.AST] = {}
     for node in modules()[module].body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -60,7 +60,7 @@ def functions(module: str) -> Mapping[str, ast.AST]:
 
 @cache
 def imported(module: str) -> Mapping[str, str]:
-    """What a module imports of ours, by the name it has there, as a dotted name."""
+    """The imports of a module: local name to dotted name."""
     found: dict[str, str] = {}
     for node in ast.walk(modules()[module]):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -71,7 +71,7 @@ def imported(module: str) -> Mapping[str, str]:
 
 
 def reached(start: str) -> set[str]:
-    """The statements a function can reach, through every function of ours it names."""
+    """The statements a function can reach, through every function it names."""
     seen: set[str] = set()
     waiting = [start]
     found: set[str] = set()
@@ -91,7 +91,7 @@ def reached(start: str) -> set[str]:
 
 
 def mentioned(module: str, body: ast.AST) -> list[str]:
-    """The dotted names of our functions that a piece of code of `module` mentions."""
+    """The dotted names that a piece of code of `module` mentions."""
     known = imported(module)
     found: list[str] = []
     for node in ast.walk(body):

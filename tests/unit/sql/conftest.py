@@ -1,6 +1,7 @@
-"""A fresh migrated database, as the tests of the statements see it."""
+"""A new migrated database for the tests of statements."""
 
 from collections.abc import Iterator
+from typing import cast
 
 import apsw
 import pytest
@@ -14,7 +15,7 @@ from kernel.store.sqlite.extension import vector_extension
 
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
-    """The engine itself on the newest schema, with sqlite-vec."""
+    """A plain connection to the newest schema, with sqlite-vec."""
     file = tmp_path_factory.mktemp("sql") / "quipu.db"
     ours = Connection(file, StoreContext({}), readonly=False)
     migrate(ours)
@@ -23,7 +24,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connecti
     db.enable_load_extension(True)
     db.load_extension(str(vector_extension()))
     db.enable_load_extension(False)
-    db.register_fts5_function("match_tf", match_tf)
+    db.register_fts5_function("match_tf", cast("apsw.FTS5Function", match_tf))
     db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     yield db
     db.close()

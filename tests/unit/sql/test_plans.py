@@ -1,4 +1,4 @@
-"""The hot statements are answered by the index they were written for, whatever the tables hold."""
+"""The query plans of the hot statements."""
 
 from collections.abc import Iterator
 
@@ -417,7 +417,7 @@ def tables(plan: list[str]) -> list[str]:
     ],
 )
 def test_hot_statement_uses_its_index(migrated: apsw.Connection, key: str, wanted: list[str]) -> None:
-    """M3 says that FTS5 matches the query, = that it looks at one row, 259 that it looks one term up."""
+    """M3 means that FTS5 matches the query, = that it reads one row, 259 that it looks up one term."""
     found = tables(steps(migrated, key))
     starts = [step[: len(start)] for step, start in zip(found, wanted, strict=False)]
     assert starts == wanted, found

@@ -1,4 +1,4 @@
-"""Every schema that was ever released becomes today's, with its rows; today's is well made."""
+"""Every released schema upgrades to the newest one with its rows; the newest one follows the rules."""
 
 import io
 import re
@@ -46,7 +46,7 @@ def upgrade(file: Path, root: Path = statements.ROOT) -> int:
 
 
 def dump(file: Path) -> str:
-    """The database as SQL text that builds it again, for `released/`; without the header that says who and where."""
+    """The database as SQL text that rebuilds it, for `released/`; without the header, which names user and host."""
     db, out = apsw.Connection(str(file)), io.StringIO()
     apsw.shell.Shell(db=db, stdout=out).process_command(".dump")
     db.close()
@@ -55,7 +55,7 @@ def dump(file: Path) -> str:
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
-    """The shape of a database made today."""
+    """The shape of a new database."""
     file = tmp_path_factory.mktemp("fresh") / "quipu.db"
     upgrade(file)
     return shape(file)
@@ -79,7 +79,7 @@ def test_every_table_is_strict_and_every_name_is_snake_case(migrated: apsw.Conne
     assert [pair for pair in columns if not all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in pair)] == []
 
 
-def test_schema_has_no_triggers_or_foreign_key_actions(migrated: apsw.Connection) -> None:
+def test_schema_has_no_triggers(migrated: apsw.Connection) -> None:
     assert migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall() == []
 
 
@@ -115,7 +115,7 @@ def build(text: str, file: Path) -> None:
 
 
 def dumped(file: Path) -> str:
-    """Today's schema with a row in a few tables, dumped."""
+    """A dump of the newest schema with a row in a few tables."""
     upgrade(file)
     db = apsw.Connection(str(file))
     db.execute(ROW)

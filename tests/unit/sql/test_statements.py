@@ -1,4 +1,4 @@
-"""Every statement compiles, is one, names its parameters, keeps to its owner's tables and does what its tools may."""
+"""Every statement compiles, names its parameters, keeps to its owner's tables and writes only for writing tools."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ KERNEL_TABLES = re.compile(r"doc(_\w+)?|history|setting|migration|audit|undo")
 ENGINE_TABLES = {"json_each", "json_tree", "sqlite_master", "sqlite_sequence"}
 DIALECTS = ("brain", "notes", "paths", "scopes", "sessions")
 TOOLS = [tool for dialect in app.DIALECTS for tool in dialect.tools]
-# A settle flushes what the same transaction deferred; a read has deferred nothing, so its flushes never run.
+# flush_deferred runs only what the same transaction deferred; a read defers nothing, so its flushes never run.
 DEFERRED = reached("kernel.search.index._flush") | reached("kernel.store.history._flush")
 
 statement = pytest.mark.parametrize("key", sorted(STATEMENTS))
@@ -25,7 +25,7 @@ statement = pytest.mark.parametrize("key", sorted(STATEMENTS))
 
 @pytest.fixture
 def details(migrated: apsw.Connection, key: str) -> apsw.ext.QueryDetails:
-    """What SQLite says of a statement after compiling it."""
+    """SQLite's description of a compiled statement."""
     return apsw.ext.query_info(migrated, STATEMENTS[key].text, actions=True)
 
 
@@ -42,8 +42,8 @@ def test_statement_compiles_and_is_the_only_one_in_its_block(details: apsw.ext.Q
 @statement
 def test_statement_uses_only_tables_of_its_owner(details: apsw.ext.QueryDetails, key: str) -> None:
     owner = key.partition(".")[0]
-    foreign = {name for name in tables(details) - ENGINE_TABLES if not owns(owner, name)}
-    assert foreign == set()
+    others = {name for name in tables(details) - ENGINE_TABLES if not owns(owner, name)}
+    assert others == set()
 
 
 def owns(owner: str, table: str) -> bool:
@@ -111,7 +111,7 @@ def test_every_statement_name_in_code_is_an_existing_literal() -> None:
         for query in asked(tree)
         if not (isinstance(query, ast.Constant) and query.value in STATEMENTS)
     ]
-    # It scores with one of three statements, whose names stand as literals where that is called.
+    # It takes the name of one of three statements as a parameter; the names are literals in the calls.
     assert unknown == ["kernel.search.semantic"]
 
 
@@ -120,13 +120,13 @@ def test_every_statement_is_used() -> None:
 
 
 def test_a_dialect_uses_no_statement_of_another() -> None:
-    strangers = {
+    violations = {
         (module, name)
         for module, tree in modules().items()
         for name in used(tree)
         if name.partition(".")[0] != (module.split(".")[1] if module.startswith("handlers.") else "kernel")
     }
-    assert strangers == set()
+    assert violations == set()
 
 
 def handlers(tool: Tool) -> Iterator[str]:
@@ -176,8 +176,8 @@ def test_reachability_follows_imported_modules() -> None:
 def test_every_table_has_an_owner(migrated: apsw.Connection) -> None:
     names = {name for (name,) in migrated.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     owners = ("kernel", *DIALECTS)
-    homeless = {name for name in names - {"sqlite_sequence"} if not any(owns(owner, name) for owner in owners)}
-    assert homeless == set()
+    unowned = {name for name in names - {"sqlite_sequence"} if not any(owns(owner, name) for owner in owners)}
+    assert unowned == set()
 
 
 def test_statements_are_keyed_by_path_and_name() -> None:

@@ -1,4 +1,4 @@
-"""Every call that changed something leaves a row in a chain, and the destructive ones can be undone."""
+"""Every call that changes something adds a row to a hash chain, and destructive calls can be undone."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ def entries(kernel: Kernel, limit: int = 1000) -> list[audit.Entry]:
     return kernel.store.read_sync(lambda tx: audit.read(tx, limit))[::-1]
 
 
-def told(kernel: Kernel) -> list[tuple[str, str, str, list[tuple[str, str, str]]]]:
+def calls_of(kernel: Kernel) -> list[tuple[str, str, str, list[tuple[str, str, str]]]]:
     """Tool, actor, outcome and targets of each row of the audit."""
     return [(entry.tool, entry.actor, entry.outcome, audit.targets(entry)) for entry in entries(kernel)]
 
@@ -53,7 +53,7 @@ def test_row_names_actor_tool_and_memories_of_a_change(kernel: Kernel, call: Cal
     call("read_memory", path="car")
     call("drop_memory", path="nothing")
     call("recall", query="blue")
-    assert told(kernel) == [
+    assert calls_of(kernel) == [
         ("add_memory", "tester", "done", [("paths", "car", "created")]),
         ("replace_memory", "ada", "done", [("paths", "car", "replaced")]),
     ]
@@ -85,13 +85,13 @@ def test_forbidden_call_is_audited_and_changes_nothing(kernel: Kernel) -> None:
 
     asyncio.run(denied())
     kernel.store.write_sync(lambda tx: None)
-    assert told(kernel) == [("clear_memory", "eve", "denied", [])]
+    assert calls_of(kernel) == [("clear_memory", "eve", "denied", [])]
 
 
 def test_export_is_audited(kernel: Kernel, call: Call) -> None:
     call("memory_export", action="export", scopeType="global")
     kernel.store.write_sync(lambda tx: None)
-    assert [(tool, outcome) for tool, _, outcome, _ in told(kernel)] == [("memory_export", "done")]
+    assert [(tool, outcome) for tool, _, outcome, _ in calls_of(kernel)] == [("memory_export", "done")]
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def chained(kernel: Kernel, call: Call) -> Kernel:
 @pytest.mark.parametrize(
     ("damage", "row"),
     [
-        ("UPDATE audit SET actor = 'nobody' WHERE id = 2", 2),
+        ("UPDATE audit SET actor = 'mallory' WHERE id = 2", 2),
         ("UPDATE audit SET targets = '[]' WHERE id = 5", 5),
         ("DELETE FROM audit WHERE id = 1", 2),
         ("DELETE FROM audit WHERE id = 3", 4),
@@ -123,7 +123,7 @@ def test_changed_removed_or_inserted_row_breaks_the_chain(
     assert chained.store.read_sync(audit.first_broken) == row
     assert [(finding.part, finding.rows) for finding in agreed(chained)] == [("audit", 1)]
     assert main(["audit", "--data", str(chained.config.data)]) == 1
-    assert f"audit row {row} breaks the hash chain" in capsys.readouterr().err
+    assert f"row {row} breaks the hash chain" in capsys.readouterr().err
     catalogue(
         "S29",
         injected=damage.split(" WHERE", maxsplit=1)[0].split(" SELECT", maxsplit=1)[0],
@@ -137,7 +137,7 @@ def test_the_audit_survives_every_purge(chained: Kernel, call: Call, catalogue: 
     assert call("maintenance", action="purge_all", confirm=True).fault is None
     assert [entry.tool for entry in entries(chained)][:6] == [*["add_memory"] * 5, "clear_memory"]
     assert chained.store.read_sync(audit.first_broken) is None
-    catalogue("S29", injected="everything purged", times=2, outcome="the audit is whole, and tells of it")
+    catalogue("S29", injected="everything purged", times=2, outcome="the chain is unbroken and has the purges")
 
 
 def test_every_destructive_call_can_be_undone_and_the_index_agrees(
@@ -160,7 +160,7 @@ def test_every_destructive_call_can_be_undone_and_the_index_agrees(
                 assert reply.fault is None, step
         kept.take(step, reply)
     destructive = {name for name, bound in kernel.dispatch.tools.items() if bound.tool.hints.destructive}
-    # The first has a test of its own; in the story the others find nothing to change.
+    # The first has its own test; in this scenario the others find nothing to change.
     assert destructive - set(undone) == {"memory_forget", "memory_import", "cleanup_query_log"}
     assert kernel.store.read_sync(audit.first_broken) is None
     catalogue("S23", injected="destructive calls", times=len(undone), outcome="undone whole, index and all")
@@ -174,7 +174,7 @@ def test_undo_restores_search_results(kernel: Kernel, call: Call, clock: Clock) 
     assert take_back(kernel, 2).tool == "drop_memory"
     assert call("recall", query="vehicle maintenance") == found
     assert [event[1] for event in everything(kernel)["history"]] == ["paths"] * 3
-    assert told(kernel)[-1] == ("undo", "local", "undid 2", [("paths", "car", "undone")])
+    assert calls_of(kernel)[-1] == ("undo", "local", "undid 2", [("paths", "car", "undone")])
 
 
 def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""Another program's file is read whole, also what lies in its log, and is left as it was."""
+"""The file of another program is read with its write-ahead log, and stays unchanged."""
 
 import hashlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from kernel.store.external import open_external
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Iterator[Path]:
-    """A file of another program that still runs, with rows in its log only."""
+    """A file of another program that is still running, with rows in its log only."""
     file = tmp_path / "theirs.db"
     db = apsw.Connection(str(file))
     db.pragma("journal_mode", "wal")

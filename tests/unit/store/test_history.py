@@ -1,4 +1,4 @@
-"""What happened to an id can be read back, in order, and so can the text as it stood at a moment."""
+"""Events are read back in order, and the text as it stood at a moment."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A file is brought to the newest schema whole or left alone, by one process or by several at once."""
+"""A file is migrated completely or refused, by one process or by several at once."""
 
 import shutil
 import subprocess
@@ -44,7 +44,7 @@ def schema(db: Connection) -> list[tuple[Any, ...]]:
 
 
 def refusal(file: Path) -> str:
-    """Why the kernel will not open the file, which stays as it is to the last byte."""
+    """The message with which the kernel refuses the file, which stays unchanged to the last byte."""
     before = file.read_bytes()
     with pytest.raises(Fault) as raised:
         open_kernel(Config(data=file.parent, model=None))
@@ -125,7 +125,7 @@ def test_failed_migration_is_rolled_back(tmp_path: Path, db: Connection) -> None
 
 
 def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
-    """What lies on the disk before each statement is what a kill at that moment leaves behind."""
+    """The file before each statement is what a kill at that moment leaves."""
     file, images = tmp_path / "quipu.db", tmp_path / "images"
     db = Connection(file, StoreContext({}), readonly=False)
 

@@ -1,4 +1,4 @@
-"""Long work tells how far it is to whoever waits for it, and to nobody else."""
+"""Long work reports its progress to callers that request it."""
 
 import io
 from pathlib import Path
@@ -7,24 +7,24 @@ import pytest
 
 from kernel.cli.progress_bar import ProgressBar, render
 from kernel.dispatch import catch_faults
-from kernel.store import progress
+from kernel.store import progress as progress_module
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, expect, on_progress, steps, with_progress
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
-Told = list[tuple[int, int]]
+Reports = list[tuple[int, int]]
 
 
 @pytest.fixture
-def told() -> Told:
+def reports() -> Reports:
     return []
 
 
 @pytest.fixture
-def counting(told: Told, monkeypatch: pytest.MonkeyPatch) -> Progress:
-    monkeypatch.setattr(progress, "_REPORT_SECONDS", 0)
-    return Progress(lambda done, total: told.append((done, total)))
+def progress(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> Progress:
+    monkeypatch.setattr(progress_module, "_REPORT_SECONDS", 0)
+    return Progress(lambda done, total: reports.append((done, total)))
 
 
 @pytest.fixture
@@ -36,44 +36,44 @@ def walk(tx: Tx, *lengths: int) -> int:
     return sum(len(list(steps(tx, range(length)))) for length in lengths)
 
 
-def test_each_step_is_reported_with_the_known_total(db: Connection, counting: Progress, told: Told) -> None:
+def test_each_step_is_reported_with_the_known_total(db: Connection, progress: Progress, reports: Reports) -> None:
     def work(tx: Tx) -> None:
         expect(tx, 3)
         walk(tx, 2, 1, 1)
 
     with db.writing() as tx:
-        with_progress(counting, work)(tx)
-    assert told == [(1, 3), (2, 3), (3, 3), (4, 4)]
+        with_progress(progress, work)(tx)
+    assert reports == [(1, 3), (2, 3), (3, 3), (4, 4)]
 
 
-def test_frequent_steps_are_reported_rarely_and_at_the_end(db: Connection, told: Told) -> None:
-    slow = Progress(lambda done, total: told.append((done, total)))
+def test_frequent_steps_are_reported_rarely_and_at_the_end(db: Connection, reports: Reports) -> None:
+    slow = Progress(lambda done, total: reports.append((done, total)))
     with db.writing() as tx:
         with_progress(slow, walk)(tx, 10_000)
-    assert told[0] == (1, 10_000)
-    assert told[-1] == (10_000, 10_000)
-    assert len(told) < 1000
+    assert reports[0] == (1, 10_000)
+    assert reports[-1] == (10_000, 10_000)
+    assert len(reports) < 1000
 
 
-def test_one_long_step_reports_its_progress(db: Connection, counting: Progress, told: Told, tmp_path: Path) -> None:
+def test_long_step_reports_its_progress(db: Connection, progress: Progress, reports: Reports, tmp_path: Path) -> None:
     def work(tx: Tx) -> None:
         db.backup(tmp_path / "copy.db", on_progress(tx))
 
     db.script("CREATE TABLE a (b); INSERT INTO a VALUES (zeroblob(2000000))")
-    with_progress(counting, work)(Tx(db, CallContext(), readonly=False))
-    assert len(told) > 1
-    assert told[-1][0] == told[-1][1] > 400
+    with_progress(progress, work)(Tx(db, CallContext(), readonly=False))
+    assert len(reports) > 1
+    assert reports[-1][0] == reports[-1][1] > 400
 
 
-def test_no_progress_is_reported_unless_requested(db: Connection, counting: Progress, told: Told) -> None:
+def test_no_progress_is_reported_unless_requested(db: Connection, progress: Progress, reports: Reports) -> None:
     with db.writing() as tx:
         assert walk(tx, 3) == 3
         expect(tx, 3)
         assert on_progress(tx) is None
-        db.call(tx, CallContext(), catch_faults, with_progress(counting, walk))
-        with_progress(counting, walk)(tx, 1)
+        db.call(tx, CallContext(), catch_faults, with_progress(progress, walk))
+        with_progress(progress, walk)(tx, 1)
         db.call(tx, CallContext(), catch_faults, lambda tx: walk(tx, 2))
-    assert told == [(1, 1)]
+    assert reports == [(1, 1)]
 
 
 def test_bar_shows_share_counts_and_remaining_time() -> None:

@@ -1,4 +1,4 @@
-"""Named blocks become statements; what could be lost without a word is an error."""
+"""Named blocks become statements; repeated and empty ones are errors."""
 
 from pathlib import Path
 

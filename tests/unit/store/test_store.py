@@ -1,4 +1,4 @@
-"""Nobody is answered before the commit, calls share commits but not their failures, and queues end."""
+"""Answers follow the commit, calls share commits but not failures, and queues are bounded."""
 
 import asyncio
 import gc
@@ -24,8 +24,8 @@ from kernel.store.store import Store
 from kernel.store.transaction import Tx
 from tests.unit.store_fixtures import STATEMENTS, add, flush, later, names, thing_store, things
 
-ANYBODY = CallContext("things", "add", "tester")
-PATIENCE = 20
+CONTEXT = CallContext("things", "add", "tester")
+TIMEOUT_SECONDS = 20
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def store(file: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Grows with every commit."""
+    """One entry for each commit."""
     counted: list[None] = []
     commit = Connection.commit
 
@@ -56,17 +56,17 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 @contextmanager
-def held(store: Store) -> Iterator[None]:
-    """The writer is busy with a call of ours until the block ends."""
+def writer_busy(store: Store) -> Iterator[None]:
+    """Keeps the writer busy until the block ends."""
     begun, ended = threading.Event(), threading.Event()
 
     def work(_tx: Tx) -> None:
         begun.set()
-        assert ended.wait(PATIENCE)
+        assert ended.wait(TIMEOUT_SECONDS)
 
     holder = threading.Thread(target=store.write_sync, args=(work,))
     holder.start()
-    assert begun.wait(PATIENCE)
+    assert begun.wait(TIMEOUT_SECONDS)
     try:
         yield
     finally:
@@ -75,19 +75,19 @@ def held(store: Store) -> Iterator[None]:
 
 
 @contextmanager
-def reading(store: Store, count: int) -> Iterator[None]:
-    """`count` readers are busy with calls of ours until the block ends."""
+def readers_busy(store: Store, count: int) -> Iterator[None]:
+    """Keeps `count` readers busy until the block ends."""
     ended, begun = threading.Event(), threading.Semaphore(0)
 
     def work(_tx: Tx) -> None:
         begun.release()
-        assert ended.wait(PATIENCE)
+        assert ended.wait(TIMEOUT_SECONDS)
 
     holders = [threading.Thread(target=store.read_sync, args=(work,)) for _ in range(count)]
     for holder in holders:
         holder.start()
     for _ in holders:
-        assert begun.acquire(timeout=PATIENCE)
+        assert begun.acquire(timeout=TIMEOUT_SECONDS)
     try:
         yield
     finally:
@@ -97,10 +97,10 @@ def reading(store: Store, count: int) -> Iterator[None]:
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[Connection]:
-    """Another connection holds the write lock of the file until the block ends."""
+def write_locked(file: Path) -> Iterator[Connection]:
+    """Holds the write lock of the file on another connection until the block ends."""
     other = things(file)
-    other.begin(ANYBODY)
+    other.begin(CONTEXT)
     try:
         yield other
     finally:
@@ -108,10 +108,10 @@ def locked(file: Path) -> Iterator[Connection]:
         other.close()
 
 
-async def together(store: Store, *calls: Callable[[Tx], Any], exclusive: bool = False) -> list[Any]:
-    """The answers of calls that were queued while the writer was busy, so that they share its next turn."""
-    with held(store):
-        futures = [store.write(work, ANYBODY, exclusive=exclusive)[1] for work in calls]
+async def grouped(store: Store, *calls: Callable[[Tx], Any], exclusive: bool = False) -> list[Any]:
+    """The answers of calls that were queued while the writer was busy, so that they share a group."""
+    with writer_busy(store):
+        futures = [store.write(work, CONTEXT, exclusive=exclusive)[1] for work in calls]
     return await asyncio.gather(*futures)
 
 
@@ -124,7 +124,7 @@ def codes(answers: list[Any]) -> list[Any]:
 
 
 def broken(name: str) -> Callable[[Tx], str]:
-    """A call whose deferred work has a bug that shows only when the group commits."""
+    """A call with a bug in its deferred work, which runs when the group commits."""
 
     def work(tx: Tx) -> str:
         tx.defer(exploding, name)
@@ -144,34 +144,34 @@ def refusing(_tx: Tx, items: list[str]) -> None:
 def test_answered_write_is_visible_to_every_reader(store: Store) -> None:
     async def write_and_read() -> None:
         for number in range(20):
-            name = await store.write(add(f"{number}"), ANYBODY)[1]
-            assert name in store.read_now(names, ANYBODY)
-            assert name in await store.read(names, ANYBODY)[1]
+            name = await store.write(add(f"{number}"), CONTEXT)[1]
+            assert name in store.read_now(names, CONTEXT)
+            assert name in await store.read(names, CONTEXT)[1]
 
     asyncio.run(write_and_read())
 
 
 def test_write_is_answered_after_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    story: list[str] = []
+    events: list[str] = []
     commit = Connection.commit
 
-    def telling(db: Connection, tx: Tx) -> None:
-        story.append("committing")
+    def recording(db: Connection, tx: Tx) -> None:
+        events.append("committing")
         commit(db, tx)
-        story.append("committed")
+        events.append("committed")
 
-    monkeypatch.setattr(Connection, "commit", telling)
+    monkeypatch.setattr(Connection, "commit", recording)
 
-    def told(work: Callable[[Tx], Any]) -> None:
+    def write(work: Callable[[Tx], Any]) -> None:
         store.write_sync(work)
-        story.append("answered")
+        events.append("answered")
 
-    told(add("a"))
-    assert story == ["committing", "committed", "answered"]
+    write(add("a"))
+    assert events == ["committing", "committed", "answered"]
 
 
 def test_calls_queued_together_share_one_commit(store: Store, commits: list[None]) -> None:
-    answers = asyncio.run(together(store, *(add(f"{number}") for number in range(100))))
+    answers = asyncio.run(grouped(store, *(add(f"{number}") for number in range(100))))
     assert answers == [f"{number}" for number in range(100)]
     assert stored(store) == answers
     assert len(commits) == 2
@@ -180,15 +180,15 @@ def test_calls_queued_together_share_one_commit(store: Store, commits: list[None
 def test_group_is_limited(file: Path, commits: list[None]) -> None:
     store = thing_store(file, group_limit=10)
     store.start()
-    asyncio.run(together(store, *(add(f"{number}") for number in range(25))))
+    asyncio.run(grouped(store, *(add(f"{number}") for number in range(25))))
     store.close()
     assert len(commits) == 4
 
 
 def test_exclusive_call_has_its_own_transaction(store: Store, commits: list[None]) -> None:
     async def queue() -> None:
-        with held(store):
-            futures = [store.write(add(f"{number}"), ANYBODY, exclusive=number in {1, 2})[1] for number in range(5)]
+        with writer_busy(store):
+            futures = [store.write(add(f"{number}"), CONTEXT, exclusive=number in {1, 2})[1] for number in range(5)]
         await asyncio.gather(*futures)
 
     asyncio.run(queue())
@@ -223,19 +223,19 @@ def test_fault_fails_only_its_own_call(store: Store) -> None:
         later("lost")(tx)
         _ = 1 / 0
 
-    answers = asyncio.run(together(store, add("a"), fail, later("b"), bug, add("c")))
+    answers = asyncio.run(grouped(store, add("a"), fail, later("b"), bug, add("c")))
     assert codes(answers) == ["a", "conflict", "b", "internal", "c"]
     assert sorted(stored(store)) == ["a", "b", "c"]
 
 
 def test_bug_in_deferred_work_fails_only_its_own_call(store: Store) -> None:
-    answers = asyncio.run(together(store, add("a"), later("b"), broken("lost"), later("c")))
+    answers = asyncio.run(grouped(store, add("a"), later("b"), broken("lost"), later("c")))
     assert codes(answers) == ["a", "b", "internal", "c"]
     assert sorted(stored(store)) == ["a", "b", "c"]
 
 
 def test_engine_error_in_deferred_work_fails_only_its_own_call(store: Store) -> None:
-    answers = asyncio.run(together(store, add("a"), lambda tx: tx.defer(refusing, "lost"), later("c")))
+    answers = asyncio.run(grouped(store, add("a"), lambda tx: tx.defer(refusing, "lost"), later("c")))
     assert codes(answers) == ["a", "invalid", "c"]
     assert sorted(stored(store)) == ["a", "c"]
 
@@ -249,16 +249,16 @@ def test_mergeable_neighbours_run_as_one_batch_with_separate_answers(store: Stor
         return [Fault("conflict", "No.") if name == "no" else name.upper() for name in requests]
 
     async def queue() -> list[Any]:
-        with held(store):
+        with writer_busy(store):
             futures = [
                 store.write(add(name), who, merge=Merge(many, name) if merged else None)[1]
                 for name, who, merged in (
-                    ("a", ANYBODY, True),
-                    ("no", ANYBODY, True),
-                    ("b", ANYBODY, True),
-                    ("c", ANYBODY, False),
-                    ("d", ANYBODY, True),
-                    ("e", ANYBODY._replace(actor="another"), True),
+                    ("a", CONTEXT, True),
+                    ("no", CONTEXT, True),
+                    ("b", CONTEXT, True),
+                    ("c", CONTEXT, False),
+                    ("d", CONTEXT, True),
+                    ("e", CONTEXT._replace(actor="another"), True),
                 )
             ]
         return codes(await asyncio.gather(*futures))
@@ -274,8 +274,8 @@ def test_calls_run_one_by_one_after_a_bug_in_their_batch(store: Store) -> None:
         raise ZeroDivisionError
 
     async def queue() -> list[Any]:
-        with held(store):
-            futures = [store.write(add(name), ANYBODY, merge=Merge(many, name))[1] for name in "abc"]
+        with writer_busy(store):
+            futures = [store.write(add(name), CONTEXT, merge=Merge(many, name))[1] for name in "abc"]
         return await asyncio.gather(*futures)
 
     assert asyncio.run(queue()) == ["a", "b", "c"]
@@ -288,7 +288,7 @@ def test_texts_are_embedded_once_before_the_lock_is_taken(file: Path) -> None:
     class Watching:
         def embed(self, texts: list[str]) -> list[Embedding]:
             other = things(file)
-            asked.append((texts, other.begin(ANYBODY) is not None))
+            asked.append((texts, other.begin(CONTEXT) is not None))
             other.rollback()
             other.close()
             return [Embedding(text.encode(), 1.0, b"") for text in texts]
@@ -297,8 +297,8 @@ def test_texts_are_embedded_once_before_the_lock_is_taken(file: Path) -> None:
     store.start()
 
     async def queue() -> list[Any]:
-        with held(store):
-            futures = [store.write(lambda tx, text=text: tx.embed([text]), ANYBODY, texts=[text])[1] for text in "ab"]
+        with writer_busy(store):
+            futures = [store.write(lambda tx, text=text: tx.embed([text]), CONTEXT, texts=[text])[1] for text in "ab"]
         return await asyncio.gather(*futures)
 
     assert asyncio.run(queue()) == [[Embedding(b"a", 1.0, b"")], [Embedding(b"b", 1.0, b"")]]
@@ -341,9 +341,9 @@ def test_reader_reconnects_after_a_storage_error(file: Path) -> None:
     for _ in range(2):
         store.read_sync(look)
     assert used[0] is not used[1] is used[2]
-    assert codes([store.read_now(fail_disk, ANYBODY)]) == ["storage"]
+    assert codes([store.read_now(fail_disk, CONTEXT)]) == ["storage"]
     for _ in range(2):
-        store.read_now(look, ANYBODY)
+        store.read_now(look, CONTEXT)
     assert used[3] is not used[4] is used[5]
     store.close()
 
@@ -354,7 +354,7 @@ def test_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
         db.pragma("max_page_count", db.pragma("page_count"))
         add("x" * 100_000)(tx)
 
-    answers = asyncio.run(together(store, add("a"), fill, add("b")))
+    answers = asyncio.run(grouped(store, add("a"), fill, add("b")))
     assert codes(answers) == ["storage", "storage", "storage"]
     assert store.write_sync(add("c")) == "c"
     assert stored(store) == ["c"]
@@ -365,14 +365,14 @@ def test_full_queue_refuses_immediately(file: Path) -> None:
     store.start()
 
     async def flood() -> list[Any]:
-        with held(store), reading(store, 1):
-            futures = [store.write(add(f"{number}"), ANYBODY)[1] for number in range(3)]
-            futures += [store.read(names, ANYBODY)[1] for _ in range(2)]
+        with writer_busy(store), readers_busy(store, 1):
+            futures = [store.write(add(f"{number}"), CONTEXT)[1] for number in range(3)]
+            futures += [store.read(names, CONTEXT)[1] for _ in range(2)]
             for put, work in ((store.write, add("refused")), (store.read, names)):
                 with pytest.raises(Fault) as raised:
-                    put(work, ANYBODY)
+                    put(work, CONTEXT)
                 assert (raised.value.code, raised.value.message) == ("busy", "The server is busy, try again.")
-            store.write_later(add("not waited for"), ANYBODY)
+            store.write_later(add("not waited for"), CONTEXT)
         return await asyncio.gather(*futures)
 
     assert asyncio.run(flood())[:3] == ["0", "1", "2"]
@@ -387,18 +387,18 @@ def test_reads_are_refused_while_the_queue_is_too_slow(file: Path) -> None:
 
     def slow(_tx: Tx) -> str:
         begun.set()
-        assert ended.wait(PATIENCE)
+        assert ended.wait(TIMEOUT_SECONDS)
         return "slow"
 
     async def crowd() -> list[Any]:
-        with reading(store, 1):
-            waiting = [store.read(slow, ANYBODY)[1], store.read(names, ANYBODY)[1]]
+        with readers_busy(store, 1):
+            waiting = [store.read(slow, CONTEXT)[1], store.read(names, CONTEXT)[1]]
             await asyncio.sleep(0.1)
-        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        assert await asyncio.to_thread(begun.wait, TIMEOUT_SECONDS)
         with pytest.raises(Fault, match="busy"):
-            store.read(names, ANYBODY)
+            store.read(names, CONTEXT)
         ended.set()
-        return [*await asyncio.gather(*waiting), await store.read(names, ANYBODY)[1]]
+        return [*await asyncio.gather(*waiting), await store.read(names, CONTEXT)[1]]
 
     assert asyncio.run(crowd()) == ["slow", [], []]
     store.close()
@@ -407,9 +407,9 @@ def test_reads_are_refused_while_the_queue_is_too_slow(file: Path) -> None:
 def test_call_cancelled_in_the_queue_never_runs(store: Store) -> None:
     async def cancel_half() -> None:
         ran: list[str] = []
-        with held(store), reading(store, 2):
-            writes = [store.write(add(f"{number}"), ANYBODY) for number in range(4)]
-            reads = [store.read(lambda _tx, number=number: ran.append(f"{number}"), ANYBODY) for number in range(4)]
+        with writer_busy(store), readers_busy(store, 2):
+            writes = [store.write(add(f"{number}"), CONTEXT) for number in range(4)]
+            reads = [store.read(lambda _tx, number=number: ran.append(f"{number}"), CONTEXT) for number in range(4)]
             for job, _ in [*writes[::2], *reads[::2]]:
                 job.cancel()
         await asyncio.gather(*(future for _, future in [*writes[1::2], *reads[1::2]]))
@@ -429,8 +429,8 @@ def test_running_read_is_interrupted_and_its_reader_continues(file: Path) -> Non
         tx.one("thing.forever", int)
 
     async def cancel() -> Any:
-        job, future = store.read(endless, ANYBODY)
-        assert await asyncio.to_thread(begun.wait, PATIENCE)
+        job, future = store.read(endless, CONTEXT)
+        assert await asyncio.to_thread(begun.wait, TIMEOUT_SECONDS)
         while not future.done():
             job.cancel()
             await asyncio.sleep(0.001)
@@ -444,20 +444,20 @@ def test_running_read_is_interrupted_and_its_reader_continues(file: Path) -> Non
 
 
 class Caller:
-    """Somebody who waits for a call and could still cancel it."""
+    """A caller that holds its job, to cancel it."""
 
     def __init__(self) -> None:
         self.answered = asyncio.Event()
         self.job: Job | None = None
 
-    def hear(self, _job: Job) -> None:
+    def on_answer(self, _job: Job) -> None:
         self.answered.set()
 
 
 def test_answered_call_leaves_no_reference_cycle(store: Store) -> None:
     async def ask() -> weakref.ref[Caller]:
         caller = Caller()
-        caller.job = store.begin_write(add("a"), ANYBODY, caller.hear)
+        caller.job = store.begin_write(add("a"), CONTEXT, caller.on_answer)
         await caller.answered.wait()
         return weakref.ref(caller)
 
@@ -470,12 +470,12 @@ def test_answered_call_leaves_no_reference_cycle(store: Store) -> None:
 
 def test_cancelled_future_does_not_disturb_later_answers(store: Store) -> None:
     async def cancel() -> list[str]:
-        with held(store):
-            _, future = store.write(add("late"), ANYBODY)
+        with writer_busy(store):
+            _, future = store.write(add("late"), CONTEXT)
             future.cancel()
-            after = store.write(add("after"), ANYBODY)[1]
+            after = store.write(add("after"), CONTEXT)[1]
         assert await after == "after"
-        return await store.read(names, ANYBODY)[1]
+        return await store.read(names, CONTEXT)[1]
 
     assert asyncio.run(cancel()) == ["late", "after"]
 
@@ -501,8 +501,8 @@ def test_locked_file_makes_writes_busy_and_reads_answer(file: Path, monkeypatch:
     store = thing_store(file)
     store.start()
     store.write_sync(add("before"))
-    with locked(file):
-        answers = asyncio.run(together_now(store, add("a"), later("b")))
+    with write_locked(file):
+        answers = asyncio.run(concurrent(store, add("a"), later("b")))
         assert [(answer.code, answer.message) for answer in answers] == [("busy", "The store is busy, try again.")] * 2
         assert stored(store) == ["before"]
     assert store.write_sync(add("after")) == "after"
@@ -510,26 +510,26 @@ def test_locked_file_makes_writes_busy_and_reads_answer(file: Path, monkeypatch:
     store.close()
 
 
-async def together_now(store: Store, *calls: Callable[[Tx], Any]) -> list[Any]:
-    return await asyncio.gather(*(store.write(work, ANYBODY)[1] for work in calls))
+async def concurrent(store: Store, *calls: Callable[[Tx], Any]) -> list[Any]:
+    return await asyncio.gather(*(store.write(work, CONTEXT)[1] for work in calls))
 
 
 def test_write_waits_for_a_brief_lock_of_another_process(store: Store, file: Path) -> None:
-    with locked(file) as other:
-        waiting = threading.Thread(target=store.write_sync, args=(add("patient"),))
+    with write_locked(file) as other:
+        waiting = threading.Thread(target=store.write_sync, args=(add("waiting"),))
         waiting.start()
         waiting.join(0.05)
         assert waiting.is_alive()
         other.rollback()
-        waiting.join(PATIENCE)
-    assert stored(store) == ["patient"]
+        waiting.join(TIMEOUT_SECONDS)
+    assert stored(store) == ["waiting"]
 
 
 def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
     store = thing_store(file)
     store.start()
     done: list[str] = []
-    with held(store):
+    with writer_busy(store):
         writers = [
             threading.Thread(target=lambda name=name: done.append(store.write_sync(add(name)))) for name in "abcdef"
         ]
@@ -540,17 +540,17 @@ def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
         closing = threading.Thread(target=store.close)
         closing.start()
     for thread in (*writers, closing):
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT_SECONDS)
     assert sorted(done) == list("abcdef")
     assert file.with_name("things.db-wal").stat().st_size == 0
-    assert sorted(witness.read(ANYBODY, names)) == list("abcdef")
+    assert sorted(witness.read(CONTEXT, names)) == list("abcdef")
     witness.close()
     assert [path.name for path in file.parent.iterdir()] == ["things.db"]
 
 
 def until(met: Callable[[], bool]) -> None:
-    """Waits for a condition that other threads bring about."""
-    deadline = time.monotonic() + PATIENCE
+    """Waits for a condition that other threads make true."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while not met():
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -567,16 +567,16 @@ def test_closed_store_refuses_calls(file: Path) -> None:
 
 
 def test_job_queued_after_the_end_is_refused() -> None:
-    lane, answered = BoundedQueue(5), []
-    job = Job(add("late"), ANYBODY, answered.append)
+    queue, answered = BoundedQueue(5), []
+    job = Job(add("late"), CONTEXT, answered.append)
 
     def drain() -> None:
-        while lane.take(1) is not None:
+        while queue.take(1) is not None:
             pass
-        lane._queue.put(job)  # pyright: ignore[reportPrivateUsage]
+        queue._queue.put(job)  # pyright: ignore[reportPrivateUsage]
 
-    lane.start(drain, "drain")
-    lane.stop()
+    queue.start(drain, "drain")
+    queue.stop()
     assert answered == [job]
     assert (job.answer.code, job.answer.message) == ("busy", "The server is stopping.")
 
@@ -592,10 +592,10 @@ def test_unopenable_file_is_a_fault_until_it_opens(file: Path, monkeypatch: pyte
         answers = [
             catch_faults(store.write_sync, add("a")),
             catch_faults(store.read_sync, names),
-            catch_faults(store.read_now, names, ANYBODY),
+            catch_faults(store.read_now, names, CONTEXT),
         ]
         assert codes(answers) == ["storage", "storage", "storage"]
     assert store.write_sync(add("b")) == "b"
     assert stored(store) == ["b"]
-    assert store.read_now(names, ANYBODY) == ["b"]
+    assert store.read_now(names, CONTEXT) == ["b"]
     store.close()

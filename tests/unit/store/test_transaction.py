@@ -1,4 +1,4 @@
-"""A call leaves all of its work or none, its neighbours lose nothing, and a reader cannot write."""
+"""A call is atomic, its neighbours lose nothing, and a reader cannot write."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,20 +18,20 @@ from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import as_fault, sqlite_version
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
-from tests.unit.store_fixtures import STATEMENTS, THING_WORLD, add, later, names, things
+from tests.unit.store_fixtures import STATEMENTS, THING_CONTEXT, add, later, names, things
 
-ANYBODY = CallContext("things", "add", "tester")
+CONTEXT = CallContext("things", "add", "tester")
 Group = Callable[..., list[Any]]
 
 
-class Counting:
-    """An embedder whose vectors say how often it was asked."""
+class RecordingEmbedder:
+    """An embedder that records the texts it embeds."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.embedded: list[str] = []
 
     def embed(self, texts: list[str]) -> list[Embedding]:
-        self.asked += texts
+        self.embedded += texts
         return [Embedding(text.encode(), 1.0, b"") for text in texts]
 
 
@@ -47,8 +47,8 @@ def group(db: Connection) -> Group:
     """Runs calls as one group and commits them; the answers."""
 
     def run(*calls: Callable[[Tx], Any]) -> list[Any]:
-        tx = db.begin(ANYBODY)
-        answers = [db.call(tx, ANYBODY, catch_faults, work) for work in calls]
+        tx = db.begin(CONTEXT)
+        answers = [db.call(tx, CONTEXT, catch_faults, work) for work in calls]
         db.commit(tx)
         return answers
 
@@ -56,7 +56,7 @@ def group(db: Connection) -> Group:
 
 
 def stored(db: Connection) -> list[str]:
-    return db.read(ANYBODY, names)
+    return db.read(CONTEXT, names)
 
 
 def _same(value: object) -> object:
@@ -131,7 +131,7 @@ def test_flush_without_deferred_work_does_nothing(db: Connection) -> None:
 
 def test_deferred_work_sees_its_call_context(db: Connection) -> None:
     seen: list[CallContext] = []
-    tx = db.begin(ANYBODY)
+    tx = db.begin(CONTEXT)
     for actor in ("one", "two"):
         db.call(tx, CallContext("things", "add", actor), catch_faults, lambda tx: seen.append(tx.call_context))
     db.rollback()
@@ -158,14 +158,14 @@ def acting(steps: list[Step], fails: bool) -> Callable[[Tx], Any]:
 def test_table_holds_exactly_the_work_of_successful_calls(
     groups: list[list[tuple[list[Step], bool]]],
 ) -> None:
-    """The model: a multiset of names, grown by every call that did not fail."""
+    """The expected multiset of names, extended by every call that succeeds."""
     db = things(Path(":memory:"))
     try:
         expected: list[str] = []
         for calls in groups:
-            tx = db.begin(ANYBODY)
+            tx = db.begin(CONTEXT)
             for steps, fails in calls:
-                answer = db.call(tx, ANYBODY, catch_faults, acting(steps, fails))
+                answer = db.call(tx, CONTEXT, catch_faults, acting(steps, fails))
                 assert isinstance(answer, Fault) is fails
                 expected += [] if fails else [name for kind, name in steps if kind != "settle"]
             db.commit(tx)
@@ -185,8 +185,8 @@ def test_writing_block_commits_or_rolls_back(db: Connection) -> None:
 
 def test_write_on_a_reader_is_a_storage_fault(tmp_path: Path, db: Connection, group: Group) -> None:
     group(add("a"))
-    reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
-    answer = catch_faults(reader.read, ANYBODY, lambda tx: tx.run("thing.rename", name="changed"))
+    reader = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=True)
+    answer = catch_faults(reader.read, CONTEXT, lambda tx: tx.run("thing.rename", name="changed"))
     reader.close()
     assert isinstance(answer, Fault)
     assert (answer.code, answer.message) == ("storage", "Cannot write to storage.")
@@ -194,14 +194,14 @@ def test_write_on_a_reader_is_a_storage_fault(tmp_path: Path, db: Connection, gr
 
 
 def test_reader_is_readonly_by_file_mode_and_pragma(tmp_path: Path, db: Connection) -> None:
-    reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
+    reader = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=True)
     found = [(each._db.readonly("main"), each.pragma("query_only")) for each in (db, reader)]  # pyright: ignore[reportPrivateUsage]
     reader.close()
     assert found == [(False, 0), (True, 1)]
 
 
 def test_read_takes_its_snapshot_at_the_first_statement(tmp_path: Path, db: Connection, group: Group) -> None:
-    reader = Connection(tmp_path / "things.db", THING_WORLD, readonly=True)
+    reader = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=True)
 
     def look(tx: Tx) -> list[list[str]]:
         group(add("before"))
@@ -209,13 +209,13 @@ def test_read_takes_its_snapshot_at_the_first_statement(tmp_path: Path, db: Conn
         group(add("meanwhile"))
         return [first, names(tx)]
 
-    assert reader.read(ANYBODY, look) == [["before"], ["before"]]
-    assert reader.read(ANYBODY, names) == ["before", "meanwhile"]
+    assert reader.read(CONTEXT, look) == [["before"], ["before"]]
+    assert reader.read(CONTEXT, names) == ["before", "meanwhile"]
     reader.close()
 
 
 def test_only_reads_of_committed_data_are_readonly(db: Connection) -> None:
-    assert db.read(ANYBODY, lambda tx: tx.readonly) is True
+    assert db.read(CONTEXT, lambda tx: tx.readonly) is True
     with db.writing() as tx:
         assert tx.readonly is False
 
@@ -240,14 +240,14 @@ def test_rows_are_mapped_and_changes_counted(db: Connection, group: Group) -> No
 
 
 def test_preloaded_embeddings_are_not_computed_again(db: Connection) -> None:
-    embedder = Counting()
+    embedder = RecordingEmbedder()
     db.context = StoreContext(STATEMENTS, embedder)  # pyright: ignore[reportArgumentType]
-    tx = Tx(db, ANYBODY, readonly=True)
+    tx = Tx(db, CONTEXT, readonly=True)
     ready = Embedding(b"ready", 0.5, b"")
     tx.preload({"a": ready})
     assert tx.embed(["b", "a"]) == [Embedding(b"b", 1.0, b""), ready]
     assert tx.embed(["a", "b"]) == [ready, Embedding(b"b", 1.0, b"")]
-    assert embedder.asked == ["b"]
+    assert embedder.embedded == ["b"]
 
 
 def test_embed_is_disabled_without_a_model(db: Connection) -> None:
@@ -292,7 +292,7 @@ def test_double_quoted_name_is_never_a_string(db: Connection) -> None:
 
 
 def test_tokenize_uses_the_tokenizer_of_the_index(db: Connection) -> None:
-    assert db.read(ANYBODY, lambda tx: tx.tokenize("Running Él 日本")) == [
+    assert db.read(CONTEXT, lambda tx: tx.tokenize("Running Él 日本")) == [
         (0, 7, "run"),
         (8, 11, "el"),
         (12, 18, "日本"),
@@ -302,7 +302,7 @@ def test_tokenize_uses_the_tokenizer_of_the_index(db: Connection) -> None:
 def test_passive_checkpoint_does_not_wait(tmp_path: Path, db: Connection, group: Group) -> None:
     group(add("a"))
     other = things(tmp_path / "things.db")
-    other.begin(ANYBODY)
+    other.begin(CONTEXT)
     db.checkpoint()
     other.rollback()
     other.close()
@@ -316,12 +316,12 @@ def test_wal_pages_are_updated_by_every_commit(db: Connection, group: Group) -> 
 
 def test_backup_is_a_whole_database_and_reports_progress(tmp_path: Path, db: Connection, group: Group) -> None:
     group(*(add(f"{number}" * 3000) for number in range(10)))
-    told: list[tuple[int, int]] = []
-    db.backup(tmp_path / "copy.db", lambda done, total: told.append((done, total)))
-    assert told
-    assert told[-1][0] == told[-1][1]
-    copy = Connection(tmp_path / "copy.db", THING_WORLD, readonly=True)
-    assert copy.read(ANYBODY, names) == stored(db)
+    reports: list[tuple[int, int]] = []
+    db.backup(tmp_path / "copy.db", lambda done, total: reports.append((done, total)))
+    assert reports
+    assert reports[-1][0] == reports[-1][1]
+    copy = Connection(tmp_path / "copy.db", THING_CONTEXT, readonly=True)
+    assert copy.read(CONTEXT, names) == stored(db)
     copy.close()
     assert [path.name for path in sorted(tmp_path.iterdir()) if path.name.startswith("copy")] == ["copy.db"]
 
@@ -373,15 +373,15 @@ def test_sqlite_is_new_enough() -> None:
 
 
 def test_durable_writer_is_synchronous_full(tmp_path: Path) -> None:
-    full = Connection(tmp_path / "things.db", THING_WORLD, readonly=False)
-    normal = Connection(tmp_path / "things.db", THING_WORLD, readonly=False, durable=False)
+    full = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=False)
+    normal = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=False, durable=False)
     assert (full.pragma("synchronous"), normal.pragma("synchronous")) == (2, 1)
     full.close()
     normal.close()
 
 
 def test_only_readers_map_the_file(tmp_path: Path) -> None:
-    """What is mapped cannot be told that the disk failed, so nobody writes through a map."""
+    """A failed write through a memory map is a signal instead of an error, so only readers map the file."""
     file = tmp_path / "mapped.db"
     writer = Connection(file, StoreContext({}), readonly=False)
     writer.script("CREATE TABLE t (a)")

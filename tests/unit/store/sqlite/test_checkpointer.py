@@ -1,4 +1,4 @@
-"""The write-ahead log is folded back in time, and never at the cost of who writes."""
+"""The write-ahead log stays short without delaying writes."""
 
 import threading
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ import pytest
 
 from kernel.dispatch import catch_faults
 from kernel.store.context import CallContext
-from kernel.store.sqlite import checkpointer as checkpoint
+from kernel.store.sqlite import checkpointer as checkpointer_module
 from kernel.store.sqlite.checkpointer import Checkpointer
 from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
 from tests.reliability.server_process import until
-from tests.unit.store_fixtures import THING_WORLD, add, names, thing_store
+from tests.unit.store_fixtures import THING_CONTEXT, add, names, thing_store
 
 PAGE = 4096
 _GROUP = 2500  # pages
@@ -28,8 +28,8 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A store whose log is due after 50 pages."""
-    monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 50)
+    """A store with a checkpoint due after 50 pages of log."""
+    monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 50)
     running = thing_store(file)
     running.start()
     yield running
@@ -38,7 +38,7 @@ def store(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.fixture
 def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The thread of every copying of the log."""
+    """The thread name of every checkpoint."""
     counted: list[str] = []
     copy = Connection.checkpoint
 
@@ -76,21 +76,21 @@ def test_wal_restarts_during_writes(store: Store, file: Path) -> None:
 
 
 def test_wal_stays_bounded_with_a_slow_checkpointer(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 1_000_000)
-    monkeypatch.setattr(checkpoint, "RESTART_PAGES", 50)
+    monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 1_000_000)
+    monkeypatch.setattr(checkpointer_module, "RESTART_PAGES", 50)
     store = thing_store(file)
     store.start()
     for _ in range(200):
         store.write_sync(add("x" * 10_000))
     assert log(file) < 100
     store.close()
-    db = Connection(file, THING_WORLD, readonly=True)
+    db = Connection(file, THING_CONTEXT, readonly=True)
     assert len(db.read(CallContext(), names)) == 200
     db.close()
 
 
 def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file: Path, copies: list[str]) -> None:
-    reader = Connection(file, THING_WORLD, readonly=True)
+    reader = Connection(file, THING_CONTEXT, readonly=True)
     reader.script("BEGIN")
     assert reader.values("SELECT count(*) FROM thing") == [(0,)]
     for _ in range(100):
@@ -107,11 +107,11 @@ def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file
 
 
 def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "PASSIVE_PAGES", 50)
-    monkeypatch.setattr(checkpoint, "RESTART_PAGES", 200)
+    monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 50)
+    monkeypatch.setattr(checkpointer_module, "RESTART_PAGES", 200)
     store = thing_store(file)
     store.start()
-    with _always_read(file):
+    with _overlapping_readers(file):
         for _ in range(400):
             store.write_sync(add("x" * 10_000))
         grown = log(file)
@@ -121,29 +121,29 @@ def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytes
 
 def test_wal_restarts_at_the_same_length_with_large_groups() -> None:
     log = _Log()
-    _keep(log, groups=200)
-    assert log.longest <= checkpoint.RESTART_PAGES + _GROUP
+    _run_groups(log, groups=200)
+    assert log.longest <= checkpointer_module.RESTART_PAGES + _GROUP
 
 
 def test_long_read_delays_the_writer_ever_more_rarely() -> None:
     log = _Log(held=True)
-    _keep(log, groups=400)
+    _run_groups(log, groups=400)
     assert log.waited == 6  # at 17,500 of a million pages, and whenever there are twice as many
 
 
-def _keep(log: Any, *, groups: int) -> None:
-    """Has a keeper look after a log to which so many groups are written."""
-    keeper = Checkpointer(catch_faults, lambda: log)
-    keeper.start()
+def _run_groups(log: Any, *, groups: int) -> None:
+    """Runs a checkpointer over a log to which so many groups are written."""
+    checkpointer = Checkpointer(catch_faults, lambda: log)
+    checkpointer.start()
     for _ in range(groups):
         log.write(_GROUP)
-        keeper.after_commit(log)
-        until(lambda: not keeper._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
-    keeper.stop()
+        checkpointer.after_commit(log)
+        until(lambda: not checkpointer._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
+    checkpointer.stop()
 
 
 class _Log:
-    """A log that only starts over when those who read are waited for."""
+    """A log that starts over only after a restart checkpoint, which waits for readers."""
 
     def __init__(self, *, held: bool = False) -> None:
         self.wal_pages = self.longest = self.waited = 0
@@ -155,7 +155,7 @@ class _Log:
         self.longest = max(self.longest, self.wal_pages)
 
     def checkpoint(self) -> None:
-        """In vain."""
+        """Copies nothing, as with a reader on old pages."""
 
     def pragma(self, name: str, _value: object) -> None:
         if name == "wal_checkpoint":
@@ -167,12 +167,12 @@ class _Log:
 
 
 @contextmanager
-def _always_read(file: Path) -> Iterator[None]:
-    """Two readers, of whom each ends what it reads when the other's next has begun."""
+def _overlapping_readers(file: Path) -> Iterator[None]:
+    """Two overlapping readers: each ends its read after the next one of the other has begun."""
     stopping, one, other = (threading.Event() for _ in range(3))
 
     def read(begun: threading.Event, next_begun: threading.Event) -> None:
-        reader = Connection(file, THING_WORLD, readonly=True)
+        reader = Connection(file, THING_CONTEXT, readonly=True)
         while not stopping.is_set():
             reader.script("BEGIN")
             reader.values("SELECT count(*) FROM thing")
