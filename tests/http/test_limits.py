@@ -112,7 +112,7 @@ def count(value: Any) -> int:
 def test_excess_counts_depth_and_values_as_a_parser_does(value: Any, deep: int, many: int, piece: int) -> None:
     expected = "too many values" if count(value) > many else "nested too deeply" if depth(value) > deep else ""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "_PIECE", piece)
+        patch.setattr(limits, "_PIECE_BYTES", piece)
         for ascii_ in (True, False):
             body = json.dumps(value, ensure_ascii=ascii_).encode()
             assert excess(body, Limits(depth=deep, values=many)) == expected
