@@ -1,15 +1,17 @@
 """Limits on requests as data, and the checks that the HTTP and MCP edges run before they parse."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
+if TYPE_CHECKING:  # the commands import this module, and most of them need no HTTP
+    from starlette.types import Message, Receive
+
 Header = tuple[bytes, bytes]
 Headers = Mapping[bytes, bytes]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 BYTES_PER_SECOND = 65536  # the slowest transfer of a body or answer, after a fixed time
@@ -218,7 +220,7 @@ def _outside_strings(body: bytes) -> Iterator[bytes]:
         at = end
 
 
-async def read_body(receive: Receive, limit: int) -> bytes | None:
+async def read_body(receive: "Receive", limit: int) -> bytes | None:
     """The whole body, or None where it exceeds `limit` or the client has disconnected or was too slow."""
     message = await receive()
     if not message.get("more_body", False) and message["type"] == "http.request":
@@ -227,7 +229,7 @@ async def read_body(receive: Receive, limit: int) -> bytes | None:
     return await read_on(receive, message, limit)
 
 
-async def read_on(receive: Receive, message: Mapping[str, Any], limit: int) -> bytes | None:
+async def read_on(receive: "Receive", message: "Message", limit: int) -> bytes | None:
     """`read_body` for a caller that has received the first message; None too where memory does not suffice."""
     parts = bytearray()
     with suppress(MemoryError):

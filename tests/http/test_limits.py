@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Message
 
 from kernel import limits
 from kernel.limits import LOOPBACK, Limits, excess, host_allowed, origin_allowed, read_body
@@ -124,7 +125,7 @@ class Sender:
     def __init__(self, *messages: Mapping[str, Any]) -> None:
         self.messages = list(messages)
 
-    async def __call__(self) -> Mapping[str, Any]:
+    async def __call__(self) -> Message:
         if not self.messages:
             await asyncio.Event().wait()
         return self.messages.pop(0)

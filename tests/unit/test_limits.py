@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pytest
+from starlette.types import Message
 
 from kernel.limits import BOUNDS, Limits, excess, read_body, refuse, refuse_body, repeated, weight
 from tests.unit.limit_bounds import RANGES
@@ -90,10 +90,10 @@ def test_json_depth_is_limited(levels: int, problem: str) -> None:
     assert excess(b"[" * levels + b"]" * levels, FEW._replace(values=100)) == problem
 
 
-def received(messages: Iterable[Mapping[str, Any]]) -> bytes | None:
+def received(messages: Iterable[Message]) -> bytes | None:
     left = iter(messages)
 
-    async def receive() -> Mapping[str, Any]:
+    async def receive() -> Message:
         return next(left)
 
     return asyncio.run(read_body(receive, 4))
@@ -110,7 +110,7 @@ def received(messages: Iterable[Mapping[str, Any]]) -> bytes | None:
         ([{"body": b"ab", "more_body": True}, {"body": b"cde", "more_body": True}], None),
     ],
 )
-def test_body_is_read_up_to_its_limit(messages: list[Mapping[str, Any]], body: bytes | None) -> None:
+def test_body_is_read_up_to_its_limit(messages: list[Message], body: bytes | None) -> None:
     assert received({"type": "http.request", **message} for message in messages) == body
 
 
