@@ -139,6 +139,7 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     found = tx.all("scopes.query.by_score", Candidate, kinds=query.kinds, now=query.now, expired=0, **params)
     if "guideline" in query.kinds:
         found += tx.all("scopes.query.by_priority", Candidate, **params)
+    # Expired entries rank last, so they are read only if the others do not fill the page.
     if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in found) < query.limit:
         found += tx.all("scopes.query.by_score", Candidate, kinds=["knowledge"], now=query.now, expired=1, **params)
     return CandidateSet(list(dict.fromkeys(found)), _count(tx, query))
@@ -224,6 +225,7 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
         if not truncated or sum(item.id in similar for item in found) >= query.limit:
             break
         width *= _WIDENING_FACTOR
+        # The earlier hits take precedence: only they have a text rank.
         hits |= {hit.id: hit for hit in index.search(tx, query.text, within=within, limit=width, lexical=False)} | hits
     relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _FUSION_WEIGHTS)}
     text_matched = any(hit.text_rank is not None for hit in hits.values())
@@ -263,6 +265,7 @@ def _add_unindexed(
     more, tag_counts = _filter(tx, query, ids)
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
+    # These entries have no rank in the index; they count like a full match by words.
     relevance = {item.id: _FUSION_WEIGHTS.words for item in more} | dict(pool.relevance)
     return CandidateSet(found, len(found), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
 

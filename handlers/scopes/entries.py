@@ -81,6 +81,7 @@ def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     """Adds a version; one within `CONFLICT_WINDOW` of another, without `expectedVersion`, is recorded as a conflict."""
     before = get(tx, kind, request.id)
     _check_expected_version(before[1], request.expected_version)
+    # Not the current version: an import may have made an older one current, and numbers must stay unique.
     latest = tx.one("scopes.entries.latest", _Latest, id=request.id) or _Latest("", 0, tx.now)
     conflicting = request.expected_version is None and within_conflict_window(latest.created_at, tx.now)
     version_id, columns = tx.new_id(kind.version_id_prefix), _version_columns(kind, request, before[1])
@@ -275,4 +276,5 @@ def _record(
     old = None if before is None else entry_text(*before)
     history.append(tx, kind.space, row.id, operation, before=old, after=text, reason=reason)
     if row.is_active:
+        # The index holds active entries only; an update of an inactive one must not add it.
         index.put(tx, kind.space, row.id, text, scope=entry_scope_key(row))

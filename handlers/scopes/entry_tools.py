@@ -120,6 +120,7 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
         scope_id = required_scope_id(request.scope_type, request.scope_id)
         pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), filters)
     else:
+        # An id given with global is ignored, as in the other actions.
         scope_id = None if request.scope_type == GLOBAL else request.scope_id
         pairs = entries.list_scope(tx, kind, request.scope_type, scope_id, filters)
     listed: dict[str, Any] = {kind.plural: [to_entry(*pair) for pair in pairs]}

@@ -67,6 +67,7 @@ def argument_fault(error: ArgumentError) -> Fault:
         return Fault("invalid", f"Validation error: arguments - {error.message}", MISSING, {"field": "arguments"})
     if error.problem == "unknown":
         return invalid(error.field, f"{error.tool.name} has no such parameter for this action")
+    # The contract reports null and the empty string for a required argument as missing.
     empty = error.message.startswith(_EMPTY_STRING)
     if (
         error.problem == "missing"

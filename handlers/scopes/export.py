@@ -149,6 +149,7 @@ def _scopes(tx: Tx, rows: Sequence[EntryRow] | None) -> dict[str, list[Document]
         held = {row.scope_id for row in rows if row.scope_type == scope_type}
         return sorted(found for found in {*held, *above} if found is not None)
 
+    # Bottom up: sessions add their projects, and projects their organizations.
     sessions = tx.all("scopes.export.sessions", _session_row, ids=ids_of("session"))
     projects = tx.all(
         "scopes.export.projects", _project_row, ids=ids_of("project", [row.project_id for row in sessions])

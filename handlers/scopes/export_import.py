@@ -168,6 +168,7 @@ def memory_import(tx: Tx, request: Import) -> ImportResult:
         request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
     state = merge_document(tx, found, options)
+    # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)
     return _import_result(state.problems, state)

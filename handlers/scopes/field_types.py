@@ -37,6 +37,7 @@ def validate(request: Struct) -> None:
         if isinstance(value, str):
             if "\0" in value:
                 raise errors.invalid(wire, "must not hold NUL characters")
+            # In a list action these fields are filters, and a blank one matches nothing.
             if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not value.strip():
                 raise errors.required(wire)
         elif isinstance(value, Struct):

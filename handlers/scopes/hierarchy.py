@@ -242,6 +242,7 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
         now=tx.now,
         metadata=dumps(request.metadata),
     )
+    # UPDATE OR IGNORE returns no row if another project has the name.
     if after is None:
         raise _name_taken(tx, request.name or "", before.org_id)
     old, new = (msgspec.json.encode(project).decode() for project in (before, after))

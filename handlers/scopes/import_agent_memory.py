@@ -159,6 +159,7 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
     number, created_at = text(row, "id") or "", required_time(tx, row, "created_at")
     name = text(row, kind.name_field) or ""
     creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
+    # Every entry needs a current version; one without versions gets an empty one.
     kept = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
     for version in kept:
         _add_version(tx, kind, number, version, created_at)

@@ -75,6 +75,7 @@ def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
     kept = item.id if item.id in state.kept_ids and item.id not in state.existing_entries else None
     number = kept or tx.new_id(kind.id_prefix)
     created_at = one.created_at or tx.now
+    # Versions first: the row of the entry refers to its current version.
     current = ""
     for version in one.versions:
         columns = _version_columns(kind, version)

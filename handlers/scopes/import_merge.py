@@ -45,6 +45,7 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     scopes = scopes_of(document.get("scopes"))
     wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
     state = _new_state(tx, found, options)
+    # Read before the scopes are created: under skip and error only new projects get tags and relations.
     existing_projects = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
     state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
     for one in steps(tx, found):

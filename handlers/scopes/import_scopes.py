@@ -82,6 +82,7 @@ def _add_project(tx: Tx, project: ProjectItem, known: Sequence[str]) -> Problem 
         return Problem(label, f"Organization not found: {project.org_id}")
     name_key = {"fold": project.name.casefold(), "org_id": project.org_id}
     others = [one for one in tx.all("scopes.import_scopes.projects_by_name", str, **name_key) if one not in known]
+    # A project of the same name under another id: merging them by name would mix their entries.
     if others:
         hint = f'map "project:{project.id}" to project {others[0]} with scopeMapping'
         return Problem(label, f"Project already exists: {project.name}. Suggestion: {hint}")

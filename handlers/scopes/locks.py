@@ -167,8 +167,10 @@ def _checkout(tx: Tx, request: Checkout) -> Lock:
         check_scope(tx, "session", request.session_id, "session_id")
     if request.project_id is not None:
         check_scope(tx, "project", request.project_id, "project_id")
+    # Expired locks are removed by the next checkout, not by a timer, so that status and list never write.
     tx.run("scopes.locks.add_expiry_events", now=tx.now)
     tx.run("scopes.locks.delete_expired", now=tx.now)
+    # The number of this row is the fencing number: greater than every earlier one, also after a reset.
     fence = _add_event(tx, request.file_path, "checkout", request.agent_id, request.agent_id)
     lock = tx.one(
         "scopes.locks.acquire",
@@ -192,6 +194,7 @@ def _checkout(tx: Tx, request: Checkout) -> Lock:
 def _checkin(tx: Tx, request: Checkin) -> LockReleased:
     path, agent = request.file_path, request.agent_id
     lock = tx.one("scopes.locks.get", _lock_row, path=path)
+    # An expired lock is no lock to other agents; its own holder gets the error that names the expiry.
     if lock is None or (lock.checked_out_by != agent and _is_expired(lock, tx.now)):
         raise _not_locked_fault(path)
     if lock.checked_out_by != agent:

@@ -96,6 +96,7 @@ def _code_span(text: str) -> str:
     """Text as a code span, with a fence longer than any run of backticks in it."""
     plain = _CONTROLS.sub(" ", text)
     fence = "`" * (_longest_run(plain) + 1)
+    # CommonMark strips one space from both ends of a code span that has them.
     pad = " " if plain[:1] in {"`", " ", ""} or plain[-1:] in {"`", " "} else ""
     return f"{fence}{pad}{plain}{pad}{fence}"
 

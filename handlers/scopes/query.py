@@ -153,6 +153,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
     """The results of a page; one statement each for entries, tags and versions."""
     if not page:
         return []
+    # One statement for each part of the page, not for each entry.
     ids = [one.candidate.id for one in page]
     pairs = [(one.candidate.id, one.candidate.version_id) for one in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, pairs=pairs, at=shown.at)}

@@ -213,6 +213,7 @@ def _days_before(now: str, days: int) -> str:
     """The time `days` days ago; the empty string, which sorts before every time, if that is before the year 1."""
     moment = datetime.fromisoformat(now)
     first = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
+    # datetime has no years before 1.
     return memories.time_before(now, days * _SECONDS_PER_DAY) if moment - first > timedelta(days=days) else ""
 
 

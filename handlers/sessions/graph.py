@@ -59,6 +59,7 @@ def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
     memory = _existing_memory(tx, request.memory_id)
     if find_secret([name, kind, *observations]):
         return EntityUpserted("skipped")
+    # An entity that a caller writes without observations is a statement of its own, even with a memory.
     stated = memory is None or not observations
     number = add_entity_row(tx, name, kind, observations, memory, tx.now, stated=stated)
     index_entities(tx, [number])
@@ -158,6 +159,7 @@ def index_entities(tx: Tx, ids: Sequence[int]) -> None:
 
 def delete_of_memories(tx: Tx, memories: Sequence[int]) -> None:
     """Deletes what comes from these memories alone: observations, then relations and entities without other sources."""
+    # Observations and relations first: an entity is deleted only when nothing refers to it any more.
     touched = set(tx.all("sessions.graph.delete_observations", int, memories=memories))
     relations = tx.all("sessions.graph.delete_relation_memories", int, memories=memories)
     for ends in tx.all("sessions.graph.delete_unsupported_relations", _Ends, ids=relations):

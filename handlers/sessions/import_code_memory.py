@@ -45,9 +45,9 @@ def _import_memories(tx: Tx, rows: Iterable[Columns], counts: dict[str, int]) ->
             counts["sensitive, left out"] += 1
         else:
             dated = _utc_time(columns.get("created_at")) is not None
-            number = memories.add(
-                tx, row, memories.time_before(row.created_at, _ONE_MILLISECOND) if dated else _ANY_TIME
-            )
+            # Duplicates count after `since`, and the rows of an earlier import have the very time of this one.
+            since = memories.time_before(row.created_at, _ONE_MILLISECOND) if dated else _ANY_TIME
+            number = memories.add(tx, row, since)
             counts["already there" if number is None else "memories"] += 1
             if number is not None:
                 numbers[columns["id"]] = number

@@ -61,6 +61,7 @@ def rank(candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, l
         for candidate in candidates
     ]
     best = min(one.score for one in scored)
+    # Priority and age may rank an exact match below others; it gets the best score instead.
     scored = [one._replace(score=min(one.score, best)) if one.candidate.exact else one for one in scored]
     kept = recency_filter(scored, top_p)
     return sorted(kept, key=lambda one: (one.score, not one.candidate.exact))[:limit]

@@ -48,6 +48,7 @@ def find_secret(texts: Sequence[str]) -> str:
     """The name of the first rule that matches one of the texts; empty for none."""
     for text in texts:
         lower = text.lower()
+        # The hints of one rule are adjacent, so each rule runs at most once per text.
         tried = None
         for hint, rule in _RULES_BY_HINT:
             if hint in (lower if rule.fold else text) and rule is not tried:
