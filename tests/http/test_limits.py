@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -122,7 +121,7 @@ def test_excess_counts_depth_and_values_as_a_parser_does(value: Any, deep: int, 
 class Sender:
     """An ASGI receive that hands out messages, then waits for ever."""
 
-    def __init__(self, *messages: Mapping[str, Any]) -> None:
+    def __init__(self, *messages: Message) -> None:
         self.messages = list(messages)
 
     async def __call__(self) -> Message:
