@@ -124,7 +124,7 @@ def running(app: ASGIApp, fast_routes: Mapping[bytes, FastRoute], limits: Limits
 
 @contextmanager
 def serving(direct: FastRoute, limits: Limits = Limits()) -> Iterator[int]:
-    """A server with one fast route, whose application must not be called."""
+    """A server with one fast route; its application must not be called."""
 
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise AssertionError("the application was called")

@@ -75,7 +75,7 @@ class Amount(msgspec.Struct, forbid_unknown_fields=True):
     strict: Annotated[bool | None, msgspec.Meta(extra_json_schema={"x-mcp-header": "Strict", "type": "boolean"})] = None
 
 
-class Said(msgspec.Struct):
+class EchoResult(msgspec.Struct):
     text: str
 
 
@@ -83,9 +83,9 @@ class Kept(msgspec.Struct):
     by: str
 
 
-def echo(tx: Any, request: Words) -> Said:
+def echo(tx: Any, request: Words) -> EchoResult:
     """Says it back."""
-    return Said(request.text)
+    return EchoResult(request.text)
 
 
 def keep(tx: Any, request: Words) -> Kept:
@@ -103,50 +103,50 @@ def show(tx: Any, request: Nothing) -> list[dict[str, Any]]:
     return [{"type": "text", "text": "shown"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}]
 
 
-def fail(tx: Any, request: Failing) -> Said:
+def fail(tx: Any, request: Failing) -> EchoResult:
     """Fails as asked."""
     raise Fault(request.code, f"It is {request.code}.")
 
 
-def crash(tx: Any, request: Nothing) -> Said:
+def crash(tx: Any, request: Nothing) -> EchoResult:
     """Has a bug."""
     raise RuntimeError("a secret")
 
 
-def region(tx: Any, request: Amount) -> Said:
+def region(tx: Any, request: Amount) -> EchoResult:
     """Takes arguments that headers repeat."""
-    return Said(f"{request.region} {request.count} {request.strict}")
+    return EchoResult(f"{request.region} {request.count} {request.strict}")
 
 
-def hold(tx: Any, request: Nothing) -> Said:
+def hold(tx: Any, request: Nothing) -> EchoResult:
     """Holds the writer until it is released."""
     STARTED.set()
     RELEASED.wait(10)
-    return Said("released")
+    return EchoResult("released")
 
 
-def mark(tx: Any, request: Words) -> Said:
+def mark(tx: Any, request: Words) -> EchoResult:
     """Leaves a mark once the writer comes to it."""
     MARKS.append(request.text)
-    return Said(request.text)
+    return EchoResult(request.text)
 
 
-def speak(tx: Any, request: Nothing, turn: Interaction) -> Said:
+def speak(tx: Any, request: Nothing, turn: Interaction) -> EchoResult:
     """Reports, then waits until it is released."""
     turn.progress(1, None, None)
     RELEASED.wait(10)
     turn.progress(2, None, None)
-    return Said("released")
+    return EchoResult("released")
 
 
-def shout(tx: Any, request: Nothing) -> Said:
+def shout(tx: Any, request: Nothing) -> EchoResult:
     """Prints, as libraries do, and asks the system to print."""
     print("aside", flush=True)
     subprocess.run(["/bin/sh", "-c", "cat; echo apart"], check=True)
-    return Said("done")
+    return EchoResult("done")
 
 
-def report(tx: Any, request: Words, turn: Interaction) -> Said:
+def report(tx: Any, request: Words, turn: Interaction) -> EchoResult:
     """Reports three steps, one of them backwards, and logs at two levels."""
     turn.progress(1, 3, "one")
     turn.progress(0, 3, "back")
@@ -154,25 +154,25 @@ def report(tx: Any, request: Words, turn: Interaction) -> Said:
     turn.log("debug", {"detail": request.text})
     turn.progress(2, None, None)
     turn.log("error", request.text)
-    return Said(request.text)
+    return EchoResult(request.text)
 
 
-def silent(tx: Any, request: Words, turn: Interaction) -> Said:
+def silent(tx: Any, request: Words, turn: Interaction) -> EchoResult:
     """Could speak and does not."""
-    return Said(request.text)
+    return EchoResult(request.text)
 
 
-def ask(tx: Any, request: Words, turn: Interaction) -> Said | InputRequired:
+def ask(tx: Any, request: Words, turn: Interaction) -> EchoResult | InputRequired:
     """Asks for a name twice, then greets."""
     names = [*(turn.state or []), *(answer["content"]["name"] for answer in turn.answers.values())]
     if len(names) == 2:
-        return Said(f"{request.text} {names[0]} and {names[1]}")
+        return EchoResult(f"{request.text} {names[0]} and {names[1]}")
     schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
     params = {"message": "Who?", "mode": "form", "requestedSchema": schema}
     return InputRequired({f"name-{len(names)}": {"method": "elicitation/create", "params": params}}, names)
 
 
-def demand(tx: Any, request: Nothing, turn: Interaction) -> Said | InputRequired:
+def demand(tx: Any, request: Nothing, turn: Interaction) -> EchoResult | InputRequired:
     """Wants a model, the roots and a page that the user opens."""
     sampling = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 1}
     page = {"message": "Open", "mode": "url", "url": "https://example.invalid/"}
@@ -185,7 +185,7 @@ def demand(tx: Any, request: Nothing, turn: Interaction) -> Said | InputRequired
     )
 
 
-def ramble(tx: Any, request: Nothing, turn: Interaction) -> Said | InputRequired:
+def ramble(tx: Any, request: Nothing, turn: Interaction) -> EchoResult | InputRequired:
     """Asks with a state that is not JSON."""
     return InputRequired({}, object())
 
@@ -240,7 +240,7 @@ def complete(tx: Any, ref: str, argument: str, value: str, known: Mapping[str, s
 def say(tool: Tool, result: Any) -> Reply:
     if tool.name == "show":
         return Reply(b"shown", "text/plain", content=msgspec.json.encode(result))
-    text = result.text if isinstance(result, Said) else f'"{result}"'
+    text = result.text if isinstance(result, EchoResult) else f'"{result}"'
     return Reply(text.encode(), "text/plain", structured=msgspec.json.encode(result))
 
 
@@ -287,9 +287,9 @@ FIRST = Dialect(
 )
 
 
-def whisper(tx: Any, request: Words) -> Said:
+def whisper(tx: Any, request: Words) -> EchoResult:
     """Says it back, in the second dialect."""
-    return Said(request.text)
+    return EchoResult(request.text)
 
 
 SECOND = Dialect(

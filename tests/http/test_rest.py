@@ -40,34 +40,34 @@ class Failing(msgspec.Struct):
     code: Code
 
 
-class Said(msgspec.Struct):
+class EchoResult(msgspec.Struct):
     text: str
     actor: str
 
 
-def say(tx: Any, request: Words) -> Said:
+def say(tx: Any, request: Words) -> EchoResult:
     """Says it back, and who asked."""
-    return Said(request.text, tx.call_context.actor)
+    return EchoResult(request.text, tx.call_context.actor)
 
 
-def keep(tx: Any, request: Words) -> Said:
+def keep(tx: Any, request: Words) -> EchoResult:
     """Says it back from the writer."""
-    return Said(request.text, tx.call_context.actor)
+    return EchoResult(request.text, tx.call_context.actor)
 
 
-def fail(tx: Any, request: Failing) -> Said:
+def fail(tx: Any, request: Failing) -> EchoResult:
     """Fails as asked."""
     raise Fault(request.code, f"It is {request.code}.")
 
 
-def wonder(tx: Any, request: Words, turn: Interaction) -> Said | InputRequired:
+def wonder(tx: Any, request: Words, turn: Interaction) -> EchoResult | InputRequired:
     """Reports, then asks for a name before it answers."""
     turn.progress(1, None, None)
     turn.log("info", request.text)
     return InputRequired({"name": {"method": "elicitation/create", "params": {"message": "Who?"}}})
 
 
-def markdown(tool: Tool, result: Said) -> Reply:
+def markdown(tool: Tool, result: EchoResult) -> Reply:
     return Reply(f"# {result.text}".encode(), MARKDOWN, structured=msgspec.json.encode(result))
 
 
@@ -75,7 +75,7 @@ def apology(fault: Fault) -> Reply:
     return Reply(f"Sorry: {fault.message}".encode(), MARKDOWN, fault.code)
 
 
-def plain(tool: Tool, result: Said) -> Reply:
+def plain(tool: Tool, result: EchoResult) -> Reply:
     return Reply(b'{"text": "as the contract words it"}', JSON, structured=msgspec.json.encode(result))
 
 
@@ -83,7 +83,7 @@ def complaint(fault: Fault) -> Reply:
     return Reply(msgspec.json.encode({"error": fault.message}), JSON, fault.code)
 
 
-def bare(tx: Any, request: Words) -> Said:
+def bare(tx: Any, request: Words) -> EchoResult:
     """Answers in JSON of its own."""
     return say(tx, request)
 

@@ -110,7 +110,7 @@ def row(client: str, port: int, scratch: Path) -> Row:
     return Row(*package(client), relay.versions[-1] if relay.versions else "-", http, stdio)
 
 
-def told(rows: Sequence[Row]) -> str:
+def rendered(rows: Sequence[Row]) -> str:
     """The table, in Markdown."""
     lines = ["| client | version | protocol | HTTP | stdio |", "|---|---|---|---|---|"]
     for one in rows:
@@ -128,7 +128,7 @@ def main(wanted: Sequence[str]) -> int:
         ThreadPoolExecutor(2) as pool,
     ):
         rows = list(pool.map(partial(row, port=server.port, scratch=Path(folder)), clients))
-    print(told(rows))
+    print(rendered(rows))
     broken = [(one, way, wrong) for one in rows for way, wrong in (("HTTP", one.http), ("stdio", one.stdio)) if wrong]
     for one, way, wrong in broken:
         print(f"\n{one.package} {one.version} over {way}: {wrong}", file=sys.stderr)

@@ -15,8 +15,8 @@ def elicit(message: str, field: str, kind: str) -> Input:
 
 
 def sample(question: str, tokens: int) -> Input:
-    said = {"role": "user", "content": text(question)}
-    return {"method": "sampling/createMessage", "params": {"messages": [said], "maxTokens": tokens}}
+    message = {"role": "user", "content": text(question)}
+    return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": tokens}}
 
 
 def accepted(turn: Interaction, key: str) -> Input | None:

@@ -133,8 +133,8 @@ def simple_prompt(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
 
 
 def prompt_with_arguments(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:
-    said = f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"
-    return [PromptMessage("user", text(said))]
+    content = f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"
+    return [PromptMessage("user", text(content))]
 
 
 def prompt_with_embedded_resource(tx: Any, arguments: Mapping[str, str]) -> list[PromptMessage]:

@@ -1,4 +1,4 @@
-"""The client of fastmcp, told by JSON where to go: what it saw, as JSON."""
+"""The client of fastmcp, configured by JSON; prints its results as JSON."""
 
 import asyncio
 import json

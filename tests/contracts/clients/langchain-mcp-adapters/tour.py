@@ -1,4 +1,4 @@
-"""LangChain's adapters, told by JSON where to go: what they saw, as JSON."""
+"""LangChain's adapters, configured by JSON; prints their results as JSON."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""mcp-use, told by JSON where to go: what it saw, as JSON."""
+"""mcp-use, configured by JSON; prints its results as JSON."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The official Python client, second generation, told by JSON where to go: what it saw, as JSON."""
+"""The official Python client, second generation, configured by JSON; prints its results as JSON."""
 
 import asyncio
 import json

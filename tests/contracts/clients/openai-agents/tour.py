@@ -1,4 +1,4 @@
-"""The MCP servers of the OpenAI Agents SDK, told by JSON where to go: what they saw, as JSON."""
+"""The MCP servers of the OpenAI Agents SDK, configured by JSON; prints their results as JSON."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The MCP toolset of Pydantic AI, told by JSON where to go: what it saw, as JSON."""
+"""The MCP toolset of Pydantic AI, configured by JSON; prints its results as JSON."""
 
 import asyncio
 import json
