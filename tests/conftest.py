@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` selects: marks the tests of the catalogue, and those that `make test` runs."""
     faults.mark(items)
     for item in items:
-        kind = item.path.relative_to(TESTS).parts[0]
+        kind = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if kind in QUICK_KINDS and not SLOW_MARKS & {mark.name for mark in item.iter_markers()}:
             item.add_marker("quick")
 
