@@ -18,10 +18,10 @@ run: .venv/.ok ## serve on 127.0.0.1:7847
 	@exec $(VENV)/python -m kernel serve $(ARGS)
 
 test: .venv/.ok ## run the unit tests and every contract once, under a minute (ARGS=tests/unit/store narrows them)
-	@$(VENV)/python -m pytest -m quick -n auto $(ARGS)
+	@$(VENV)/python -m pytest -m quick -n logical $(ARGS)
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
-	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not quick and not extras and not ship"
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "not quick and not extras and not ship" -n logical
 	@$(MAKE) lint
 	@$(MAKE) conformance
 
