@@ -17,7 +17,7 @@ help: ## list the targets
 run: .venv/.ok ## serve on 127.0.0.1:7847
 	@exec $(VENV)/python -m kernel serve $(ARGS)
 
-test: .venv/.ok ## run the unit tests and every contract once, under a minute (ARGS=tests/unit/store narrows them)
+test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/store narrows them)
 	@$(VENV)/python -m pytest -m quick -n logical $(ARGS)
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
