@@ -65,6 +65,7 @@ def test_only_the_sqlite_package_imports_the_driver() -> None:
     assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3", "sqlite_vec")} == {"kernel.store.sqlite"}
 
 
+@pytest.mark.slow
 def test_only_vector_modules_import_numpy() -> None:
     assert importers("numpy") == {
         "kernel.embed.late_interaction",
@@ -242,6 +243,7 @@ running.store.close()
 UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "unneeded"),
     [(SERVING, UNNEEDED | {"starlette", "anyio"}), (FIRST_ANSWER, UNNEEDED)],

@@ -50,6 +50,7 @@ def activated(listener: int, data: Path, log: Path) -> subprocess.Popen[bytes]:
         )
 
 
+@pytest.mark.slow
 def test_no_request_is_lost_between_servers_on_one_socket(tmp_path: Path) -> None:
     data, log = tmp_path / "data", tmp_path / "log"
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Meta
 
@@ -143,6 +144,7 @@ def test_explicit_input_schema_is_used() -> None:
     assert input_schema(read(grow, input=own)) is own
 
 
+@pytest.mark.slow
 def test_every_served_tool_has_valid_object_schemas() -> None:
     for dialect in app.DIALECTS:
         for tool in dialect.tools:

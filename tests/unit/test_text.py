@@ -114,6 +114,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXTS, VALUES, max_size=6))
 def test_any_mapping_round_trips_in_order(pairs: dict[str, object]) -> None:
     loaded = yaml.safe_load(yaml_block(pairs))
@@ -129,6 +130,7 @@ def test_awkward_string_round_trips_as_value_key_and_item(text: str) -> None:
     assert yaml.safe_load(yaml_block(pairs)) == pairs
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXTS, SCALARS.filter(lambda value: not (isinstance(value, str) and "\n" in value))))
 def test_flat_mapping_has_one_line_per_key(pairs: dict[str, object]) -> None:
     assert len(yaml_block(pairs).splitlines()) == max(1, len(pairs))
@@ -258,6 +260,7 @@ def test_summary_is_cut_between_words(text: str, limit: int, line: str) -> None:
     assert one_line(text, limit) == line
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=12) | st.sampled_from(["a, b", "[x]", "{y}", "null", "", "a: b", "#c", "it's", "2"])))
 def test_any_list_of_texts_round_trips_on_one_line(items: list[str]) -> None:
     line = yaml_flow(items)

@@ -115,6 +115,7 @@ def documents(draw: st.DrawFn) -> str:
     return written(draw(st.dictionaries(NAMES, VALUES, max_size=4))) + draw(BLANKS)
 
 
+@pytest.mark.slow
 @given(documents(), st.lists(NAMES, min_size=1, max_size=3), VALUES)
 def test_setting_a_value_changes_only_that_value(text: str, keys: list[str], value: Any) -> None:
     before = read_json(text)
@@ -246,6 +247,7 @@ TOML_VALUES = st.recursive(
 TABLES = st.dictionaries(TOML_KEYS, TOML_VALUES, max_size=3)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.lists(TOML_KEYS, min_size=1, max_size=3), TABLES), max_size=4), TABLES)
 def test_setting_a_table_changes_only_that_table(others: list[tuple[list[str], dict[str, Any]]], table: Any) -> None:
     text = "# first\n"

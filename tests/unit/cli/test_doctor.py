@@ -68,6 +68,7 @@ def test_doctor_creates_nothing_before_the_first_start(visit: Doctor, config: Co
     assert not config.data.exists()
 
 
+@pytest.mark.slow
 def test_running_server_with_a_configured_client_is_ok(visit: Doctor, tmp_path: Path, home: Path) -> None:
     with serving(tmp_path / "served") as server:
         server.data.chmod(0o700)

@@ -40,6 +40,7 @@ def answering(status: int, body: bytes = b"") -> Iterator[int]:
             thread.join()
 
 
+@pytest.mark.slow
 def test_quipu_is_identified_by_its_server_info(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
         assert handshake("127.0.0.1", server.port) == Handshake(200, "quipu", VERSION)

@@ -120,6 +120,7 @@ def test_stdio_only_client_gets_a_command(home: Path, quipu: Quipu) -> None:
     assert quipu("setup", "--client", "claude-desktop", "--key", "k") == (1, "", error)
 
 
+@pytest.mark.slow
 def test_configured_command_starts_a_server(home: Path, quipu: Quipu, tmp_path: Path) -> None:
     quipu("setup", "--client", "claude-desktop", "--data", str(tmp_path / "data"), "--dialect", "paths")
     client = BY_NAME["claude-desktop"]

@@ -132,10 +132,12 @@ def check_vectors(folder: Path, texts: list[str], oracle: StaticModel | None = N
         assert np.abs(whole).max() == 127
 
 
+@pytest.mark.slow
 def test_token_ids_equal_model2vec() -> None:
     check_ids(SHIPPED, TEXTS)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400)
 @given(ANY_TEXT)
 def test_token_ids_of_any_text_equal_model2vec(text: str) -> None:
@@ -163,6 +165,7 @@ def test_lone_surrogates_count_as_replacement_characters() -> None:
         assert EMBEDDER.embed([form.format("\ud800")]) == EMBEDDER.embed([form.format("\ufffd")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("han", "strip", "lower"),
     [(True, None, True), (False, None, False), (True, False, True), (False, True, False)],
@@ -276,6 +279,7 @@ def test_texts_are_cut_at_max_length(limit: int | None, tmp_path: Path) -> None:
     check_vectors(folder, [*PHRASES, "hello " * 5000 + "world " * 4000])
 
 
+@pytest.mark.slow
 def test_ids_of_a_vocabulary_over_65536_take_four_bytes(tmp_path: Path) -> None:
     words = ["[UNK]", *(f"w{number}" for number in range(70_000))]
     folder = save(tmp_path / "model", bert(words), embeddings=np.ones((70_001, 2), np.float32))

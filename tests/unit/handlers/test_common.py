@@ -156,6 +156,7 @@ kernel.store.close()
 """
 
 
+@pytest.mark.slow
 def test_the_first_question_to_a_fresh_process_is_answered_by_meaning_without_a_network(
     config: Config, caller: Any
 ) -> None:
@@ -284,6 +285,7 @@ def test_a_filter_on_places_reaches_one_memory_beside_thousands(kernel: Kernel, 
     assert ids(recall(query="Water the roses", spaces=["small"])) == ["small/one"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [{}, {"words": 0}, {"meaning": 0}], ids=["both", "by meaning", "by words"])
 def test_a_filter_on_the_actor_or_the_time_reaches_one_memory_beside_thousands_that_are_nearer(
     kernel: Kernel, recall: Recall, put: Callable[..., None], clock: Clock, weights: dict[str, float]
@@ -384,6 +386,7 @@ def test_a_first_hit_larger_than_the_budget_is_cut_to_fill_it(
         assert budget - 2 <= answer.tokens == spent(answer) <= budget
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(0, 2000), min_size=1, max_size=12),

@@ -220,6 +220,7 @@ def test_every_kind_of_failure_has_a_code_of_the_contract(fault: Fault, code: st
     assert refused(paths.fail(fault), code) == fault.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "accepted"),
     [
@@ -595,6 +596,7 @@ def test_a_uri_without_a_memory_is_no_resource(kernel: Kernel, call: Call, rest:
     assert resources(kernel, lambda tx: resource_read(tx, f"memory://paths/{rest}")) is None
 
 
+@pytest.mark.slow
 def test_resources_come_in_pages_that_are_complete(kernel: Kernel, call: Call) -> None:
     names = [f"m/{number:03}" for number in range(205)]
     for name in names:
@@ -738,6 +740,7 @@ def test_hostile_content_round_trips_inside_its_field(call: Call, content: str) 
     assert "---" not in printed.split("\n")
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=200))
 def test_any_content_round_trips(call: Call, content: str) -> None:

@@ -112,6 +112,7 @@ def test_bad_input_is_refused_by_field_and_changes_nothing(
     assert field in answer["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOOLS)
 def test_hostile_values_get_a_defined_answer(tmp_path: Path, runner: asyncio.Runner, name: str) -> None:
     with opened(tmp_path, ENABLE_GRAPH="1") as (kernel, _):

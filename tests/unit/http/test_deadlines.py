@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from kernel.http import deadlines as wheel
 from kernel.http.deadlines import TICK, DeadlineWheel
 
@@ -39,21 +41,25 @@ async def waited(*again: float, puts: tuple[float, ...], drop: bool = False) -> 
     return [look - begun for look in seen.looks]
 
 
+@pytest.mark.slow
 def test_connection_is_checked_after_the_earliest_scheduled_time() -> None:
     (look,) = asyncio.run(waited(puts=(0.6, 0.3, 0.9)))
     assert 0.3 <= look < 0.6 + TICK
 
 
+@pytest.mark.slow
 def test_connection_is_checked_again_at_the_returned_time() -> None:
     first, second = asyncio.run(waited(0.3, puts=(0.1,)))
     assert first >= 0.1
     assert second >= first + 0.3
 
 
+@pytest.mark.slow
 def test_cancelled_connection_is_not_checked() -> None:
     assert asyncio.run(waited(puts=(0.1,), drop=True)) == []
 
 
+@pytest.mark.slow
 def test_after_a_stall_of_the_loop_deadlines_wait_for_one_more_tick() -> None:
     async def slept() -> tuple[int, int]:
         loop = asyncio.get_running_loop()

@@ -98,6 +98,7 @@ def test_directions_blend_single_token_vectors_and_keep_lengths() -> None:
     assert cosines[0] > cosines[1] > 0
 
 
+@pytest.mark.slow
 def test_lengths_of_the_shipped_model_are_its_row_norms() -> None:
     lengths = train_model.lengths_of(TokenVectors(MODEL))
     raw = (MODEL / "model.safetensors").read_bytes()

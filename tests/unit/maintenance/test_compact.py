@@ -110,6 +110,7 @@ def test_tidy_renews_blocks_with_many_deleted_vectors(kernel: Kernel, call: Call
     assert found == {f"m{number}" for number in range(1, 60, 2)}
 
 
+@pytest.mark.slow
 def test_compacted_file_is_as_small_as_a_new_one(tmp_path: Path, small_blocks: None) -> None:
     sizes: list[int] = []
     for name, held in (("worn", 3000), ("fresh", 1500)):
@@ -164,6 +165,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killed_compact_leaves_a_sound_file(shelf: IndexedStore) -> None:
     chance, living = Random(1), {str(number) for number in range(400)}
     shelf.put(texts(400))
@@ -196,6 +198,7 @@ consistency.reindex(Path(sys.argv[1]), app.base_context(MODEL), lambda done, _: 
 """
 
 
+@pytest.mark.slow
 def test_killed_reindex_keeps_full_text_and_the_next_one_completes_it(
     shelf: IndexedStore,
 ) -> None:

@@ -224,6 +224,7 @@ def test_reindex_rebuilds_every_vector_and_reports_progress(config: Config, call
     assert found_by(config, "quipu knots", caller)["knots"]["meaning"] > 0.5
 
 
+@pytest.mark.slow
 def test_wal_of_a_reindex_stays_short(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernel.store.sqlite.connection._CHECKPOINT_PAGES", 20)
     running = open_kernel(config)
@@ -295,6 +296,7 @@ def test_backup_into_a_missing_directory_is_a_storage_fault(config: Config, tmp_
         consistency.backup(config.file, app.base_context(None), tmp_path / "missing" / "copy.db")
 
 
+@pytest.mark.slow
 def test_another_model_replaces_every_vector_while_calls_are_served(
     config: Config, tmp_path: Path, caller: Callable[[Dispatch], Call]
 ) -> None:

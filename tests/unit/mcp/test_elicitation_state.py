@@ -17,6 +17,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(json_values, st.binary(), st.text())
 def test_sealed_state_round_trips(state: Any, key: bytes, belongs: str) -> None:
     belongs = purpose(belongs, "tools/call", "ask", b"{}")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -60,6 +61,7 @@ def test_commits_are_counted_by_group_size() -> None:
     assert samples(text, "quipu_commit_calls_count") == {(main,): 10, (("tenant", "other"),): 0}
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(st.characters(codec="utf-8"))))
 def test_any_label_value_parses_back(info: dict[str, Any]) -> None:
     found = samples(render(MetricsRegistry(), {"main": IDLE}, info, 0, 1), "quipu_info")

@@ -85,6 +85,7 @@ def all_ids(sketches: Sketches, dimensions: int = DIMENSIONS) -> list[int]:
     return sorted(sketches.nearest(b"\1" * dimensions, 1 << 20, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_coarse_stage_has_high_recall(seed: int) -> None:
     vectors = clustered(20_000, 60, seed)
@@ -137,6 +138,7 @@ def test_partition_filter_applies_before_ranking() -> None:
     assert sketches.nearest(vector, 10, []) == []
 
 
+@pytest.mark.slow
 def test_newest_of_many_equal_rows_are_candidates() -> None:
     sketcher, (vector, other) = Sketcher(DIMENSIONS), fixed(2, DIMENSIONS)
     sketches = loaded([*rows([vector] * 5000, sketcher), *rows([other] * 5, sketcher, first=5001)])
@@ -263,6 +265,7 @@ def test_sketches_equal_the_store_after_any_sequence_of_changes(steps: list[tupl
     assert all_ids(sketches, 32) == [row.id for row in store.rows]
 
 
+@pytest.mark.slow
 def test_concurrent_extend_and_search_lose_and_duplicate_nothing() -> None:
     kept = rows(fixed(6000, 64), Sketcher(64))
     sketches = Sketches(lambda: Sketcher(64))

@@ -107,6 +107,7 @@ def test_query_of_zeros_is_accepted() -> None:
     assert query.dot(columns(sketcher.sketch(fixed(3, DIMENSIONS)))).shape == (3,)
 
 
+@pytest.mark.slow
 def test_dot_has_higher_recall_than_hamming() -> None:
     vectors = clustered(20_000, 60, 1)
     matrix = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, DIMENSIONS).astype(np.float32)

@@ -339,6 +339,7 @@ def test_rare_term_of_another_partition_does_not_hide_common_terms(lexical_store
     assert lexical_store.keys("zebra common", within=[("crowd", None)])
 
 
+@pytest.mark.slow
 def test_search_per_partition_equals_searches_of_single_partitions(lexical_store: IndexedStore) -> None:
     lexical_store.put([f"common {number % 9} {'birch' if number % 40 else 'cedar'}" for number in range(3000)], "large")
     lexical_store.put([f"common {number % 9}" for number in range(2500)] + ["common cedar"], "other")
@@ -481,6 +482,7 @@ def test_transaction_caches_sketches_until_it_changes_the_index(store: IndexedSt
     assert sketches.last == 31
 
 
+@pytest.mark.slow
 def test_document_frequencies_of_a_rolled_back_transaction_are_not_cached(lexical_store: IndexedStore) -> None:
     lexical_store.put([f"common {number % 7}" if number % 5 else "other" for number in range(3000)])
     lexical_store.search("warm common")
@@ -509,6 +511,7 @@ def test_reader_with_an_older_snapshot_does_not_evict_newer_sketches(store: Inde
     newer.close()
 
 
+@pytest.mark.slow
 def test_concurrent_readers_find_all_documents_of_their_snapshot(store: IndexedStore) -> None:
     store.put(["a cat named Zero"])
     counts = list(range(1, 31))
@@ -557,6 +560,7 @@ def test_text_after_a_nul_character_is_searchable(store: IndexedStore) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_megabyte_of_text_is_indexed_whole_and_works_as_a_query(store: IndexedStore) -> None:
     text = " ".join(f"word{number}" for number in range(110_000)) + " coda"
     store.put([text, "word7 alone"])
@@ -577,6 +581,7 @@ def test_lone_surrogate_is_rejected(store: IndexedStore, text: str) -> None:
     assert stored_rows(store) == before
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.none() | st.sampled_from(["cat", "dog", "fish"])), max_size=12))
 def test_index_equals_a_model_after_random_puts_drops_and_rollbacks(
@@ -645,6 +650,7 @@ def test_fused_scores_are_in_0_to_1_sorted_and_complete(hits: list[Hit], text: f
     assert all(0 <= score <= 1 for score in scores)
 
 
+@pytest.mark.slow
 @given(HITS, st.integers(-8, 8), st.integers(0, 8), st.randoms())
 def test_order_is_independent_of_signal_scale_and_hit_order(
     hits: list[Hit], text: int, meaning: int, random: Any

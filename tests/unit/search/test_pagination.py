@@ -28,6 +28,7 @@ CALLER = CallContext("other", "save", "tester")
 Recall = Callable[..., Recalled]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**63 - 1), KEYS, KEYS, st.text())
 def test_cursor_round_trips_and_accumulates_pages(
     last: int, first: list[tuple[str, str]], second: list[tuple[str, str]], question: str
@@ -140,6 +141,7 @@ WRITES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 40), st.integers(1, 9), WRITES)
 def test_pages_repeat_nothing_and_skip_nothing_that_stays(
@@ -167,6 +169,7 @@ def test_pages_repeat_nothing_and_skip_nothing_that_stays(
         assert stays <= set(seen) <= set(initial) | {key for key in seen if key.startswith("new")}
 
 
+@pytest.mark.slow
 def test_memories_created_after_the_first_page_are_not_listed(kernel: Kernel, recall: Recall, clock: Any) -> None:
     put(kernel, {f"old {number}": number for number in range(12)})
     seen: list[str] = []
@@ -179,6 +182,7 @@ def test_memories_created_after_the_first_page_are_not_listed(kernel: Kernel, re
     assert sorted(seen) == sorted(f"old {number}" for number in range(12))
 
 
+@pytest.mark.slow
 def test_pages_follow_one_ranking(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(150)})
 
@@ -210,6 +214,7 @@ def test_pages_respect_filters_and_scopes(kernel: Kernel, recall: Recall) -> Non
         assert sorted(seen) == sorted(f"kept {number}" for number in range(25))
 
 
+@pytest.mark.slow
 def test_list_ends_at_the_maximum(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(MAX_SEEN + 20)})
 

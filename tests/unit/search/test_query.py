@@ -204,6 +204,7 @@ def test_grams_are_bigrams_the_last_character_and_words_attached_to_a_run(text: 
     assert grams(text) == expected
 
 
+@pytest.mark.slow
 @MANY
 @given(st.text(CJK, min_size=1, max_size=30), st.text("aZ9 é_.-", max_size=5), st.data())
 def test_every_substring_of_a_run_is_found_by_its_bigrams(run: str, around: str, data: st.DataObject) -> None:
@@ -245,6 +246,7 @@ def test_scripts_without_spaces_are_found_by_their_words(scripts: IndexedStore, 
     assert [query for query in row.missed if key in scripts.lexical_keys(query)] == []
 
 
+@pytest.mark.slow
 def test_tokenizer_keeps_every_cjk_character_as_a_token(lexical_store: IndexedStore) -> None:
     letters = [chr(point) for point in (*range(0x1100, 0xD800), *range(0xE000, 0x33000))]
     counted = {letter for letter in letters if grams(letter) == letter}
@@ -406,6 +408,7 @@ def test_query_text_is_never_syntax_within_a_partition(lexical_store: IndexedSto
     assert lexical_store.lexical_keys(probe, within=[("docs", "elsewhere")]) == set()
 
 
+@pytest.mark.slow
 @MANY
 @given(
     st.lists(
@@ -426,6 +429,7 @@ def test_separators_between_words_do_not_matter(lexical_store: IndexedStore, par
     )
 
 
+@pytest.mark.slow
 @MANY
 @given(st.text(max_size=60))
 def test_any_text_is_a_valid_query(lexical_store: IndexedStore, text: str) -> None:

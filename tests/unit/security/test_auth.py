@@ -100,6 +100,7 @@ def test_anything_but_an_exact_key_is_unknown(tmp_path: Path, make: Make) -> Non
     assert refused(found, b"Bearer x.y.z") == ("invalid_token", "This is no key of this server")
 
 
+@pytest.mark.slow
 def test_new_and_revoked_keys_take_effect_within_a_second(tmp_path: Path, make: Make) -> None:
     found = Auth(tmp_path)
     assert found.caller({}) is ANONYMOUS_CALLER

@@ -104,6 +104,7 @@ def test_every_file_of_statements_has_a_module_of_the_same_stem() -> None:
     assert unmatched == ["kernel/setting.sql"]  # two statements that only the composition root runs
 
 
+@pytest.mark.slow
 def test_every_statement_name_in_code_is_an_existing_literal() -> None:
     unknown = [
         name
@@ -115,10 +116,12 @@ def test_every_statement_name_in_code_is_an_existing_literal() -> None:
     assert unknown == ["kernel.search.semantic"]
 
 
+@pytest.mark.slow
 def test_every_statement_is_used() -> None:
     assert set(STATEMENTS) - {name for tree in modules().values() for name in used(tree)} == set()
 
 
+@pytest.mark.slow
 def test_a_dialect_uses_no_statement_of_another() -> None:
     violations = {
         (module, name)

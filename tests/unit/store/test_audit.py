@@ -140,6 +140,7 @@ def test_the_audit_survives_every_purge(chained: Kernel, call: Call, catalogue: 
     catalogue("S29", injected="everything purged", times=2, outcome="the chain is unbroken and has the purges")
 
 
+@pytest.mark.slow
 def test_every_destructive_call_can_be_undone_and_the_index_agrees(
     kernel: Kernel, call: Call, catalogue: Catalogue
 ) -> None:

@@ -124,6 +124,7 @@ def test_failed_migration_is_rolled_back(tmp_path: Path, db: Connection) -> None
     assert migrate(db, root) == 1
 
 
+@pytest.mark.slow
 def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Path) -> None:
     """The file before each statement is what a kill at that moment leaves."""
     file, images = tmp_path / "quipu.db", tmp_path / "images"
@@ -171,6 +172,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_several_processes_start_on_a_new_directory(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen(

@@ -153,6 +153,7 @@ def acting(steps: list[Step], fails: bool) -> Callable[[Tx], Any]:
     return then_fail(*work) if fails else lambda tx: [step(tx) for step in work]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(CALLS, max_size=5), max_size=3))
 def test_table_holds_exactly_the_work_of_successful_calls(

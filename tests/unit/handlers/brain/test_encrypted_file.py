@@ -82,6 +82,7 @@ def test_wrong_password_is_refused(file: Path, tmp_path: Path, password: str) ->
     assert not (tmp_path / "out.db").exists()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(at=st.integers(0, FILE.stat().st_size - 1), bit=st.integers(0, 7))
 def test_any_flipped_bit_is_detected(tmp_path_factory: pytest.TempPathFactory, at: int, bit: int) -> None:

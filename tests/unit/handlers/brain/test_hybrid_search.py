@@ -187,6 +187,7 @@ def test_without_model_words_work_and_semantic_search_is_refused(tmp_path: Path,
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("days", "what"), [(0, "less important"), (30, "less important and a half-life older")])
 def test_relevant_memory_beats_more_important_distractors(
     call_ok: CallOk, clock: Clock, capsys: pytest.CaptureFixture[str], days: int, what: str

@@ -148,6 +148,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["immutable", "a", "Immutable"]), json_values))
 def test_only_the_value_true_marks_as_immutable(metadata: dict[str, Any]) -> None:
     assert is_marked_immutable(json.dumps(metadata)) is (metadata.get("immutable") is True)

@@ -103,6 +103,7 @@ def test_score_is_monotonic_in_every_signal(candidates: list[Evidence]) -> None:
     assert scores[0] == max(scores)
 
 
+@pytest.mark.slow
 @given(st.lists(evidence, min_size=2, max_size=8), st.permutations(range(8)))
 def test_scores_do_not_depend_on_candidate_order(candidates: list[Evidence], order: list[int]) -> None:
     order = [at for at in order if at < len(candidates)]

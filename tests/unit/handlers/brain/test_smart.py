@@ -174,6 +174,7 @@ def test_words_are_compared_only_without_embedding(
     assert call_ok("smart_save_memory", db="core", content=other, category="fact")["action"] == "added"
 
 
+@pytest.mark.slow
 def test_default_threshold_has_95_percent_precision(call_ok: CallOk, capsys: pytest.CaptureFixture[str]) -> None:
     """The held-out families of facts: half the people are stored; what arrives is known in other words or with a newer
     value, or is the same kind of fact about another person.

@@ -99,6 +99,7 @@ def test_an_explained_score_is_the_sum_of_its_signals(recall: Recall, put: Calla
     assert recall(query="dog").memories[0].explained is msgspec.UNSET
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only", [{}, {"meaning": 0}])
 @pytest.mark.parametrize("more", ["", " and everybody knows it" * 12])
 def test_a_flood_of_a_thousand_near_identical_memories_leaves_an_honest_one_in_the_first_five(

@@ -245,6 +245,7 @@ def test_every_notation_of_a_list_is_read(given: str | list[str] | None, items: 
     assert to_list(given) == items
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["a: b\n", "- x\n", "\n", '"', "[", "\\", " ", "a:", "'", "#", "k: [\n", ", '"])
 def test_parse_time_is_linear(piece: str) -> None:
     """A hundred times the text takes ten thousand times as long where something is quadratic."""

@@ -252,6 +252,7 @@ EDGES = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(LINE | st.sampled_from(EDGES), st.lists(LINE | st.sampled_from(EDGES), max_size=3), TEXT)
 def test_any_memory_round_trips(call_ok: CallOk, title: str, tags: list[str], content: str) -> None:
@@ -524,6 +525,7 @@ def test_invalid_json_is_refused(kernel: Kernel, runner: Any, raw: bytes) -> Non
         assert refused(reply)[0] == "invalid"
 
 
+@pytest.mark.slow
 def test_folder_swapped_for_a_link_never_leads_outside(
     call: Call, folder: Path, tmp_path: Path, catalogue: Catalogue
 ) -> None:

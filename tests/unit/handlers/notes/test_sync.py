@@ -51,6 +51,7 @@ def agrees(kernel: Kernel) -> bool:
     return consistency.check(kernel.config.file, app.base_context(kernel.config.model), app.DIALECTS) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trusted", [False, True], ids=["fresh stamps", "trusted stamps"])
 def test_a_new_file_an_edit_a_rename_and_a_deletion_are_seen_by_the_next_recall(
     kernel: Kernel, call_ok: CallOk, folder: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
@@ -456,6 +457,7 @@ class Following(RuleBasedStateMachine):
         self.kernel.store.close()
 
 
+@pytest.mark.slow
 def test_index_follows_manual_and_tool_changes_in_any_order(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> None:
     def made() -> Iterator[tuple[Kernel, Call, Path]]:
         for number in itertools.count():

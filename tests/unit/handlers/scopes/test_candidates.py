@@ -152,6 +152,7 @@ def test_word_hits_are_all_counted(add: Add, search: Callable[..., Any]) -> None
     assert len(search(search="cords", limit=130)["results"]) == 130
 
 
+@pytest.mark.slow
 def test_semantic_search_widens_until_filters_leave_enough(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
     for number in range(120):
         add("guideline", f"login {number}", f"Store the access tokens of logins in cookies, part {number}")
@@ -251,6 +252,7 @@ def rules(*pairs: tuple[int, int]) -> list[Row]:
     return [Row("guideline", str(at), 3, age, priority, False, False) for at, (priority, age) in enumerate(pairs)]
 
 
+@pytest.mark.slow
 @example(rows=rules((60, 10), (48, 0), (61, 40)), limit=1, shadowed=False, excluding=False)
 @example(rows=rules((100, 60), (50, 10)), limit=1, shadowed=False, excluding=False)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

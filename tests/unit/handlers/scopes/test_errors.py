@@ -308,6 +308,7 @@ def refusal(reply: Any, *fields: str) -> str:
     return answer["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chapter", range(len(STORY)), ids=[f"{tool}-{action}" for tool, action, _ in STORY])
 def test_bad_arguments_name_their_field_and_change_nothing(kernel: Kernel, call: Call, do: Do, chapter: int) -> None:
     ids: dict[str, str] = {}

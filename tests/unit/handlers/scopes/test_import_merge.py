@@ -635,6 +635,7 @@ ENTRY = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: pair[0]["name"]))
 def test_any_entries_survive_a_round_trip_in_json_and_yaml(call: Call, second_store: Store, entries: Any) -> None:
@@ -684,6 +685,7 @@ def many(count: int) -> dict[str, Any]:
     return {"entries": entries, "scopes": {"projects": [{"id": "p", "name": "P: # x"}]}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["json", "yaml"])
 def test_ten_thousand_hostile_entries_survive_a_round_trip_byte_for_byte(
     tmp_path: Any, caller: Any, clock: Clock, shape: str

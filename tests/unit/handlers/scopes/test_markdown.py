@@ -166,6 +166,7 @@ def test_hostile_texts_cannot_change_the_structure(do: Do, text: str) -> None:
     check(do, text if text.strip() else "x", text)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(NAME.filter(lambda name: re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "", name).strip() != ""), TEXT)
 def test_no_text_can_change_the_structure(call: Call, name: str, text: str) -> None:

@@ -98,6 +98,7 @@ def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return request.param
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values(TEXT))
 def test_written_documents_are_read_back(loader: str, document: dict[str, Any]) -> None:
@@ -108,6 +109,7 @@ def test_written_documents_are_read_back(loader: str, document: dict[str, Any]) 
 PLAIN = TEXT.filter(lambda text: not re.search(r"[0-9]|^(?i:yes|no|on|off|y|n)$", text))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values(PLAIN), st.sampled_from([None, True, False]), st.sampled_from([None, "'", '"', "|"]))
 def test_documents_of_other_writers_are_read_as_pyyaml_reads_them(

@@ -150,6 +150,7 @@ def test_unconfirmed_or_incomplete_calls_delete_nothing(
     )
 
 
+@pytest.mark.slow
 def test_vacuum_shrinks_the_file_without_confirmation(kernel: Kernel, ask: Ask) -> None:
     for number in range(20):
         ask("remember", content=f"{number} " + "x" * 50_000, session_id="s")

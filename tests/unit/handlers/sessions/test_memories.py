@@ -171,6 +171,7 @@ def test_the_configured_session_is_the_default(tmp_path: Path) -> None:
         assert ids(ask("search_memory", query="tea")) == [1]
 
 
+@pytest.mark.slow
 def test_a_small_session_finds_its_memory_among_many_others(kernel: Kernel, ask: Ask) -> None:
     bound = kernel.dispatch.tools["remember"].tool
 
@@ -319,6 +320,7 @@ def test_without_scoping_a_search_covers_every_session(tmp_path: Path) -> None:
         assert ids(ask("search_memory", query="", session_id="b", top_p=1)) == [2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "wanted"), [({}, 20), ({"limit": 0}, 0), ({"limit": 3}, 3), ({"limit": 1000}, 25)])
 def test_the_newest_memories_of_all_sessions_are_listed(
     ask: Ask, clock: Clock, limit: dict[str, int], wanted: int

@@ -123,6 +123,7 @@ CANDIDATES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(CANDIDATES, st.floats(-1, 2), st.integers(1, 25))
 def test_results_are_sorted_and_miss_no_better_candidate(candidates: list[Candidate], top_p: float, limit: int) -> None:
     everything = {item.candidate.id: item.score for item in rank(candidates, DEFAULT, 1.0, 1000)}

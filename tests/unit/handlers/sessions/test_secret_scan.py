@@ -61,6 +61,7 @@ def test_one_secret_among_many_texts_is_found_by_rule() -> None:
     assert find_secret(["fine", "", "ghp_" + "a1B2" * 9]) == "GitHub token"
 
 
+@pytest.mark.slow
 def test_secrets_are_found_and_ordinary_texts_are_kept(catalogue: Catalogue) -> None:
     missed, kinds = Counter[str](), Counter[str]()
     for kind, text in samples.secrets(8000):
@@ -129,6 +130,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_scan_time_is_linear(piece: str) -> None:
     """A pattern that backtracks would not finish on a megabyte of repeated prefixes."""

@@ -106,6 +106,7 @@ def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file
     assert len(store.read_sync(names)) == 200
 
 
+@pytest.mark.slow
 def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpointer_module, "PASSIVE_PAGES", 50)
     monkeypatch.setattr(checkpointer_module, "RESTART_PAGES", 200)
@@ -119,12 +120,14 @@ def test_wal_restarts_despite_overlapping_readers(file: Path, monkeypatch: pytes
     assert grown < 800  # of about 1200 written
 
 
+@pytest.mark.slow
 def test_wal_restarts_at_the_same_length_with_large_groups() -> None:
     log = _Log()
     _run_groups(log, groups=200)
     assert log.longest <= checkpointer_module.RESTART_PAGES + _GROUP
 
 
+@pytest.mark.slow
 def test_long_read_delays_the_writer_ever_more_rarely() -> None:
     log = _Log(held=True)
     _run_groups(log, groups=400)
