@@ -67,6 +67,9 @@ class Pending(NamedTuple):
     cancel: Callable[[], object]
 
 
+NOT_CANCELLABLE = Pending(lambda: None)  # a call that goes on although its connection is lost
+
+
 def outcome_of(answer: Answer) -> str:
     """`ok`, `asked` for input required from the client, or the code of the fault."""
     return "asked" if isinstance(answer, InputRequired) else answer.fault or "ok"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from starlette.types import Message, Receive, Scope, Send
 
 from kernel import limits as bounds
-from kernel.calls import Pending
+from kernel.calls import NOT_CANCELLABLE, Pending
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.http.access import AccessControl, AccessRefusal
@@ -26,7 +26,6 @@ Gate = Callable[[Sequence[Header], Headers], None]
 
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
-_UNCANCELLED = Pending(lambda: None)
 # Bounds of the memory that clients can fill with header values: half a megabyte.
 _MAX_PASSED = 1024
 _MAX_PASSED_BYTES = 512
@@ -133,7 +132,7 @@ class Endpoint:
         if isinstance(response, bytes):
             return HttpResponse(200, response)
         # A lost connection does not cancel a legacy call: that era cancels by a notification only.
-        return response if inbound.era is MODERN else _UNCANCELLED
+        return response if inbound.era is MODERN else NOT_CANCELLABLE
 
     async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
         try:

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kernel.calls import Answer, Call, Pending, ToolEntry, fail
+from kernel.calls import NOT_CANCELLABLE, Answer, Call, Pending, ToolEntry, fail
 from kernel.dispatch import Dispatch
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.http.access import AccessControl
@@ -44,7 +44,6 @@ def _drop(*_emitted: object) -> None:
 
 
 # A lost connection does not cancel a call: a plain HTTP client repeats it and expects that it was done once.
-_UNCANCELLED = Pending(lambda: None)
 _NO_INTERACTION = Interaction({}, None, {}, _drop, _drop)
 
 
@@ -135,7 +134,7 @@ class ToolRoutes:
             done(_answer(answer, headers))
 
         answer = dispatch.submit(Call(entry, body or b"{}", caller, _NO_INTERACTION), respond)
-        return _UNCANCELLED if isinstance(answer, Pending) else _answer(answer, headers)
+        return NOT_CANCELLABLE if isinstance(answer, Pending) else _answer(answer, headers)
 
 
 class AuthGate:
