@@ -2,17 +2,19 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple
+
+import msgspec
 
 from kernel.errors import Fault
 from kernel.ids import current_call
-from kernel.schema import argument_error, decoder, error_message
+from kernel.schema import argument_error, error_message
 from kernel.security.permissions import (
     Caller,
     Forbidden,
     Grant,
     RawJson,
-    RequiredPermission,
     check_permission,
     required_permission,
 )
@@ -32,20 +34,25 @@ AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the resul
 _clock = time.perf_counter
 
 
-class ToolEntry(NamedTuple):
-    """A tool with its dialect, the decoder of its arguments, and its batch form if it has one.
+class ToolEntry:
+    """A tool with its dialect, and its batch form if it has one.
 
     `required` is the permission its calls need. A `short` tool is answered on the event loop; the calls of a `stepwise`
     one are queued more than once.
     """
 
-    dialect: Dialect
-    tool: Tool
-    decode: Callable[[RawJson], Request]
-    required: RequiredPermission
-    batch: Batch | None = None
-    short: bool = False
-    stepwise: bool = False
+    def __init__(self, dialect: Dialect, tool: Tool) -> None:
+        self.dialect = dialect
+        self.tool = tool
+        self.required = required_permission(tool.permission)
+        self.batch = _batch(dialect, tool)
+        self.stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
+        self.short = tool.mode == "read" and tool.hints.short and not self.stepwise
+
+    @cached_property
+    def decode(self) -> Callable[[RawJson], Request]:
+        """Decodes arguments; the decoder is built at its first use, to keep startup short."""
+        return msgspec.json.Decoder(self.tool.request).decode
 
     def visible_to(self, grant: Grant) -> bool:
         """Whether the grant allows at least one action of the tool, so that lists show it."""
@@ -85,14 +92,6 @@ def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
     """The Fault for arguments that could not be decoded."""
     to_fault = entry.dialect.argument_fault
     return to_fault(argument_error(entry.tool, error)) if to_fault else Fault("invalid", error_message(error))
-
-
-def tool_entry(dialect: Dialect, tool: Tool) -> ToolEntry:
-    """The entry of a tool."""
-    stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
-    short = tool.mode == "read" and tool.hints.short and not stepwise
-    required = required_permission(tool.permission)
-    return ToolEntry(dialect, tool, decoder(tool.request), required, _batch(dialect, tool), short, stepwise)
 
 
 def _batch(dialect: Dialect, tool: Tool) -> Batch | None:
@@ -136,12 +135,20 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
 
         def interact(tx: Tx) -> Answer:
             result = handler(tx, request, interaction)
-            return result if isinstance(result, InputRequired) else tx.context.call_limits.fit(reply(tool, result))
+            return result if isinstance(result, InputRequired) else checked_size(tx, reply(tool, result))
 
         return interact
     if tool.long and interaction is not None:
         handler = with_progress(progress_of(interaction), handler)
-    return lambda tx: tx.context.call_limits.fit(reply(tool, handler(tx, request)))
+    return lambda tx: checked_size(tx, reply(tool, handler(tx, request)))
+
+
+def checked_size(tx: Tx, reply: Reply) -> Reply:
+    """The reply; raises Fault("invalid") where its body exceeds the limit of an answer."""
+    limit = tx.context.call_limits.answer
+    if len(reply.body) > limit:
+        raise Fault("invalid", f"The answer would be larger than {limit} bytes, ask for less.")
+    return reply
 
 
 def after_read_writes(tool: Tool, request: Request) -> list[AfterRead]:

@@ -20,12 +20,12 @@ from kernel.calls import (
     after_read_writes,
     argument_fault,
     check_grant,
+    checked_size,
     fail,
     handler_work,
     outcome_of,
     progress_of,
     reporting,
-    tool_entry,
     with_call_id,
 )
 from kernel.errors import Args, Fault, Result
@@ -86,7 +86,7 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = tool_entry(dialect, tool)
+                self.tools[tool.name] = ToolEntry(dialect, tool)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""
@@ -269,7 +269,7 @@ class Dispatch:
 
         def read(tx: Tx) -> Reply:
             result = tool.handler(tx, request)
-            answer = tx.context.call_limits.fit(reply(tool, result))
+            answer = checked_size(tx, reply(tool, result))
             for write in writes:
                 self.store.write_later(lambda tx, write=write: write(tx, result), context)
             return answer

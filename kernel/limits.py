@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
 if TYPE_CHECKING:  # the commands import this module, and most of them need no HTTP
@@ -25,26 +24,12 @@ _ORIGIN = regex(r"(https?)://(.+)")
 _SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization")
 
 
-class _HasBody(Protocol):
-    @property
-    def body(self) -> bytes: ...
-
-
-R = TypeVar("R", bound=_HasBody)
-
-
 class CallLimits(NamedTuple):
     """Limits of one call: milliseconds of processor time, bytes of a value in the store, bytes of an answer."""
 
     milliseconds: int = 1000
     value: int = 64 * 1024 * 1024
     answer: int = 32 * 1024 * 1024
-
-    def fit(self, reply: R) -> R:
-        """The reply; raises Fault("invalid") where its body exceeds the limit of an answer."""
-        if len(reply.body) > self.answer:
-            raise Fault("invalid", f"The answer would be larger than {self.answer} bytes, ask for less.")
-        return reply
 
 
 class Limits(NamedTuple):

@@ -1,13 +1,12 @@
 """JSON schemas of requests and results, the decoder of arguments, and the errors in them."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from kernel.lazy_regex import regex
-from kernel.security.permissions import RawJson
 from kernel.tools import ArgumentError, Dialect, Request, Schema, Tool, result_types
 
 _REF = "#/$defs/{name}"
@@ -129,18 +128,6 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
 # The end of msgspec's message, and its two messages about the presence of a field.
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-
-
-def decoder(request: type[Request]) -> Callable[[RawJson], Request]:
-    """A function that decodes JSON to `request`; the decoder is built at its first use, to keep startup short."""
-    built: list[Callable[[RawJson], Request]] = []
-
-    def decode(arguments: RawJson) -> Request:
-        if not built:
-            built.append(msgspec.json.Decoder(request).decode)
-        return built[0](arguments)
-
-    return decode
 
 
 def error_message(error: Exception) -> str:

@@ -34,7 +34,7 @@ class Tenants:
     def __init__(
         self, main: Dispatch, open_tenant: Callable[[str], OpenTenant], max_open: int, idle_seconds: float = 300.0
     ) -> None:
-        self._main = main
+        self.main = main
         self._open_tenant = open_tenant
         self._max_open = max_open
         self._idle = idle_seconds
@@ -46,7 +46,7 @@ class Tenants:
     def open_dispatch(self, name: str) -> Dispatch | None:
         """The tools of a tenant that is open, or None; valid until the caller awaits."""
         if name == MAIN:
-            return self._main
+            return self.main
         slot = self._slots.get(name)
         if slot is None:
             return None
@@ -57,7 +57,7 @@ class Tenants:
     async def use(self, name: str) -> AsyncGenerator[Dispatch]:
         """The tools of a tenant, open until the end of the block; raises Fault where it cannot be opened."""
         if name == MAIN:
-            yield self._main
+            yield self.main
             return
         slot = await self._acquire(name)
         try:
@@ -68,7 +68,7 @@ class Tenants:
 
     def open_dispatches(self) -> Mapping[str, Dispatch]:
         """The tools of all open tenants, by name."""
-        return {MAIN: self._main, **{name: slot.opened.dispatch for name, slot in self._slots.items()}}
+        return {MAIN: self.main, **{name: slot.opened.dispatch for name, slot in self._slots.items()}}
 
     def close(self) -> None:
         """Closes all tenants but the main one, after the loop has ended."""

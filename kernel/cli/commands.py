@@ -131,10 +131,10 @@ def _import(config: Config, shared: StoreContext, origin: CallContext, work: Cal
     try:
         db.load_vectors()
         with db.writing(origin) as tx:
-            before = db.total_changes
+            before = db.total_changes()
             done = work(tx)
             # An import that changed nothing leaves no audit entry.
-            if db.total_changes > before:
+            if db.total_changes() > before:
                 audit.record(tx)
             return done
     finally:

@@ -119,7 +119,7 @@ class FastPathProtocol(LimitedProtocol):
         self._target = self.fast_routes.get(self.url)
         if self._target is None:
             self.check_header_size()
-        if self.rate_limiter.counts(local=self._local):
+        if self._is_counted():
             self._count()
         self.reading = BODY
         if self._target is None or not self._is_plain():
@@ -168,6 +168,11 @@ class FastPathProtocol(LimitedProtocol):
         if self._call is not None:
             self._call.disconnected = True
             self._call.cancel()
+
+    def _is_counted(self) -> bool:
+        """Without keys, requests from this machine are not counted: they are all of one user."""
+        limiter = self.rate_limiter
+        return limiter.rate > 0 and (not self._local or limiter.authenticator.required)
 
     def _count(self) -> None:
         """Counts the request, and lets it be answered with 429 where there are too many."""

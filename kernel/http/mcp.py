@@ -1,5 +1,6 @@
 """MCP over HTTP: a POST is answered with JSON, or with a stream where notifications precede the answer."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -8,22 +9,25 @@ from starlette.types import Message, Receive, Scope, Send
 
 from kernel import limits as bounds
 from kernel.calls import NOT_CANCELLABLE, Pending
+from kernel.data_dir import MAIN
 from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.http.access import AccessControl, AccessRefusal
 from kernel.http.fast_path import Done, HttpResponse
 from kernel.http.sse import Stream, cancel_on_disconnect
 from kernel.limits import Header, Headers, Limits, Refusal
-from kernel.mcp.inbound import is_request, over_http, protocol_of
+from kernel.mcp.inbound import is_request, over_http, version_and_era
 from kernel.mcp.messages import CallEnvelope, Inbound, ProtocolError, encoded_id, open_message
 from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, MODERN, Era
+from kernel.mcp.routing_headers import VERSION
 from kernel.mcp.server import Response, Service
 from kernel.security.auth import Unauthenticated
-from kernel.security.permissions import Caller, Forbidden, Grant, with_client_name
+from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Grant, with_client_name
 
 Choose = Callable[[bytes, Grant], Service]
 Gate = Callable[[Sequence[Header], Headers], None]
 
+_clock = time.monotonic
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
 # Bounds of the memory that clients can fill with header values: half a megabyte.
@@ -82,7 +86,7 @@ class Endpoint:
         self._gate = _gate(limits)
         self._limits = limits
         self._access = access
-        self._caller, self._open_dispatch = access.auth.caller, access.tenants.open_dispatch
+        self._auth, self._tenants = access.auth, access.tenants
         self._path = path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -93,7 +97,7 @@ class Endpoint:
             if scope["method"] != "POST":
                 raise self._wrong_method(raw, headers)
             self._gate(raw, headers)
-            caller = self._caller(headers)
+            caller = self._auth.caller(headers)
             message = await receive()
             body: bytes = message.get("body", b"")
             if message.get("more_body", False) or len(body) > self._limits.body:
@@ -116,7 +120,8 @@ class Endpoint:
             return self._refusal(error, b"null", headers)
         if body is None:
             return None
-        dispatch = self._open_dispatch(caller.tenant)
+        tenants = self._tenants
+        dispatch = tenants.main if caller.tenant == MAIN else tenants.open_dispatch(caller.tenant)
         if dispatch is None or len(body) > self._limits.body:
             return None
         opened = self._open(raw, headers, b"", body, caller, dispatch)
@@ -133,6 +138,13 @@ class Endpoint:
             return HttpResponse(200, response)
         # A lost connection does not cancel a legacy call: that era cancels by a notification only.
         return response if inbound.era is MODERN else NOT_CANCELLABLE
+
+    def _caller(self, headers: Headers) -> Caller:
+        """The caller; raises Unauthenticated. Without keys, as most servers are, it costs no call."""
+        auth = self._auth
+        if b"authorization" in headers or auth.required or _clock() >= auth.checked_until:
+            return auth.caller(headers)
+        return ANONYMOUS_CALLER
 
     async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
         try:
@@ -154,7 +166,7 @@ class Endpoint:
         dispatch: Dispatch,
     ) -> HttpResponse | tuple[Service, Inbound]:
         """The decoded request and the service that answers it, or the response where there is nothing to call."""
-        version, era = protocol_of(headers)
+        version, era = version_and_era(headers.get(VERSION))
         id_ = b"null"
         try:
             envelope = open_message(body, self._limits)
@@ -200,7 +212,7 @@ class Endpoint:
     ) -> HttpResponse:
         if not isinstance(error, ProtocolError):
             error = _AccessRefused(self._access.refusal(error, self._path, headers))
-        era: Era = protocol_of(headers)[1]
+        era: Era = version_and_era(headers.get(VERSION))[1]
         return HttpResponse(error.status or era.http.get(error.code, 200), error.reply(id_), error.headers)
 
 

@@ -8,7 +8,17 @@ from msgspec import UNSET
 
 from kernel.limits import Header, Headers
 from kernel.mcp import routing_headers
-from kernel.mcp.messages import Call, Envelope, Inbound, Message, Meta, ProtocolError, ToolRoute, open_params
+from kernel.mcp.messages import (
+    Call,
+    CallEnvelope,
+    Envelope,
+    Inbound,
+    Message,
+    Meta,
+    ProtocolError,
+    ToolRoute,
+    open_params,
+)
 from kernel.mcp.protocol import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -36,14 +46,12 @@ Routes = Mapping[str, ToolRoute]
 _ERAS: dict[bytes | None, Era] = {None: LEGACY, **dict.fromkeys(_LEGACY, LEGACY), **dict.fromkeys(_MODERN, MODERN)}
 
 
-def protocol_of(headers: Headers) -> tuple[bytes | None, Era]:
-    """The version in a request's header, and its era; the first revisions of the protocol had no such header."""
-    version = headers.get(routing_headers.VERSION)
-    era = _ERAS.get(version)
-    if era is None and version is not None:
+@lru_cache(maxsize=64)
+def version_and_era(version: bytes | None) -> tuple[bytes | None, Era]:
+    """The protocol version in a request's header, and its era; the first revisions had no such header."""
+    if version is not None and version not in _ERAS:
         version = version.strip(b" \t")  # some HTTP parsers keep trailing whitespace
-        era = _ERAS.get(version)
-    return version, era or MODERN
+    return version, _ERAS.get(version, MODERN)
 
 
 def is_request(envelope: Envelope, era: Era, version: bytes | None) -> bool:
@@ -68,7 +76,9 @@ def over_http(
 ) -> Inbound:
     """A request by HTTP POST; raises ProtocolError where its headers and its body disagree."""
     method: Any = envelope.method
-    params, wrong = open_params(era, method, envelope.params)
+    params, wrong = (
+        (envelope.params, None) if isinstance(envelope, CallEnvelope) else open_params(era, method, envelope.params)
+    )
     meta = params.meta or _NO_META
     route = routes.get(params.name) if isinstance(params, Call) else None
     actor, level = ANONYMOUS, LEGACY_LEVEL

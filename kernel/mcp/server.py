@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -195,6 +195,7 @@ def profiles(make: Callable[[ToolProfile, Grant], Service]) -> Callable[[bytes, 
     """The service for a query string and a grant, made at first use; `tools=read` leaves out the tools that write."""
     made = cache(make)
 
+    @lru_cache(maxsize=64)
     def choose(query: bytes, grant: Grant) -> Service:
         if not query:
             return made("all", grant)

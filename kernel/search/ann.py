@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.search.binary_codes import Sketcher
@@ -65,7 +66,6 @@ class Sketches:
     def __init__(self, make_sketcher: Callable[[], Sketcher]) -> None:
         self._make_sketcher = make_sketcher
         self._lock = threading.Lock()
-        self._sketcher: Sketcher | None = None
         self._chunks: list[Chunk] = []
         self._last = 0
         self._last_sealed = 0
@@ -76,12 +76,10 @@ class Sketches:
         """The largest row id read."""
         return self._last
 
-    @property
+    @cached_property
     def sketcher(self) -> Sketcher:
         """The encoder of vectors, built at first use."""
-        if self._sketcher is None:
-            self._sketcher = self._make_sketcher()
-        return self._sketcher
+        return self._make_sketcher()
 
     def extend(self, feed: VectorFeed) -> None:
         """Reads the rows and deletions since the last call. Concurrent callers block on the lock."""

@@ -19,15 +19,11 @@ class SearchCache:
         self.warming = False
         self._frequencies: dict[str, int] = {}
         self._total = 0
-        self._uncommitted: Tx | None = None
-
-    def mark_uncommitted(self, tx: Tx) -> None:
-        """Records that `tx` has changed index rows which a rollback would undo."""
-        self._uncommitted = tx
+        self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:
         """Whether all index rows that `tx` sees are committed, so that other transactions may use what it reads."""
-        return tx.readonly or tx is not self._uncommitted
+        return tx.readonly or tx is not self.uncommitted
 
     def document_frequencies(
         self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]

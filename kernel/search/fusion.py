@@ -44,11 +44,6 @@ class Window(NamedTuple):
     next: int | None
     after: int | None
 
-    @property
-    def neighbours(self) -> tuple[int | None, int | None, int | None, int | None]:
-        """The documents around, in the order of insertion."""
-        return self.before, self.previous, self.next, self.after
-
 
 def preliminary_order(hits: Sequence[Hit], weights: Weights) -> list[Hit]:
     """The hits by BM25 and cosine only, best first; ties go to the older document."""

@@ -11,11 +11,12 @@ from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Hit
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
-from kernel.search.quarantine import is_quarantining
+from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
 from kernel.search.semantic import Near, hit_of, vector_search
 from kernel.search.vectors import delete_vectors, has_model, insert_vectors, model_id
+from kernel.security.injection import matched_rule
 from kernel.store.transaction import Tx
 
 __all__ = [
@@ -121,7 +122,9 @@ def set_provenance(
 
 def extra_fts_text(text: str, words: str = "") -> str:
     """What the full-text index holds of a document besides its text: CJK bigrams, and further words."""
-    return " ".join(part for part in (grams(text), words, grams(words)) if part) if words else grams(text)
+    if not words:
+        return "" if text.isascii() else grams(text)
+    return " ".join(part for part in (grams(text), words, grams(words)) if part)
 
 
 def drop(tx: Tx, space: str, key: str) -> None:
@@ -236,7 +239,7 @@ def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Origin]:
 
 
 def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Origin]) -> None:
-    tx.context.search_cache.mark_uncommitted(tx)
+    tx.context.search_cache.uncommitted = tx
     partitions = ensure_partitions(tx, {(put.space, put.scope) for put in puts})
     new_ids = itertools.count((tx.one("kernel.documents.last_id", int) or 0) + 1)
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
@@ -245,7 +248,11 @@ def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Origin
         partition = partitions[put.space, put.scope]
         indexed = (origin.id, put.space, put.key, partition, put.text, put.extra_text)
         rows.append((*indexed, put.dialect, put.tool, put.actor, origin.created_at, put.at))
+    ids = [row[0] for row in rows]
     tx.run("kernel.index.insert_docs", rows=rows)
-    tx.run("kernel.index.fts_insert", ids=[row[0] for row in rows])
+    tx.run("kernel.index.fts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
-    quarantine.flag(tx, [(row[0], row[1], row[2], row[4]) for row in rows])
+    if tx.context.injection_mode != quarantine.OFF:
+        found = [(put, rule, row[0]) for put, row in zip(puts, rows, strict=True) if (rule := matched_rule(put.text))]
+        if found:
+            quarantine.flag(tx, [(Suspect(doc, put.space, put.key, put.text), rule) for put, rule, doc in found])

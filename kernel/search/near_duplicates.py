@@ -28,7 +28,7 @@ class NearDuplicates:
         self._leaders: Indices | None = None  # for each document the position of its leader
         self._matrix: Matrix | None = None
         self._thresholds: Matrix | None = None
-        self._ranks: dict[int, int] = {}
+        self.ranks: dict[int, int] = {}  # how many documents of its group came before a document, 0 left out
         self._units: dict[int, Matrix] = {}
 
     @property
@@ -36,10 +36,6 @@ class NearDuplicates:
         """The leader of each document's group."""
         positions: list[int] = [] if self._leaders is None else self._leaders.tolist()
         return {doc: self._docs[at] for doc, at in zip(self._docs, positions, strict=True)}
-
-    def rank(self, doc: int) -> int:
-        """How many documents of its group came before a document; 0 for a leader and for an unknown document."""
-        return self._ranks.get(doc, 0)
 
     def add(self, vectors: Mapping[int, bytes], long: Container[int] = ()) -> None:
         """Adds documents with their int8 vectors, in order; `long` are those of more than LONG_TEXT_TOKENS tokens."""
@@ -60,7 +56,7 @@ class NearDuplicates:
         for at in (begin + np.flatnonzero(similar.sum(axis=1) > 1)).tolist():
             groups = np.unique(leaders[:at][similar[at - begin, :at]])
             if len(groups):
-                self._ranks[self._docs[at]] = int(np.isin(leaders[:at], groups).sum())
+                self.ranks[self._docs[at]] = int(np.isin(leaders[:at], groups).sum())
                 leaders[at] = groups[0]
                 for other in groups[1:].tolist():
                     leaders[leaders == other] = groups[0]

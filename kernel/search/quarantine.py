@@ -37,15 +37,11 @@ def is_quarantining(tx: Tx) -> bool:
     return tx.context.injection_mode == QUARANTINE
 
 
-def flag(tx: Tx, documents: Sequence[tuple[int, str, str, str]]) -> None:
-    """Flags those of the (id, space, key, text) documents that match a rule and have not been released."""
-    if tx.context.injection_mode == OFF:
-        return
-    found = [(Suspect(*document), rule) for document in documents if (rule := matched_rule(document[3]))]
-    if found:
-        released = _released(tx, [suspect for suspect, _ in found])
-        rows = [(suspect.doc, rule) for suspect, rule in found if _digest(suspect) not in released]
-        tx.run("kernel.quarantine.flag", rows=rows, now=tx.now)
+def flag(tx: Tx, found: Sequence[tuple[Suspect, str]]) -> None:
+    """Flags documents with the rule that each matches, unless it has been released."""
+    released = _released(tx, [suspect for suspect, _ in found])
+    rows = [(suspect.doc, rule) for suspect, rule in found if _digest(suspect) not in released]
+    tx.run("kernel.quarantine.flag", rows=rows, now=tx.now)
 
 
 def unflag(tx: Tx, docs: Sequence[int]) -> None:
@@ -87,7 +83,7 @@ def check_flags(tx: Tx, *, repair: bool) -> int:
         wrong += len(differing)
         if repair and differing:
             unflag(tx, [suspect.doc for suspect in differing])
-            flag(tx, [suspect[:4] for suspect in differing])
+            flag(tx, [(suspect, rule) for suspect in differing if (rule := rules[suspect.doc])])
     return wrong
 
 

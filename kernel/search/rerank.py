@@ -68,7 +68,7 @@ def rerank(
     added = _neighbour_vectors(tx, model, seeds, found)
     pool.duplicates.add_ungrouped({doc: row.vector for doc, row in added.items()})
     low, high = _COHERENCE_RANGE
-    coherence = pool.duplicates.coherence([(window.doc, window.neighbours) for window in seeds])
+    coherence = pool.duplicates.coherence([(window.doc, _around(window)) for window in seeds])
     share = min(1.0, max(0.0, (coherence - low) / (high - low)))
     if share:
         neighbours = _neighbour_hits(pool, added, query[0].vector if weights.meaning > 0 else None)
@@ -87,7 +87,8 @@ def _pool(tx: Tx, embedder: Embedder, model: int, hits: Sequence[Hit], size: int
         pool.vectors.update(vectors)
         long = {doc for doc, row in vectors.items() if embedder.count(row.tokens) > LONG_TEXT_TOKENS}
         pool.duplicates.add({hit.doc: vectors[hit.doc].vector for hit in some if hit.doc in vectors}, long)
-        pool.hits.extend(hit for hit in some if pool.duplicates.rank(hit.doc) < _GROUP_SIZE_IN_POOL)
+        ranks = pool.duplicates.ranks
+        pool.hits.extend([hit for hit in some if ranks.get(hit.doc, 0) < _GROUP_SIZE_IN_POOL])
     return pool
 
 
@@ -115,8 +116,13 @@ def _windows(tx: Tx, hits: Sequence[Hit], weights: Weights) -> list[Window]:
 
 def _neighbour_vectors(tx: Tx, model: int, windows: Sequence[Window], known: Mapping[int, Hit]) -> dict[int, _Vector]:
     """The neighbours in the windows that are not hits themselves."""
-    docs = {doc for window in windows for doc in window.neighbours if doc is not None and doc not in known}
+    docs = {doc for window in windows for doc in _around(window) if doc is not None and doc not in known}
     return _vectors(tx, model, sorted(docs)) if docs else {}
+
+
+def _around(window: Window) -> tuple[int | None, int | None, int | None, int | None]:
+    """The neighbours of the document of a window, in the order of insertion."""
+    return window.before, window.previous, window.next, window.after
 
 
 def _neighbour_hits(pool: _Pool, rows: Mapping[int, _Vector], query: bytes | None) -> list[Hit]:

@@ -38,11 +38,11 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
     """Embeds (document id, text) pairs and stores their vectors; returns the number of rows stored."""
-    vectors = embed_texts(tx, [text for _, text in docs]) if docs and has_model(tx) else None
+    vectors = embed_texts(tx, [text for _, text in docs])
     if not vectors:
         return 0
     cache: SearchCache = tx.context.search_cache
-    cache.mark_uncommitted(tx)
+    cache.uncommitted = tx
     sketches = cache.sketches.sketcher.sketch([embedding.vector for embedding in vectors])
     rows: list[tuple[int, float, int, int]] = []
     end = 0
@@ -66,7 +66,7 @@ def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
 
 def delete_vectors(tx: Tx, docs: Sequence[int]) -> None:
     """Deletes the vectors of documents and logs the deletions, by which sketches in memory are updated."""
-    tx.context.search_cache.mark_uncommitted(tx)
+    tx.context.search_cache.uncommitted = tx
     tx.run("kernel.vectors.log_deletions", ids=docs)
     tx.run("kernel.vectors.delete", ids=docs)
 

@@ -67,27 +67,22 @@ class Auth:
         self._stamp: tuple[int, ...] | None = None
         self._keys: Mapping[str, api_keys.Key] = {}
         self._known: dict[bytes, CachedCaller] = {}
-        self._next = 0.0
-        self._required = True
-
-    @property
-    def required(self) -> bool:
-        """Whether requests need a key, as of the last look at the file."""
-        return self._required
+        self.checked_until = 0.0  # the monotonic time from which the file must be looked at again
+        self.required = True  # whether requests need a key, as of the last look at the file
 
     def needed(self) -> bool:
         """Whether requests need a key."""
-        if time.monotonic() >= self._next:
+        if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
-        return self._required
+        return self.required
 
     def caller(self, headers: Headers) -> Caller:
         """The caller of a request; raises Unauthenticated."""
-        if time.monotonic() >= self._next:
+        if time.monotonic() >= self.checked_until:
             self._reload_if_changed()
         given = headers.get(b"authorization")
         if given is None:
-            if self._required:
+            if self.required:
                 raise Unauthenticated("", "A key is needed: Authorization: Bearer KEY")
             return ANONYMOUS_CALLER
         # The cache is keyed by digest, so that no comparison touches the bearer itself.
@@ -128,13 +123,13 @@ class Auth:
 
     def _anonymous(self, error: str, message: str) -> CachedCaller:
         """An unusable Authorization header counts as anonymous where keys are optional: it may be meant for a proxy."""
-        if self._required:
+        if self.required:
             raise Unauthenticated(error, message)
         return CachedCaller(ANONYMOUS_CALLER, "")
 
     def _reload_if_changed(self) -> None:
         """Reads changed files, and drops cached callers that have expired."""
-        self._next = time.monotonic() + _RELOAD_SECONDS
+        self.checked_until = time.monotonic() + _RELOAD_SECONDS
         stamp = self._file_stamp()
         if stamp != self._stamp:
             self._stamp = stamp
@@ -157,10 +152,10 @@ class Auth:
             found = api_keys.read(self._data)
         except Fault as fault:
             _log.error("%s Every key is refused until then.", fault.message)
-            self._keys, self._required = {}, not self._is_open
+            self._keys, self.required = {}, not self._is_open
             return
         self._keys = {key.id: key for key in found}
-        self._required = not self._is_open and (self._always or bool(found))
+        self.required = not self._is_open and (self._always or bool(found))
 
 
 class Challenge(NamedTuple):

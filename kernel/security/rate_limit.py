@@ -12,54 +12,52 @@ _NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 class Authenticator(Protocol):
     """What the rate limit needs of `kernel.security.auth.Auth`."""
 
-    @property
-    def required(self) -> bool:
-        """Whether requests need a key."""
-        ...
+    required: bool  # whether requests need a key
 
-    def key_id(self, headers: dict[bytes, bytes]) -> str:
+    def key_id(self, headers: dict[bytes, bytes], /) -> str:
         """The id of the key of a request; empty for none and for an invalid one."""
         ...
 
 
-class RateLimiter:
-    """Counts requests by key, else by address; keys count once `authenticator` is set, when the kernel is open.
+class _NoKeys:
+    """The authenticator until the kernel is open."""
 
-    Without keys, requests from this machine are not counted: they are all of one user.
-    """
+    required = False
+
+    def key_id(self, _headers: dict[bytes, bytes], /) -> str:
+        return ""
+
+
+class RateLimiter:
+    """Counts requests by key, else by address: `rate` a second after a burst, any number where it is 0."""
 
     def __init__(self, rate: float, burst: float) -> None:
-        self.authenticator: Authenticator | None = None
-        self._rate = rate
+        self.authenticator: Authenticator = _NoKeys()
+        self.rate = rate
         self._burst = burst
         self._buckets: dict[str, tuple[float, float]] = {}
-
-    def counts(self, *, local: bool) -> bool:
-        """Whether requests are counted, from this machine or from others."""
-        return self._rate > 0 and (not local or (self.authenticator is not None and self.authenticator.required))
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
         """Seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
         caller = self._key(headers) or address
         tokens, at = self._buckets.get(caller, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - at) * self._rate)
+        tokens = min(self._burst, tokens + (now - at) * self.rate)
         if tokens < 1:
-            return (1 - tokens) / self._rate
+            return (1 - tokens) / self.rate
         if len(self._buckets) >= _MAX_BUCKETS and caller not in self._buckets:
             self._drop_buckets(now)
         self._buckets[caller] = (tokens - 1, now)
         return 0
 
     def _key(self, headers: Sequence[Header]) -> str:
-        if self.authenticator is not None:
-            for name, value in headers:
-                if name == b"authorization":
-                    return self.authenticator.key_id({name: value})
+        for name, value in headers:
+            if name == b"authorization":
+                return self.authenticator.key_id({name: value})
         return ""
 
     def _drop_buckets(self, now: float) -> None:
         """Drops full buckets, which equal new ones; where there are none, the oldest half."""
-        full = now - self._burst / self._rate
+        full = now - self._burst / self.rate
         kept = {caller: bucket for caller, bucket in self._buckets.items() if bucket[1] > full}
         spare = max(0, len(kept) - _MAX_BUCKETS // 2) if len(kept) >= _MAX_BUCKETS else 0
         self._buckets = dict([*kept.items()][spare:])

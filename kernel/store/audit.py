@@ -55,7 +55,7 @@ class UndoData(NamedTuple):
 
 def record(tx: Tx, outcome: str = "done", *, changes: bytes = b"") -> None:
     """Adds a row for the call that just ran: what it touched and, if it can be undone, its changes."""
-    targets = [key for key in map(history.event_key, tx.deferred_of_call) if key is not None]
+    targets = [event[:3] for flush, event in tx.deferred_of_call if flush is history.flush]
     tx.defer(_flush, _Record(*tx.call_context, outcome, targets, changes))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
@@ -31,8 +31,8 @@ class WriteConnection(Protocol):
     """The connection of the writer: one transaction for a group of calls, a savepoint for each call."""
 
     @property
-    def total_changes(self) -> int:
-        """Rows changed since the connection was opened."""
+    def total_changes(self) -> Callable[[], int]:
+        """The number of rows changed since the connection was opened."""
         ...
 
     def begin(self, call_context: CallContext) -> Tx:
@@ -87,8 +87,9 @@ class Database(Protocol):
         """Opens the connection of the writer; at most one is in use at a time."""
         ...
 
-    def after_commit(self) -> None:
-        """Housekeeping on the writer's thread, after each group was answered."""
+    @property
+    def after_commit(self) -> Callable[[Any], None]:
+        """Housekeeping on the writer's thread and connection, after each group was answered."""
         ...
 
     def sizes(self) -> tuple[int, int]:

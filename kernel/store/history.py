@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kernel.store.transaction import Deferred, Tx
+from kernel.store.transaction import Tx
 
 
 class Event(NamedTuple):
@@ -34,7 +34,7 @@ def append(
 
     `at` is when it happened, if not now: for events that an import brings along.
     """
-    tx.defer(_flush, (space, key, operation, before, after, reason, *tx.call_context, at or tx.now))
+    tx.defer(flush, (space, key, operation, before, after, reason, *tx.call_context, at or tx.now))
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:
@@ -55,15 +55,10 @@ def clear(tx: Tx, dialect: str) -> None:
     tx.run("kernel.history.clear", dialect=dialect)
 
 
-def event_key(deferred: Deferred) -> tuple[str, str, str] | None:
-    """The (space, key, operation) of a deferred item that is an event; None for any other."""
-    flush, item = deferred
-    return (item[0], item[1], item[2]) if flush is _flush else None
-
-
 def _text(value: str | None) -> str | None:
     return value
 
 
-def _flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
+def flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
+    """Writes deferred events, each of which begins with space, key and operation."""
     tx.run("kernel.history.append", rows=rows)

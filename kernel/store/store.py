@@ -228,14 +228,14 @@ class Store:
             jobs = [job for job in jobs if not job.cancelled]
             if isinstance(db, Fault):
                 db = self._catch_faults(self._database.writer)
-            for group in commit_groups(jobs):
+            for group in commit_groups(jobs) if len(jobs) > 1 else (jobs,):
                 if isinstance(db, Fault):
                     fail_all(group, db)
                 else:
                     db = self._commit(db, group)
                 answer_all(group)
                 if not isinstance(db, Fault):
-                    self._database.after_commit()
+                    self._database.after_commit(db)
         if not isinstance(db, Fault):
             db.close()
 
@@ -269,7 +269,7 @@ class Store:
         vectors = self._embed_group(group)
         tx = db.begin(group[0].context)
         tx.preload(vectors)
-        for run in merge_runs(group):
+        for run in merge_runs(group) if len(group) > 1 else (group,):
             if len(run) == 1 or not self._run_batch(db, tx, run):
                 for job in run:
                     job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)
@@ -283,23 +283,26 @@ class Store:
         undoable, changes = job.undoable and self._undo_hours > 0, b""
         if undoable:
             audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
-        before = db.total_changes
+        before = db.total_changes()
         if undoable:
             answer, changes = db.record_changes(partial(self._call, db, tx, job), _UNDO_BYTES)
         else:
             answer = self._call(db, tx, job)
-        if not isinstance(answer, Fault) and (db.total_changes > before or tx.deferred_of_call):
+        if not isinstance(answer, Fault) and (db.total_changes() > before or tx.deferred_of_call):
             audit.record(tx, changes=changes)
         return answer
 
     def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
-        """The embeddings the group needs, computed before the lock is taken; a failure is left to the call itself."""
+        """The embeddings the group needs, computed before the lock is taken.
+
+        A model that cannot be read is left to the calls: each of them fails, or does without.
+        """
         texts = [text for job in group for text in job.texts]
         embedder = self.context.embedder
-        if embedder is None or not texts:
-            return {}
-        found = self._catch_faults(embedder.embed, texts)
-        return {} if isinstance(found, Fault) else dict(zip(texts, found, strict=True))
+        if embedder is not None and texts:
+            with suppress(OSError, ValueError):
+                return dict(zip(texts, embedder.embed(texts), strict=True))
+        return {}
 
     def _run_batch(self, db: WriteConnection, tx: Tx, run: Sequence[Job]) -> bool:
         """Runs merged calls as one; False, with nothing changed, where each of them must run by itself."""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kernel import app
-from kernel.calls import tool_entry
+from kernel.calls import ToolEntry
 from kernel.cli.main import parser
 from kernel.config import DEFAULT_PORT
 from kernel.security.permissions import Permission
@@ -203,7 +203,7 @@ def test_security_lists_what_needs_admin() -> None:
     needing: dict[str, list[str]] = {}
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
-            required = tool_entry(dialect, tool).required
+            required = ToolEntry(dialect, tool).required
             actions = [f"{tool.name} {name}" for name, needed in required.actions.items() if needed == Permission.admin]
             plain = [tool.name] if not required.actions and required.most == Permission.admin else []
             if actions or plain:

@@ -29,26 +29,22 @@ STEPS = (1, 2, 5, 15, 60)
 FREE = ["health", "memory_forget", "memory_import", "memory_list_types"]  # so called they ask the engine for nothing
 
 
-class Scissors:
-    """In the place of the clock: ends the call when it is asked for the `left`th time; 0 is never."""
+class CountedBudget:
+    """A budget that ends its call at the `checks_left`th check, and never for 0."""
 
-    left = 0
+    checks_left = 0
 
-    def __init__(self, _milliseconds: int) -> None:
-        self.new_statement = self.exceeded = self.running = False
-
-    def begin(self, _times: int = 1) -> None:
-        self.running, self.exceeded = True, False
-
-    def end(self, answer: Any = None) -> Any:
-        self.running = False
-        return Fault("invalid", query_budget.TOO_LONG) if self.exceeded else answer
+    def __init__(self) -> None:
+        self.new_statement = False
+        self.left: float | None = None
 
     def __call__(self) -> bool:
-        if self.running and Scissors.left:
-            Scissors.left -= 1
-            self.exceeded = not Scissors.left
-        return self.exceeded and self.running
+        if self.left is None:
+            return False
+        if CountedBudget.checks_left:
+            CountedBudget.checks_left -= 1
+            self.left = self.left if CountedBudget.checks_left else -1.0
+        return self.left < 0
 
 
 @pytest.fixture
@@ -58,17 +54,17 @@ def cutting(monkeypatch: pytest.MonkeyPatch, config: Config) -> Iterator[Kernel]
     tokenize = connection.Connection.tokenize
 
     def untouched(db: connection.Connection, text: str) -> Any:
-        left, Scissors.left = Scissors.left, 0
+        left, CountedBudget.checks_left = CountedBudget.checks_left, 0
         found = tokenize(db, text)
-        Scissors.left = left
+        CountedBudget.checks_left = left
         return found
 
     monkeypatch.setattr(connection.Connection, "tokenize", untouched)
-    monkeypatch.setattr(query_budget, "Budget", Scissors)
+    monkeypatch.setattr(query_budget, "Budget", CountedBudget)
     monkeypatch.setattr(query_budget, "STEPS", 1)
     running = open_kernel(config._replace(environment={"CODE_MEMORY_ENABLE_GRAPH": "1"}))
     yield running
-    Scissors.left = 0
+    CountedBudget.checks_left = 0
     running.store.close()
 
 
@@ -81,9 +77,9 @@ def test_every_tool_ended_at_any_step_says_so_and_has_done_nothing(
     for (tool, action), arguments in CALLS.items():
         for steps in STEPS:
             before = everything(cutting)
-            Scissors.left = steps
+            CountedBudget.checks_left = steps
             reply = call(tool, **arguments)
-            cut, Scissors.left = not Scissors.left, 0
+            cut, CountedBudget.checks_left = not CountedBudget.checks_left, 0
             if not cut:
                 break
             times += 1
@@ -123,7 +119,7 @@ def test_a_statement_without_end_is_ended_and_its_neighbours_are_not(tmp_path: P
 def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(query_budget.time, "thread_time", lambda: now[0])
-    watch = query_budget.Budget(100)
+    watch = query_budget.Budget()
 
     def stopped(*spent: float) -> bool:
         """Whether a statement is ended that has spent so many seconds when it is asked."""
@@ -135,17 +131,15 @@ def test_time_between_statements_and_of_earlier_calls_is_not_counted(monkeypatch
         return any(asked)
 
     assert not stopped(9.0)  # nobody's call
-    watch.begin()
+    watch.left = 0.1
     assert not stopped(0.05)
     now[0] += 9.0
     assert not stopped(0.04)
     assert stopped(0.02)
-    assert watch.exceeded
-    watch.begin(factor=2)
+    watch.left = 0.2
     assert not stopped(0.19)
     assert stopped(0.02)
-    watch.begin()
-    watch.end(None)
+    watch.left = None
     assert not stopped(9.0)
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,15 @@ def test_past_the_burst_a_caller_is_told_to_wait_and_may_go_on_later(
         peer.send(call)
         assert peer.answer()[0] != 429
         assert time.monotonic() - begun > 0.7  # it is not even read before
+
+
+def test_requests_from_this_machine_are_not_counted_without_keys(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", QUIPU_LIMIT_RATE=1, QUIPU_LIMIT_BURST=1) as server, Peer(server.port) as peer:
+        statuses: list[int] = []
+        for _ in range(5):
+            peer.send(request())
+            statuses.append(peer.answer()[0])
+    assert statuses == [200] * 5
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -13,7 +13,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import changesets
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.extension import vector_extension
-from kernel.store.sqlite.query_budget import apply_limits
+from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
@@ -37,9 +37,11 @@ class Connection:
         # The driver's own methods: one Python call less for each statement.
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
         self.changes = self._db.changes
+        self.total_changes = self._db.total_changes
         self.wal_pages = 0  # pages of the write-ahead log after the last commit of this connection
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
+        self._call_seconds = context.call_limits.milliseconds / 1000
         settings = {
             "cache_size": -_CACHE_KIB,
             "temp_store": "memory",
@@ -76,11 +78,6 @@ class Connection:
         """The tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
         tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
         return cast("list[Token]", tokens)
-
-    @property
-    def total_changes(self) -> int:
-        """Rows changed since the connection was opened."""
-        return self._db.total_changes()
 
     def load_vectors(self) -> None:
         """Loads sqlite-vec; extension loading is off before and after."""
@@ -145,8 +142,8 @@ class Connection:
         """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
         tx.begin_call(call_context)
         self._db.execute("SAVEPOINT call")
-        self.budget.begin(budget)
-        answer = self.budget.end(catch_faults(work, tx))
+        self.budget.left = self._call_seconds * budget
+        answer = self._end(catch_faults(work, tx))
         if isinstance(answer, Fault):
             if not self._db.in_transaction:  # a full disk or an interrupt makes SQLite roll back the transaction
                 raise answer
@@ -166,15 +163,20 @@ class Connection:
     def read(self, call_context: CallContext, work: Callable[[Tx], R]) -> R:
         """`work(tx)` in one snapshot, taken by its first statement; raises Fault where it takes too long."""
         tx = Tx(self, call_context, readonly=True)
-        self.budget.begin()
+        self.budget.left = self._call_seconds
         try:
             return work(tx)
         except apsw.InterruptError as error:
-            raise self.budget.end(error) from None
+            raise self._end(error) from None
         finally:
-            self.budget.end(None)
+            self.budget.left = None
             if self._db.in_transaction:
                 self._db.execute("COMMIT")
+
+    def _end(self, answer: R) -> R | Fault:
+        """Ends a call; its answer, or the Fault for a call that exceeded its time."""
+        left, self.budget.left = self.budget.left, None
+        return Fault("invalid", TOO_LONG) if left is not None and left < 0 else answer
 
     @contextmanager
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:

@@ -1,5 +1,6 @@
 """One SQLite file as a Store uses it: its connections, its checkpointer, its sizes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from kernel.errors import CatchFaults
@@ -16,11 +17,12 @@ class SqliteDatabase:
         self.context = context
         self._durable = durable
         self._checkpointer: Checkpointer | None = None
-        self._writer: Connection | None = None
+        self.after_commit: Callable[[Connection], None] = _nothing_due
 
     def start(self, catch_faults: CatchFaults) -> None:
         """Starts the checkpointer."""
-        self._checkpointer = Checkpointer(catch_faults, lambda: self._connect(readonly=False))
+        self._checkpointer = Checkpointer(catch_faults, self.writer)
+        self.after_commit = self._checkpointer.after_commit
         self._checkpointer.start()
 
     def reader(self) -> Connection:
@@ -28,14 +30,8 @@ class SqliteDatabase:
         return self._connect(readonly=True)
 
     def writer(self) -> Connection:
-        """Opens the connection of the writer; the checkpointer watches its log from here on."""
-        self._writer = self._connect(readonly=False)
-        return self._writer
-
-    def after_commit(self) -> None:
-        """Requests or finishes a checkpoint if the log has grown long."""
-        if self._checkpointer is not None and self._writer is not None:
-            self._checkpointer.after_commit(self._writer)
+        """Opens a connection that writes."""
+        return self._connect(readonly=False)
 
     def sizes(self) -> tuple[int, int]:
         """Bytes of the file and of its write-ahead log."""
@@ -55,6 +51,10 @@ class SqliteDatabase:
         db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
         db.load_vectors()
         return db
+
+
+def _nothing_due(_writer: Connection) -> None:
+    """Before the checkpointer is started."""
 
 
 def _size(file: Path) -> int:

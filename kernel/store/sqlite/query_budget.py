@@ -3,12 +3,9 @@
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
-from kernel.errors import Fault
 from kernel.limits import CallLimits
-
-R = TypeVar("R")
 
 TOO_LONG = "The call takes too long, ask for less."
 # As sqlite.org/security.html advises: no double-quoted strings, no functions run by a foreign schema, no writes to
@@ -35,46 +32,33 @@ class Budget:
     """A progress handler that stops a statement once its call has used up its processor time.
 
     It counts the thread's processor time inside statements only, so a call pays neither for its neighbours nor for what
-    its handler does between two statements. `new_statement` marks that one begins.
+    its handler does between two statements. `left` is the seconds that the call has left, None between two calls;
+    `new_statement` marks that a statement begins.
     """
 
-    __slots__ = ("_last", "_left", "_running", "_seconds", "exceeded", "new_statement")
+    __slots__ = ("_last", "left", "new_statement")
 
-    def __init__(self, milliseconds: int) -> None:
-        self._seconds = milliseconds / 1000
-        self._left = self._last = 0.0
-        self._running = False
+    def __init__(self) -> None:
+        self.left: float | None = None
+        self._last = 0.0
         self.new_statement = True
-        self.exceeded = False
-
-    def begin(self, factor: int = 1) -> None:
-        """Starts a call that may use `factor` times the usual time."""
-        self._left = self._seconds * factor
-        self._running = True
-        self.exceeded = False
-
-    def end(self, answer: R) -> R | Fault:
-        """Ends the call; its answer, or the Fault for a call that exceeded its time."""
-        self._running = False
-        return Fault("invalid", TOO_LONG) if self.exceeded else answer
 
     def __call__(self) -> bool:
         """Whether the statement must stop."""
-        if not self._running:
+        if self.left is None:
             return False
         now = time.thread_time()
         if self.new_statement:
             self.new_statement = False
         else:
-            self._left -= now - self._last
-            self.exceeded = self._left < 0
+            self.left -= now - self._last
         self._last = now
-        return self.exceeded
+        return self.left < 0
 
 
 def apply_limits(db: Any, names: Any, limits: CallLimits) -> Budget:
     """Sets the limits of a connection of the driver `names`; returns the budget of its calls."""
-    budget = Budget(limits.milliseconds)
+    budget = Budget()
     db.set_progress_handler(budget, STEPS)
     for name, value in SETTINGS.items():
         db.config(getattr(names, f"SQLITE_DBCONFIG_{name}"), value)

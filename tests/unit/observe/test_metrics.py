@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kernel.calls import ToolEntry
 from kernel.observe.metrics import Histogram, MetricsRegistry, render
-from kernel.security.permissions import ANONYMOUS_CALLER, RequiredPermission
+from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST, SECOND
 
@@ -18,7 +18,7 @@ GROUPS = (1, 2, 0, 4, *(0,) * 10, 3)
 
 
 def entry(number: int) -> ToolEntry:
-    return ToolEntry(FIRST, FIRST.tools[number], lambda arguments: arguments, RequiredPermission())
+    return ToolEntry(FIRST, FIRST.tools[number])
 
 
 def samples(text: bytes, name: str) -> dict[tuple[tuple[str, str], ...], float]:
@@ -70,8 +70,6 @@ def test_any_label_value_parses_back(info: dict[str, Any]) -> None:
 
 def test_samples_name_the_dialect() -> None:
     registry = MetricsRegistry()
-    registry.observe(
-        ToolEntry(SECOND, SECOND.tools[0], lambda arguments: arguments, RequiredPermission()), ANONYMOUS_CALLER
-    )("ok", 0.1)
+    registry.observe(ToolEntry(SECOND, SECOND.tools[0]), ANONYMOUS_CALLER)("ok", 0.1)
     found = samples(render(registry, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}

@@ -51,13 +51,6 @@ def test_buckets_are_bounded_and_empty_ones_are_kept(limiter: RateLimiter) -> No
     assert limiter.wait([], "dry", 2.0) == 0.1
 
 
-def test_local_requests_are_not_counted_without_keys(limiter: RateLimiter) -> None:
-    assert (limiter.counts(local=True), limiter.counts(local=False)) == (True, True)
-    limiter.authenticator = None
-    assert (limiter.counts(local=True), limiter.counts(local=False)) == (False, True)
-    assert RateLimiter(rate=0, burst=1).counts(local=False) is False
-
-
 @pytest.mark.parametrize(
     ("client", "found"),
     [
