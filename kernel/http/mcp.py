@@ -147,14 +147,21 @@ class Endpoint:
         return ANONYMOUS_CALLER
 
     async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
+        if request.caller.tenant == MAIN:  # always open
+            return await self._answer_over(self._tenants.main, request, receive, send)
         try:
             async with self._access.dispatch_of(request.caller) as dispatch:
-                opened = self._open(*request, dispatch)
-                if isinstance(opened, HttpResponse):
-                    return opened
-                return await self._wait(*opened, request.headers, receive, send)
+                return await self._answer_over(dispatch, request, receive, send)
         except Fault as fault:
             return self._refusal(_TenantUnavailable(fault), b"null", request.headers)
+
+    async def _answer_over(
+        self, dispatch: Dispatch, request: _Request, receive: Receive, send: Send
+    ) -> HttpResponse | None:
+        opened = self._open(*request, dispatch)
+        if isinstance(opened, HttpResponse):
+            return opened
+        return await self._wait(*opened, request.headers, receive, send)
 
     def _open(
         self,
