@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.paths.memories import SPACE, sources
+from handlers.paths.deviations import DEVIATIONS
+from handlers.paths.memories import SPACE, TOOLS, sources
 from handlers.paths.resources import RESOURCES
-from handlers.paths.tools import DEVIATIONS, TOOLS
 from kernel.errors import Fault
 from kernel.text import yaml_block
 from kernel.tools import Dialect, Reply, Tool

@@ -25,9 +25,7 @@ from kernel.lazy_regex import regex
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import (
-    IndexSource,
-)
+from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, read, write
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
@@ -147,7 +145,7 @@ def _index_text(path: str, content: str) -> str:
     return f"{path}\n{content}"
 
 
-def index_texts(request: AddMemory | ReplaceMemory) -> list[str]:
+def _texts_to_embed(request: AddMemory | ReplaceMemory) -> list[str]:
     """The text that a write embeds."""
     return [_index_text(unicodedata.normalize("NFC", request.path.strip()), request.content)]
 
@@ -190,3 +188,38 @@ def _checked_size(content: str) -> int:
         shown = f"{size / MAX_CONTENT_BYTES:.1f}MB" if size >= MAX_CONTENT_BYTES * 1.05 else f"{size} bytes"
         raise Fault("invalid", f"Content size {shown} exceeds 1MB limit", "MEMORY_CONTENT_TOO_LARGE")
     return size
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(add_memory, Hints("Add memory"), permission="write", hooks=Hooks(texts=_texts_to_embed, batch=add_memories)),
+    write(
+        replace_memory,
+        Hints("Replace memory", destructive=True, idempotent=True),
+        permission="write",
+        hooks=Hooks(texts=_texts_to_embed),
+    ),
+    write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
+    write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
+    read(
+        read_memory,
+        Hints("Read memory", short=True),
+        permission="read",
+        deviations=(
+            Deviation("tool", "no", "yes", "With the four writing tools alone, memories could be stored but not read"),
+        ),
+    ),
+    read(
+        list_memories,
+        Hints("List memories"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "tool",
+                "no",
+                "yes",
+                "The original shows all memories to the model at every turn; an MCP server cannot, and an agent must "
+                "be able to see which paths exist",
+            ),
+        ),
+    ),
+)

@@ -1,52 +1,10 @@
-"""The tools of `paths` and where they leave their contract."""
+"""Deviations from the contract that concern several tools."""
 
-from handlers.paths.memories import (
-    add_memories,
-    add_memory,
-    clear_memory,
-    drop_memory,
-    index_texts,
-    list_memories,
-    read_memory,
-    replace_memory,
-)
-from kernel.tools import Deviation, Hints, Hooks, read, write
+from collections.abc import Mapping
 
-TOOLS = (
-    write(add_memory, Hints("Add memory"), permission="write", hooks=Hooks(texts=index_texts, batch=add_memories)),
-    write(
-        replace_memory,
-        Hints("Replace memory", destructive=True, idempotent=True),
-        permission="write",
-        hooks=Hooks(texts=index_texts),
-    ),
-    write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
-    write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
-    read(
-        read_memory,
-        Hints("Read memory", short=True),
-        permission="read",
-        deviations=(
-            Deviation("tool", "no", "yes", "With the four writing tools alone, memories could be stored but not read"),
-        ),
-    ),
-    read(
-        list_memories,
-        Hints("List memories"),
-        permission="read",
-        deviations=(
-            Deviation(
-                "tool",
-                "no",
-                "yes",
-                "The original shows all memories to the model at every turn; an MCP server cannot, and an agent must "
-                "be able to see which paths exist",
-            ),
-        ),
-    ),
-)
+from kernel.tools import Deviation
 
-DEVIATIONS = {
+DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
     "every tool": (
         Deviation(
             "error code",
