@@ -1,6 +1,5 @@
-"""Three tools of the contract: list types, write a memory file, delete memory files (seed 001)."""
+"""The tools memory_list_types and memory_remember (seed 001)."""
 
-import errno
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -10,9 +9,18 @@ import msgspec
 from handlers.notes import files, front_matter, memory_types, note_file, sync
 from handlers.notes.files import File
 from handlers.notes.note_file import ParsedMemory
-from handlers.notes.projects import Project, absolute, candidate_files, is_ambiguous, projects, select_projects
+from handlers.notes.projects import (
+    ABSOLUTE_PATH_HINT,
+    Project,
+    absolute,
+    candidate_files,
+    is_ambiguous,
+    projects,
+    select_projects,
+)
+from handlers.notes.safe_fs import LINK_ERRNOS
 from handlers.notes.scan import SUFFIX, TEMPORARY_PREFIX, is_memory
-from handlers.notes.schemas import Forget, Forgotten, ListTypes, Remember, Remembered, Types
+from handlers.notes.schemas import ListTypes, Remember, Remembered, Types
 from handlers.notes.slug import kebab, slug
 from kernel.errors import Fault
 from kernel.settings import setting
@@ -20,11 +28,9 @@ from kernel.store.transaction import Tx
 
 MAX_CONTENT_BYTES = 1_048_576  # 1 MB, so that one memory cannot make every recall too large
 _OUTSIDE = "Write operations only allowed within .mnemonics/"
-_ABSOLUTE_PATH_HINT = "give the absolute path that memory_recall answers with"
 _MAX_REPLACE_ATTEMPTS = 3  # against editors that write the file at the same time
 _MAX_COMPARED_FILES = 16  # files of the same title that are read to detect a retry
 _MAX_TAGS, _TAG_WIDTH = 64, 100
-_LINK_ERRNOS = {errno.ELOOP, errno.ENOTDIR}  # what O_NOFOLLOW reports for a link
 
 
 class _ExistingFile(NamedTuple):
@@ -64,22 +70,6 @@ def remember_texts(request: Remember) -> list[str]:
     if request.filePath or not isinstance(request.tags, list):
         return []
     return [note_file.index_text_of(request.title.strip(), [tag.strip() for tag in request.tags], request.content)]
-
-
-def memory_forget(tx: Tx, request: Forget) -> Forgotten:
-    """Delete memory files for good. First find them with memory_recall, show them and ask the user; never delete
-    without confirmation.
-    """
-    paths = _paths(request.filePaths)
-    if not paths:
-        raise Fault("invalid", "filePaths array is required and cannot be empty")
-    known = projects(tx)
-    deleted: list[str] = []
-    errors: list[str] = []
-    for given in dict.fromkeys(paths):
-        wrong = _skip_reason(known, given) or _forget(tx, known, given, deleted)
-        errors.extend([wrong] if wrong else [])
-    return Forgotten(bool(deleted), len(deleted), deleted, errors or msgspec.UNSET)
 
 
 def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
@@ -161,7 +151,7 @@ def _remembered(project: Project, path: str, memory: ParsedMemory, *, update: bo
 
 def _find_file(known: Sequence[Project], given: str) -> _ExistingFile:
     if is_ambiguous(known, given):
-        raise Fault("invalid", f"filePath {given} could be of any project: {_ABSOLUTE_PATH_HINT}, or name the project")
+        raise Fault("invalid", f"filePath {given} could be of any project: {ABSOLUTE_PATH_HINT}, or name the project")
     places = candidate_files(known, given)
     if not places:
         raise Fault("blocked", _OUTSIDE)
@@ -173,53 +163,13 @@ def _find_file(known: Sequence[Project], given: str) -> _ExistingFile:
         except FileNotFoundError:
             continue
         except OSError as error:
-            through_link = error.errno in _LINK_ERRNOS
+            through_link = error.errno in LINK_ERRNOS
             raise Fault("blocked", _OUTSIDE) if through_link else sync.file_fault(error, given) from None
     raise _missing_file(given)
 
 
 def _missing_file(path: str) -> Fault:
     return Fault("not_found", f"File not found: {path}. Cannot update non-existent memory.")
-
-
-def _skip_reason(known: Sequence[Project], given: str) -> str:
-    """Why a path cannot be a memory to delete, judged by the path alone; empty if it can."""
-    if is_ambiguous(known, given):
-        return f"Skipped {given}: could be of any project, {_ABSOLUTE_PATH_HINT}"
-    places = candidate_files(known, given)
-    if not any(path for _, path in places):
-        return f"Skipped {given}: not within .mnemonics/"
-    if not given.endswith(SUFFIX):
-        return f"Skipped {given}: not a .md file"
-    return "" if all(is_memory(path) for _, path in places) else f"Skipped {given}: not a memory file"
-
-
-def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: list[str]) -> str:
-    for project, path in candidate_files(known, given):
-        try:
-            before = files.read(project.root, path)
-            files.remove(project.root, path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            if error.errno in _LINK_ERRNOS:
-                return f"Skipped {given}: not within .mnemonics/"
-            return f"Error deleting {given}: {error.strerror}"
-        sync.drop(tx, [(project.name, path, note_file.decode_lossy(before.data))], "deleted")
-        deleted.append(absolute(project, path))
-        return ""
-    return f"Skipped {given}: file not found"
-
-
-def _paths(given: list[str] | str) -> list[str]:
-    if isinstance(given, list):
-        return given
-    if given.startswith("["):
-        try:
-            return msgspec.json.decode(given, type=list[str])
-        except msgspec.DecodeError:
-            raise Fault("invalid", "filePaths is not an array of paths") from None
-    return [given] if given else []
 
 
 def _known_types(tx: Tx, known: Sequence[Project]) -> dict[str, memory_types.MemoryType]:

@@ -11,6 +11,7 @@ from kernel.settings import Setting, data_folder, setting, text
 from kernel.store.transaction import Tx
 
 DEFAULT = "default"
+ABSOLUTE_PATH_HINT = "give the absolute path that memory_recall answers with"
 _QMD_SCHEME = "qmd://"
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from handlers.notes import note_file
 from handlers.notes.files import File, read_all
 from handlers.notes.projects import Project, projects, select_projects, space
-from handlers.notes.safe_fs import FOLDER, Stamp
+from handlers.notes.safe_fs import FOLDER, LINK_ERRNOS, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
 from kernel.errors import Fault
 from kernel.search import index
@@ -162,7 +162,7 @@ def file_fault(error: OSError, path: str) -> Fault:
     """The fault for an error of the file system."""
     if error.errno in _DISK_FULL_ERRNOS:
         return Fault("storage", "Cannot write to storage, insufficient disk space.")
-    if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+    if error.errno in LINK_ERRNOS:
         return Fault("blocked", f"{path} is a link, or leads through one, or is no file.")
     return Fault("storage", f"Cannot use {path}: {error.strerror}.")
 

@@ -2,7 +2,8 @@
 
 from handlers.notes import sync
 from handlers.notes.admin import memory_lint, memory_sync
-from handlers.notes.memories import memory_forget, memory_list_types, memory_remember, remember_texts
+from handlers.notes.forget import memory_forget
+from handlers.notes.memories import memory_list_types, memory_remember, remember_texts
 from handlers.notes.recall import memory_recall
 from kernel.tools import Deviation, Hints, Hooks, Precheck, exclusive, read
 

@@ -41,10 +41,10 @@ def unchanged(kernel: Kernel, call: Call, tmp_path: Path) -> Callable[..., Reply
     """A call that must leave no trace in the store or in any file, inside the project or around it; its reply."""
 
     def same(name: str, **arguments: Any) -> Reply:
-        before, files = everything(kernel), tree(tmp_path)
+        rows, contents = everything(kernel), tree(tmp_path)
         reply = call(name, **arguments)
-        assert everything(kernel) == before
-        assert tree(tmp_path) == files
+        assert everything(kernel) == rows
+        assert tree(tmp_path) == contents
         return reply
 
     return same
@@ -58,6 +58,11 @@ def tree(top: Path) -> Tree:
             what = str(path.readlink()) if path.is_symlink() else b"" if path.is_dir() else path.read_bytes()
             found[str(path.relative_to(top))] = (path.lstat().st_mode, what)
     return found
+
+
+def files(folder: Path) -> list[str]:
+    """The paths of all files below a folder."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def put(folder: Path, path: str, text: str | bytes) -> Path:

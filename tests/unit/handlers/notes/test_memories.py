@@ -1,4 +1,4 @@
-"""Remembering writes a file that reads like the contract's, forgetting deletes it, and nothing else is ever touched."""
+"""Remembering writes a file that reads like the contract's, and nothing else is ever touched."""
 
 import contextlib
 import itertools
@@ -29,7 +29,7 @@ from kernel.store.transaction import Tx
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import TESTER, Call, Clock
-from tests.unit.handlers.notes.conftest import CallOk, put, titles, tree
+from tests.unit.handlers.notes.conftest import CallOk, files, put, titles, tree
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T04:04:05.678Z"
@@ -41,10 +41,6 @@ def refused(reply: Reply) -> tuple[str | None, str]:
     """Code and message of a refusal, which is plain text."""
     assert (reply.media, reply.structured) == ("text/plain; charset=utf-8", None)
     return reply.fault, reply.body.decode()
-
-
-def files(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_a_new_memory_is_a_file_as_the_contract_has_it(call_ok: CallOk, clock: Clock, folder: Path) -> None:
@@ -266,71 +262,6 @@ def test_any_memory_round_trips(call_ok: CallOk, title: str, tags: list[str], co
     assert memory["tags"] == answer["tags"] == list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
 
 
-def test_forget_deletes_memories_and_reports_skipped_paths(call_ok: CallOk, folder: Path, tmp_path: Path) -> None:
-    for path in ("learning/a.md", "learning/b.md", "learning/c.md", "learning/keep.txt", "index.md", "learning/.x.md"):
-        put(folder, path, "x")
-    outside = put(tmp_path, "outside.md", "x")
-    (folder / "learning" / "link.md").symlink_to(outside)
-    (folder / "away").symlink_to(tmp_path)
-    paths = [
-        str(folder / "learning" / "a.md"),
-        "qmd://learning/b.md",
-        str(outside),
-        "learning/keep.txt",
-        "learning/a.md",
-        "index.md",
-        "learning/.x.md",
-        "learning/link.md",
-        "away/outside.md",
-        str(folder),
-        "learning/../../../outside.md",
-    ]
-    answer = call_ok("memory_forget", filePaths=paths)
-
-    assert answer == {
-        "success": True,
-        "deletedCount": 2,
-        "deletedFiles": [str(folder / "learning" / "a.md"), str(folder / "learning" / "b.md")],
-        "errors": [
-            f"Skipped {outside}: not within .mnemonics/",
-            "Skipped learning/keep.txt: not a .md file",
-            "Skipped learning/a.md: file not found",
-            "Skipped index.md: not a memory file",
-            "Skipped learning/.x.md: not a memory file",
-            "Skipped learning/link.md: not within .mnemonics/",
-            "Skipped away/outside.md: not within .mnemonics/",
-            f"Skipped {folder}: not within .mnemonics/",
-            "Skipped learning/../../../outside.md: not within .mnemonics/",
-        ],
-    }
-    assert files(folder / "learning") == [".x.md", "c.md", "keep.txt", "link.md"]
-    assert outside.read_text() == "x"
-    assert titles(call_ok("memory_recall", isAll=True)) == ["C"]
-
-
-@pytest.mark.parametrize("form", ["one", "array in a text"])
-def test_paths_to_forget_may_come_as_text(call_ok: CallOk, folder: Path, form: str) -> None:
-    file = put(folder, "learning/a.md", "x")
-    given = str(file) if form == "one" else json.dumps([str(file)])
-
-    assert call_ok("memory_forget", filePaths=given) == {
-        "success": True,
-        "deletedCount": 1,
-        "deletedFiles": [str(file)],
-    }
-
-
-def test_nothing_deleted_is_no_success_and_no_error(unchanged: Call) -> None:
-    reply = unchanged("memory_forget", filePaths=["learning/none.md"])
-    assert reply.fault is None
-    assert json.loads(reply.body) == {
-        "success": False,
-        "deletedCount": 0,
-        "deletedFiles": [],
-        "errors": ["Skipped learning/none.md: file not found"],
-    }
-
-
 def test_each_project_has_a_folder_of_its_own(
     config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path
 ) -> None:
@@ -397,15 +328,6 @@ def test_a_memory_that_can_be_written_is_found(call_ok: CallOk, folder: Path, pa
     file = put(folder, path, "---\nmemory_type: architectural-decision\n---\n\nx\n")
     assert call_ok("memory_remember", **NOTE, filePath=path)["filePath"] == str(file)
     assert [memory["path"] for memory in call_ok("memory_recall", isAll=True)["memories"]] == [str(file)]
-
-
-def test_a_path_given_twice_is_forgotten_once(call_ok: CallOk, folder: Path) -> None:
-    file = str(put(folder, "learning/a.md", "x"))
-    assert call_ok("memory_forget", filePaths=[file, file]) == {
-        "success": True,
-        "deletedCount": 1,
-        "deletedFiles": [file],
-    }
 
 
 def test_missing_project_is_refused_on_write(
