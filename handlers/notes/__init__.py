@@ -3,10 +3,10 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes.admin import restore_files
+from handlers.notes import admin, forget, memories, recall
+from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS
 from handlers.notes.sync import sources
-from handlers.notes.tools import DEVIATIONS, TOOLS
 from kernel.errors import Fault
 from kernel.tools import Dialect, Reply, Tool
 
@@ -25,11 +25,11 @@ def fail(fault: Fault) -> Reply:
 DIALECT = Dialect(
     name="notes",
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
-    tools=TOOLS,
+    tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
     sources=sources,
     settings=SETTINGS,
-    after_undo=restore_files,
+    after_undo=admin.restore_files,
     deviations=DEVIATIONS,
 )

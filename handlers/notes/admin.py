@@ -16,6 +16,7 @@ from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.settings import setting
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
 
 _STALE_AFTER_MS = 90 * 86_400_000  # 90 days
 _REQUIRED_KEYS = ("memory_type", "created", "modified")
@@ -171,3 +172,38 @@ def _link_names(page: _MemoryPage) -> Set[str]:
 
 def _normalized_name(link: str) -> str:
     return "/".join(slug(part) for part in link.strip().removesuffix(SUFFIX).split("/"))
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(
+        memory_sync,
+        Hints("Sync"),
+        permission="read",
+        hooks=Hooks(precheck=Precheck(sync.check_all, sync.write, sync.texts)),
+        long=True,
+        deviations=(
+            Deviation(
+                "tool",
+                "no",
+                "yes",
+                "A later release of the original has it; every recall follows the files by itself, and this tool "
+                "reads them all again if their time stamps are not reliable",
+            ),
+        ),
+    ),
+    read(
+        memory_lint,
+        Hints("Lint"),
+        permission="read",
+        hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
+        deviations=(
+            Deviation(
+                "tool",
+                "no",
+                "yes",
+                "A later release of the original has it; files that people edit need a check for what went wrong in "
+                "them",
+            ),
+        ),
+    ),
+)

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from handlers.notes import note_file, scoring
+from handlers.notes import note_file, scoring, sync
 from handlers.notes.projects import Project, absolute, projects, select_projects, space
 from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
 from kernel.search import index
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
 _MIN_CANDIDATES = 50  # the final score orders them anew, so more than a page is needed
@@ -86,3 +87,72 @@ def _memory(project: Project, row: _FileRow, score: float) -> Memory:
         memory.modified,
         memory.content,
     )
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(
+        memory_recall,
+        Hints("Recall"),
+        permission="read",
+        hooks=Hooks(precheck=Precheck(sync.check, sync.write, sync.texts)),
+        deviations=(
+            Deviation("parameter project", "no", "yes", "As for memory_remember; without it every project is searched"),
+            Deviation(
+                "behaviour: limit",
+                "any number",
+                "0 to 1000, where 0 is the default",
+                "More does not fit into an answer",
+            ),
+            Deviation(
+                "behaviour: files",
+                "every `.md` file",
+                "files of at most 4 MB, at most 32 folders deep; memory_lint reports the others",
+                "A stray dump or a loop of folders must not stop every recall",
+            ),
+            Deviation(
+                "behaviour: several projects",
+                "one project",
+                "a project that cannot be read is skipped and answered from its last known state; memory_lint "
+                "reports it, memory_sync fails",
+                "One unreadable folder must not hide the memories of the others",
+            ),
+            Deviation(
+                "behaviour: invalid times",
+                "not mentioned",
+                "the time of the file replaces an unreadable `created` or `modified`; memory_lint reports it",
+                "Clients sort and compare the times in answers",
+            ),
+            Deviation(
+                "behaviour: memoryType",
+                "the folder",
+                "the type in the front matter, filtered before ranking; the folder if the front matter has none",
+                "The two disagree in real folders, and a filter after ranking starves small types",
+            ),
+            Deviation(
+                "behaviour: search",
+                "BM25, cosine, positions",
+                "word coverage and BM25, cosine, both as independent evidence; each in [0, 1] and independent of the "
+                "other hits",
+                "BM25 is 0 in a small store, and a position does not show how well a memory fits",
+            ),
+            Deviation(
+                "behaviour: no model",
+                "not mentioned",
+                "every search type uses words",
+                "A store without an embedding model must still answer",
+            ),
+            Deviation(
+                "behaviour: content",
+                "ends with a line end the writer added",
+                "exactly the content that was stored",
+                "What is read must equal what was written",
+            ),
+            Deviation(
+                "behaviour: created, modified",
+                "from the front matter",
+                "the time of the file if the front matter has none",
+                "Files written by hand seldom have them",
+            ),
+        ),
+    ),
+)

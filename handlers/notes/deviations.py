@@ -1,0 +1,31 @@
+"""Deviations from the contract that concern several tools."""
+
+from collections.abc import Mapping
+
+from kernel.tools import Deviation
+
+DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
+    "memory_remember, memory_forget": (
+        Deviation(
+            "behaviour: paths",
+            "a path",
+            "absolute, relative to the project or its `.mnemonics`, or `qmd://type/file.md`; a path through a link "
+            "is refused",
+            "Earlier releases of the original answered with the latter two",
+        ),
+        Deviation(
+            "behaviour: paths, several projects",
+            "not mentioned",
+            "absolute; a relative or `qmd://` path is refused, unless memory_remember names the project",
+            "Such a path could belong to any project, and the wrong file must not be changed or deleted",
+        ),
+    ),
+    "memory_remember, memory_recall": (
+        Deviation(
+            "behaviour: types",
+            "any name",
+            "a configured name that ends in `.md` is refused",
+            "Its folder would look like a file",
+        ),
+    ),
+}
