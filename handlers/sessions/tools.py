@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from handlers.sessions import admin, graph, memories
+from handlers.sessions import admin, graph, memories, search
 from handlers.sessions.schemas import Remember, SearchMemory
 from handlers.sessions.summary import has_library
 from kernel.tools import Access, Deviation, Hints, Hooks, Schema, Tool, exclusive, read, write
@@ -81,7 +81,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     read(
-        memories.search_memory,
+        search.search_memory,
         Hints("Search memory"),
         permission="read",
         input=_with_session(SearchMemory),
@@ -114,9 +114,9 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
     ),
-    read(memories.list_recent, Hints("List recent memories"), permission="read"),
+    read(search.list_recent, Hints("List recent memories"), permission="read"),
     read(
-        memories.list_entities,
+        search.list_entities,
         Hints("List entities of a memory"),
         permission="read",
         deviations=(

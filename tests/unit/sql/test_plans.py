@@ -192,13 +192,13 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("paths.count", ["SEARCH paths_memory USING COVERING INDEX sqlite_autoindex_paths_memory_1 (path>?"]),
         (
-            "sessions.memories.recent_of_session",
+            "sessions.search.recent_of_session",
             ["SEARCH sessions_memory USING INDEX sessions_memory_by_session (session_id"],
         ),
-        ("sessions.memories.recent", ["SCAN sessions_memory USING INDEX sessions_memory_by_time"]),
-        ("sessions.memories.mentions", ["SEARCH sessions_mention USING INDEX sessions_mention_by_memory (memory_id"]),
+        ("sessions.search.recent", ["SCAN sessions_memory USING INDEX sessions_memory_by_time"]),
+        ("sessions.search.mentions", ["SEARCH sessions_mention USING INDEX sessions_mention_by_memory (memory_id"]),
         (
-            "sessions.memories.by_ids_or_hash",
+            "sessions.search.by_ids_or_hash",
             [
                 "SEARCH sessions_memory USING INTEGER PRIMARY KEY (rowid=?)",
                 "SCAN json_each VIRTUAL TABLE",
@@ -447,9 +447,9 @@ def test_hot_statement_uses_its_index(migrated: apsw.Connection, key: str, wante
         "brain.notes.page",
         "brain.resources.page",
         "brain.links.list",
-        "sessions.memories.recent_of_session",
-        "sessions.memories.recent",
-        "sessions.memories.mentions",
+        "sessions.search.recent_of_session",
+        "sessions.search.recent",
+        "sessions.search.mentions",
     ],
 )
 def test_statement_in_index_order_is_not_sorted(migrated: apsw.Connection, key: str) -> None:

@@ -47,3 +47,8 @@ def asking(kernel: Kernel, runner: asyncio.Runner) -> Ask:
         return body
 
     return ask
+
+
+def ids(found: list[dict[str, Any]]) -> list[int]:
+    """The ids of memories, in the order of an answer."""
+    return [memory["id"] for memory in found]
