@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from handlers.sessions import graph, memories
+from handlers.sessions import admin, graph, memories, search
+from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.import_code_memory import CODE_MEMORY
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
-from handlers.sessions.tools import DEVIATIONS, TOOLS
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, IndexSource, Reply, Tool
@@ -41,7 +41,7 @@ DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
     "session with search_memory and an empty query.",
-    tools=TOOLS,
+    tools=(*memories.TOOLS, *search.TOOLS, *graph.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
     sources=sources,

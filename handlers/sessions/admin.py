@@ -13,6 +13,7 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history, introspection
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, exclusive, read
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
@@ -231,3 +232,31 @@ def _summary(tx: Tx) -> SummaryState:
     enabled = bool(model) and has_library() and Path(model).is_file()
     names = ("SUMMARY_CTX", "SUMMARY_THREADS", "SUMMARY_MAX_TOKENS", "SUMMARY_TEMPERATURE")
     return SummaryState(enabled, model or None, *(option(tx, name) for name in names), auto_install=False)
+
+
+TOOLS: tuple[Tool, ...] = (
+    exclusive(
+        maintenance,
+        Hints("Maintenance", destructive=True),
+        permission={"prune_older_than": "admin", "purge_all": "admin", "purge_session": "write", "vacuum": "admin"},
+        deviations=(
+            Deviation(
+                "behaviour: graph",
+                "entities, relations and vectors stay",
+                "what comes from deleted memories alone is deleted from the graph; purge_all empties it",
+                "A deletion must be complete",
+            ),
+            Deviation(
+                "behaviour: older_than_days", "negative deletes everything", "refused", "A negative age is a mistake"
+            ),
+            Deviation(
+                "behaviour: history",
+                "gone",
+                "the history keeps what was deleted, as in every dialect",
+                "The owner of the file can still inspect and restore it",
+            ),
+        ),
+    ),
+    read(diagnostics, Hints("Diagnostics"), permission="admin"),
+    read(health, Hints("Health"), permission="admin"),
+)

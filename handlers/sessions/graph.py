@@ -24,7 +24,7 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource
+from kernel.tools import Deviation, Hints, IndexSource, Tool, read, write
 
 ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"
@@ -247,3 +247,42 @@ def _entity_row(number: int, name: str, kind: str, created_at: str) -> GraphEnti
 
 def _index_text(row: _EntityText) -> str:
     return f"{row.name}\n{row.entity_type}\n{row.observations or ''}"[:_MAX_INDEX_TEXT]
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(upsert_entity, Hints("Upsert entity", idempotent=True), permission="write"),
+    write(
+        add_relation,
+        Hints("Add relation", idempotent=True),
+        permission="write",
+        deviations=(
+            Deviation("behaviour: equal relations", "kept twice", "kept once", "The second copy adds no information"),
+        ),
+    ),
+    read(
+        get_entity,
+        Hints("Get entity"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "behaviour: observations",
+                "texts",
+                "texts, and `memory_ids` in the same order",
+                "The agent can look up the memory that an observation comes from",
+            ),
+        ),
+    ),
+    read(
+        get_context_graph,
+        Hints("Get context graph"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "limit: relations",
+                "none",
+                "the newest 1000 that touch the entities shown",
+                "An entity with many relations would fill the context window",
+            ),
+        ),
+    ),
+)

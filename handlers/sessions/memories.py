@@ -8,14 +8,14 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from handlers.sessions import entity_extraction, graph, summary
-from handlers.sessions.schemas import Remember, Remembered
+from handlers.sessions.schemas import Remember, Remembered, with_session
 from handlers.sessions.secret_scan import find_secret
 from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
-from kernel.tools import IndexSource
+from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, write
 
 SPACE = "sessions"
 DUPLICATE_WINDOW_SECONDS = 300  # the time of the contract
@@ -97,20 +97,6 @@ def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
     return number
 
 
-def prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[[Tx], Remember] | None:
-    """The generation of a missing summary by the configured model, which is too slow to run inside the write lock."""
-    model = None if request.summary else summary.configured_model(settings)
-    texts = [request.content, request.kind or "", request.tags or "", request.metadata_json or ""]
-    if model is None or not request.content.strip() or find_secret(texts):
-        return None
-    return lambda _tx: msgspec.structs.replace(request, summary=summary.model_summary(model, request.content))
-
-
-def texts_to_embed(request: Remember) -> list[str]:
-    """The texts that `remember` embeds."""
-    return [request.content]
-
-
 def sources(tx: Tx) -> list[IndexSource]:
     """The documents that the index must hold: every memory."""
     rows = tx.all("sessions.memories.all_for_index", MemoryRow)
@@ -186,3 +172,68 @@ def _nesting_depth(value: Any) -> int:
         inner: list[Any] = list(here.values()) if isinstance(here, dict) else here if isinstance(here, list) else []  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         waiting.extend((part, depth + 1) for part in inner)
     return deepest
+
+
+def _prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[[Tx], Remember] | None:
+    """The generation of a missing summary by the configured model, which is too slow to run inside the write lock."""
+    model = None if request.summary else summary.configured_model(settings)
+    texts = [request.content, request.kind or "", request.tags or "", request.metadata_json or ""]
+    if model is None or not request.content.strip() or find_secret(texts):
+        return None
+    return lambda _tx: msgspec.structs.replace(request, summary=summary.model_summary(model, request.content))
+
+
+def _texts_to_embed(request: Remember) -> list[str]:
+    """The texts that `remember` embeds."""
+    return [request.content]
+
+
+# A prepared call takes a slower path through the queue, so only servers that can load a summary model use it.
+_PREPARE = _prepare_summary if summary.has_library() else None
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        remember,
+        Hints("Remember"),
+        permission="write",
+        hooks=Hooks(texts=_texts_to_embed, prepare=_PREPARE),
+        input=with_session(Remember),
+        deviations=(
+            Deviation(
+                "behaviour: answer",
+                "echoes the input",
+                "the values as stored: generated summary and tags, priority clamped to 1 to 5",
+                "The agent must know what was stored",
+            ),
+            Deviation(
+                "behaviour: sensitive content",
+                "three patterns over the content",
+                "these and rules for keys, tokens, passwords in URLs, private keys and web tokens, over content, kind, "
+                "summary, tags and metadata; `upsert_entity` and `add_relation` too; the session id is not checked",
+                "A secret must not be stored in any field; a session id that looks like a key would lose the whole "
+                "session",
+            ),
+            Deviation(
+                "behaviour: duplicates",
+                "the same content in any session within 300 s of local time",
+                "in the same session, in UTC",
+                "Another session must keep its own memory, and the time zone must not matter",
+            ),
+            Deviation(
+                "behaviour: content, metadata",
+                "anything",
+                "blank content, and metadata that is no JSON object, are refused",
+                "Blank content cannot be found, and the contract says object",
+            ),
+            Deviation(
+                "behaviour: tags", 'words found anywhere, `ui` in "build"', "whole words", "Wrong tags mislead a search"
+            ),
+            Deviation(
+                "behaviour: summary model",
+                "a path or a repository to download",
+                "a path; no setting installs or downloads anything",
+                "The server never fetches anything on its own",
+            ),
+        ),
+    ),
+)

@@ -2,7 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
+
+from kernel.tools import Schema
 
 MAX_CONTENT_LENGTH = 1_048_576
 MAX_RESULTS = 1000
@@ -226,3 +229,19 @@ class ContextGraph(Struct, omit_defaults=True):
     status: Literal["disabled"] | UnsetType = UNSET
     entities: list[GraphEntity] | UnsetType = UNSET
     relations: list[GraphRelation] | UnsetType = UNSET
+
+
+def with_session(request: type[Remember] | type[SearchMemory]) -> Schema:
+    """The input schema with `session_id` required and not nullable, as in the contract.
+
+    The request type leaves it optional, because `CODE_MEMORY_SESSION_ID` may supply it.
+    """
+    schema = msgspec.json.schema(request)["$defs"][request.__name__]
+    session_id = schema["properties"]["session_id"]
+    schema["properties"]["session_id"] = {**session_id["anyOf"][0], "description": session_id["description"]}
+    return {
+        "type": "object",
+        "properties": schema["properties"],
+        "required": [*schema["required"], "session_id"],
+        "additionalProperties": False,
+    }

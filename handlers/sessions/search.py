@@ -23,11 +23,13 @@ from handlers.sessions.schemas import (
     ScoredMemory,
     SearchMemory,
     SearchResults,
+    with_session,
 )
 from handlers.sessions.scoring import LEXICAL_BASE_SCORE, Candidate, rank
 from handlers.sessions.settings import option, weights
 from kernel.search import index
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, read
 
 _MAX_CANDIDATES = 4096  # hits of the index for one search, however large limit and oversampling are
 
@@ -122,3 +124,56 @@ def _result_fields(row: MemoryRow) -> tuple[Any, ...]:
 def _display_time(moment: str) -> str:
     """A time as the contract shows it: `YYYY-MM-DD HH:MM:SS` in UTC."""
     return moment[:19].replace("T", " ")
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(
+        search_memory,
+        Hints("Search memory"),
+        permission="read",
+        input=with_session(SearchMemory),
+        deviations=(
+            Deviation(
+                "behaviour: session",
+                "filtered after the nearest neighbours, and off by default",
+                "a partition of the search; `CODE_MEMORY_ENABLE_SESSION_SCOPE` is on by default",
+                "Otherwise the memories of a large session crowd out those of a small one, and the contract scopes "
+                "retrieval",
+            ),
+            Deviation(
+                "behaviour: query",
+                "FTS5 syntax",
+                "plain words, any punctuation; ranked",
+                "In FTS5 syntax, queries with `sqlite-vec`, quotes or colons find nothing",
+            ),
+            Deviation(
+                "behaviour: score",
+                "a distance of 0 counts as 1; hits by words alone start from 1",
+                "a distance of 0 is 0, and content equal to the query comes first; with vectors on, a hit by words has "
+                "its distance too, but starts from 1 at most if it holds every word of the query",
+                "An exact match ranked below its neighbours; the vector of `c++` is near to nothing",
+            ),
+            Deviation(
+                "behaviour: top_p",
+                "keeps the newest share",
+                "keeps it, and every older memory that ranks above one of it",
+                "A better hit must not be dropped silently",
+            ),
+        ),
+    ),
+    read(list_recent, Hints("List recent memories"), permission="read"),
+    read(
+        list_entities,
+        Hints("List entities of a memory"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "behaviour: types",
+                "`function_like`, `function`, `class`",
+                "also `url`, `file_path` (with `path`), `ticket`, `env_var`, `command`, `error`; keywords are no "
+                "functions; each once, at most 50",
+                "More of what developers search for, and fewer false matches",
+            ),
+        ),
+    ),
+)
