@@ -1,6 +1,6 @@
-"""The tools memory_org, memory_project and memory_session (seed 000): the scopes that hold entries."""
+"""The tools memory_org and memory_project (seed 000): the scopes that outlive a session."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -8,20 +8,17 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, page_bounds, validate
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Count, Organization, Project, Session, dumps, loads, row_factory
+from handlers.scopes.results import Count, Organization, Project, dumps, loads, row_factory
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 
 PROJECT_SPACE = "scopes:projects"
-Status = Literal["completed", "discarded"]
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
-ProjectId = Annotated[Id | None, Meta(description="Parent project ID")]
 Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
 Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
 _org_row = row_factory(Organization, "metadata", loads)
 _project_row = row_factory(Project, "metadata", loads)
-_session_row = row_factory(Session, "metadata", loads)
 
 
 class CreateOrg(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
@@ -74,32 +71,6 @@ class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fie
     metadata: Goals = None
 
 
-class StartSession(Struct, tag="start", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """A new working session, within a project or on its own."""
-
-    project_id: ProjectId = None
-    name: Annotated[Label | None, Meta(description="Session label")] = None
-    purpose: Annotated[Text | None, Meta(description="What this session is for")] = None
-    agent_id: Annotated[Label | None, Meta(description="Which agent/IDE created it")] = None
-    metadata: Annotated[Object | None, Meta(description="Scratch notes, temp decisions")] = None
-
-
-class EndSession(Struct, tag="end", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """The session to end."""
-
-    id: Annotated[Id, Meta(description="Session ID")]
-    status: Annotated[Status | None, Meta(description="end: final status, completed if left out; list: filter")] = None
-
-
-class ListSessions(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
-    """Sessions in the order of creation."""
-
-    project_id: ProjectId = None
-    status: Literal["active", "completed", "discarded"] | None = None
-    limit: Limit = 20
-    offset: Offset = 0
-
-
 class OrgCreated(Struct):
     """Result of create."""
 
@@ -134,23 +105,8 @@ class ProjectList(Struct):
     meta: Count
 
 
-class SessionSaved(Struct):
-    """Result of start and end."""
-
-    success: bool
-    session: Session
-
-
-class SessionList(Struct):
-    """Result of list."""
-
-    sessions: list[Session]
-    meta: Count
-
-
 ORG_READ_ARMS = (ListOrgs,)
 PROJECT_READ_ARMS = (ListProjects, GetProject)
-SESSION_READ_ARMS = (ListSessions,)
 
 
 def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
@@ -181,32 +137,6 @@ def memory_project(
     else:
         projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
     return ProjectList(projects, Count(len(projects)))
-
-
-def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> SessionSaved | SessionList:
-    """Manage working sessions within projects."""
-    validate(request)
-    if isinstance(request, StartSession):
-        return SessionSaved(True, _start_session(tx, request))
-    if isinstance(request, EndSession):
-        ended = tx.one(
-            "scopes.hierarchy.end_session",
-            _session_row,
-            id=request.id,
-            status=request.status or "completed",
-            now=tx.now,
-        )
-        if ended is None:
-            raise errors.not_found("Session", request.id)
-        return SessionSaved(True, ended)
-    filters: dict[str, Any] = {"status": request.status, **page_bounds(request.limit, request.offset)}
-    if request.project_id is None:
-        sessions = tx.all("scopes.hierarchy.sessions", _session_row, **filters)
-    else:
-        sessions = tx.all(
-            "scopes.hierarchy.sessions_of_project", _session_row, project_id=request.project_id, **filters
-        )
-    return SessionList(sessions, Count(len(sessions)))
 
 
 def _create_project(tx: Tx, request: CreateProject) -> Project:
@@ -264,33 +194,6 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
     if not matching:
         raise errors.not_found("Project", request.name, "name")
     return matching[0]
-
-
-def _start_session(tx: Tx, request: StartSession) -> Session:
-    if request.project_id is not None:
-        check_scope(tx, "project", request.project_id, "projectId")
-    session = Session(
-        tx.new_id("sess"),
-        request.project_id,
-        request.name,
-        request.purpose,
-        request.agent_id,
-        "active",
-        tx.now,
-        None,
-        request.metadata,
-    )
-    tx.run(
-        "scopes.hierarchy.add_session",
-        id=session.id,
-        project_id=session.project_id,
-        name=session.name,
-        purpose=session.purpose,
-        agent_id=session.agent_id,
-        now=tx.now,
-        metadata=dumps(session.metadata),
-    )
-    return session
 
 
 def _project_by_id(tx: Tx, project_id: str) -> Project:

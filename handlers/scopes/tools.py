@@ -12,6 +12,7 @@ from handlers.scopes import (
     locks,
     query,
     relations,
+    sessions,
     tags,
 )
 from handlers.scopes.deviations import EXPORT, IMPORT, QUERY, TAG_VALUES, parameter
@@ -56,10 +57,10 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     write(
-        hierarchy.memory_session,
+        sessions.memory_session,
         Hints("Sessions"),
         permission={"start": "write", "end": "write", "list": "read"},
-        read_arms=hierarchy.SESSION_READ_ARMS,
+        read_arms=sessions.READ_ARMS,
         deviations=(
             Deviation(
                 "values status",

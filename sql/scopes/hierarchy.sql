@@ -61,25 +61,3 @@ WHERE
         )
     )
 RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
-
--- name: add_session
-INSERT INTO scopes_session (id, project_id, name, purpose, agent_id, status, started_at, metadata)
-VALUES (:id, :project_id, :name, :purpose, :agent_id, 'active', :now, :metadata);
-
--- name: end_session
-UPDATE scopes_session SET status = :status, ended_at = :now WHERE id = :id
-RETURNING id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata;
-
--- name: sessions
-SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-FROM scopes_session
-WHERE :status IS NULL OR status = :status
-ORDER BY seq
-LIMIT :limit OFFSET :offset;
-
--- name: sessions_of_project
-SELECT id, project_id, name, purpose, agent_id, status, started_at, ended_at, metadata
-FROM scopes_session
-WHERE project_id = :project_id AND (:status IS NULL OR status = :status)
-ORDER BY seq
-LIMIT :limit OFFSET :offset;

@@ -1,4 +1,4 @@
-"""The actions of memory_org, memory_project and memory_session follow the contract."""
+"""The actions of memory_org and memory_project follow the contract."""
 
 import json
 from typing import Any
@@ -147,62 +147,12 @@ def test_a_hundred_concurrent_creates_of_a_name_make_one_project(concurrently: C
     assert do("memory_project", "list", limit=100)["meta"] == {"returnedCount": 2}
 
 
-def test_a_session_is_started_listed_and_ended(do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
-    started = do(
-        "memory_session",
-        "start",
-        projectId=scope_ids.project,
-        name="Feature",
-        purpose="Login",
-        agentId="claude",
-        metadata={"mode": "tdd"},
-    )
-    session = {
-        "id": "sess_1",
-        "projectId": scope_ids.project,
-        "name": "Feature",
-        "purpose": "Login",
-        "agentId": "claude",
-        "status": "active",
-        "startedAt": NOW,
-        "endedAt": None,
-        "metadata": {"mode": "tdd"},
-    }
-    assert started == {"success": True, "session": session}
-    clock.move(hours=1)
-    ended = {**session, "status": "completed", "endedAt": LATER}
-    assert do("memory_session", "end", id="sess_1") == {"success": True, "session": ended}
-    assert do("memory_session", "end", id="sess_1", status="discarded")["session"]["status"] == "discarded"
-
-
-def test_sessions_are_listed_by_project_and_by_status(do: Do, scope_ids: ScopeIds) -> None:
-    other = do("memory_session", "start")["session"]["id"]
-    gone = do("memory_session", "start", projectId=scope_ids.project)["session"]["id"]
-    do("memory_session", "end", id=gone, status="discarded")
-
-    def ids(**which: Any) -> list[str]:
-        return [session["id"] for session in do("memory_session", "list", **which)["sessions"]]
-
-    assert ids() == [scope_ids.session, other, gone]
-    assert ids(projectId=scope_ids.project) == [scope_ids.session, gone]
-    assert ids(projectId=scope_ids.project, status="active") == [scope_ids.session]
-    assert ids(status="discarded") == [gone]
-    assert ids(status="completed") == ids(projectId="unknown") == []
-    assert ids(limit=1, offset=1) == [other]
-
-
-def test_unknown_parents_are_refused(unchanged: Call) -> None:
+def test_an_unknown_organization_is_refused(unchanged: Call) -> None:
     assert refused(unchanged("memory_project", action="create", name="P", orgId="ghost")) == (
         "not_found",
         "E2000",
         "Organization not found: ghost",
         {"resource": "organization", "identifier": "ghost", "field": "orgId"},
-    )
-    assert refused(unchanged("memory_session", action="start", projectId="ghost")) == (
-        "not_found",
-        "E2000",
-        "Project not found: ghost",
-        {"resource": "project", "identifier": "ghost", "field": "projectId"},
     )
 
 
@@ -211,6 +161,5 @@ def test_reads_write_nothing(unchanged: Call, scope_ids: ScopeIds) -> None:
         ("memory_org", {"action": "list"}),
         ("memory_project", {"action": "list"}),
         ("memory_project", {"action": "get", "id": scope_ids.project}),
-        ("memory_session", {"action": "list"}),
     ):
         result_of(unchanged(tool, **more))
