@@ -4,8 +4,22 @@ from typing import Any
 
 import msgspec
 
-from handlers.scopes import deviations, entries, errors, export_import, import_agent_memory
-from handlers.scopes.tools import TOOLS
+from handlers.scopes import (
+    admin,
+    conflicts,
+    deviations,
+    entries,
+    entry_tools,
+    errors,
+    export_import,
+    hierarchy,
+    import_agent_memory,
+    locks,
+    query,
+    relations,
+    sessions,
+    tags,
+)
 from kernel.errors import Fault
 from kernel.tools import Dialect, Reply, Tool
 
@@ -24,6 +38,18 @@ def fail(fault: Fault) -> Reply:
     return Reply(msgspec.json.format(msgspec.json.encode(body), indent=2), "application/json", fault.code)
 
 
+TOOLS: tuple[Tool, ...] = (
+    *hierarchy.TOOLS,
+    *sessions.TOOLS,
+    *entry_tools.TOOLS,
+    *tags.TOOLS,
+    *relations.TOOLS,
+    *locks.TOOLS,
+    *query.TOOLS,
+    *conflicts.TOOLS,
+    *admin.TOOLS,
+    *export_import.TOOLS,
+)
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",

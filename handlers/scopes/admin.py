@@ -8,6 +8,7 @@ from kernel.search import index
 from kernel.store import history
 from kernel.store.introspection import backup_before_clear, migrations
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, exclusive, read
 
 CONTRACT_RELEASE = "0.3.0"
 DIALECT = "scopes"
@@ -121,9 +122,6 @@ class ResetRefused(Struct):
     error: str
 
 
-READ_ARMS = (Init, GetStatus)
-
-
 def memory_health(tx: Tx, request: GetHealth) -> HealthReport:
     """Check server health and database status."""
     tables = tx.one("scopes.admin.counts", RowCounts, now=tx.now) or RowCounts(0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -168,3 +166,42 @@ def _clear(tx: Tx) -> None:
     tx.run("scopes.admin.seed_tags", now=tx.now)
     history.clear(tx, DIALECT)
     index.clear(tx, DIALECT)
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(
+        memory_health,
+        Hints("Health"),
+        permission="read",
+        deviations=(
+            Deviation(
+                "behaviour: values",
+                "cache, locks and version of the original",
+                "no cache, so nothing is stale; locks that have not expired; `serverVersion` is the release that this "
+                "contract describes",
+                "Agents use the version to know which tools they have",
+            ),
+        ),
+    ),
+    exclusive(
+        memory_init,
+        Hints("Initialization", destructive=True),
+        permission={"init": "read", "status": "read", "reset": "admin"},
+        read_arms=(Init, GetStatus),
+        long=True,
+        deviations=(
+            Deviation(
+                "behaviour: answers",
+                "the document and the original give different keys",
+                "the keys of both; init finds everything done, `force` and `verbose` change nothing",
+                "Every start applies the missing migrations",
+            ),
+            Deviation(
+                "behaviour: reset",
+                "drops all tables one by one in the original",
+                "clears this dialect alone or nothing, restores the predefined tags, and names the `backup` it left",
+                "Data of other dialects must stay, and a reset by mistake can be undone",
+            ),
+        ),
+    ),
+)

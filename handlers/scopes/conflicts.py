@@ -9,6 +9,7 @@ from handlers.scopes.entry_kinds import EntryType
 from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, page_bounds, validate
 from handlers.scopes.results import Conflict, Count, row_factory
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, write
 
 _conflict_row = row_factory(Conflict, "resolved", bool)
 
@@ -44,9 +45,6 @@ class ConflictResolved(Struct):
     conflict: Conflict
 
 
-READ_ARMS = (ListConflicts,)
-
-
 def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> ConflictList | ConflictResolved:
     """Manage version conflicts."""
     validate(request)
@@ -70,3 +68,27 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     if resolved is None:
         raise errors.not_found("Conflict", request.id)
     return ConflictResolved(True, resolved)
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory_conflict,
+        Hints("Conflicts"),
+        permission={"list": "read", "resolve": "write"},
+        read_arms=(ListConflicts,),
+        deviations=(
+            Deviation(
+                "values entryType",
+                "any",
+                "guideline, knowledge, tool",
+                "The document lists no values; any other word matches no conflict",
+            ),
+            Deviation(
+                "behaviour: list",
+                "unresolved only",
+                "as documented, where the original lists all",
+                "The document takes precedence",
+            ),
+        ),
+    ),
+)

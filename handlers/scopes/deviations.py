@@ -1,4 +1,4 @@
-"""The long lists of deviations of `scopes`, and those that several tools share; the others stand in `tools.py`."""
+"""The long lists of deviations of `scopes`, and those that several tools share; the others stand in the rows."""
 
 from collections.abc import Mapping
 
@@ -15,6 +15,37 @@ def parameter(name: str, reason: str = _UNDOCUMENTED) -> Deviation:
     return Deviation(f"parameter {name}", "no", "yes", reason)
 
 
+LOCKS = (
+    parameter(
+        "fencing_token",
+        "An agent must not release a lock that expired and went to another agent; the number distinguishes the "
+        "two locks",
+    ),
+    Deviation(
+        "behaviour: checkout",
+        "refused to the holder too in the original",
+        "extends the lock and gives a new `fencingToken`",
+        "An agent that lost its context can continue, and its earlier lock is recognized as stale",
+    ),
+    Deviation(
+        "behaviour: expires_in",
+        "up to 86400, and none below 1 in the original",
+        "0 to 86400; 0 does not expire, and what is shorter than a millisecond lasts one",
+        "A negative time is a mistake",
+    ),
+    Deviation(
+        "behaviour: file_path",
+        "no `..` anywhere in the original",
+        "no `..` segment; absolute on any system",
+        "`a..b.ts` is a file, and the agent's system need not be the server's",
+    ),
+    Deviation(
+        "behaviour: force_unlock",
+        "leaves nothing in the original",
+        "status shows the last ten in `forceUnlocks`",
+        "An agent that lost a lock can see which agent broke it",
+    ),
+)
 QUERY = (
     parameter("asOf", f"{_AS_OF} by a search and a context; tags and relations are the current ones"),
     parameter(
@@ -84,26 +115,6 @@ QUERY = (
         "not mentioned",
         "1 to 10,000",
         "An answer must fit into memory; the original takes anything and reads 0 as 20",
-    ),
-)
-EXPORT = (
-    Deviation(
-        "behaviour: document",
-        "entries; relations cut at 20 in the original",
-        "also every relation, `deactivatedAt`, the scopes of the entries and their tags",
-        "An import elsewhere restores what was exported, and its export is the same but for the time",
-    ),
-    Deviation(
-        "behaviour: filters",
-        "`scopeType` without `scopeId` finds nothing in the original, an unknown scope is empty",
-        "every scope of the type; an unknown scope is refused",
-        "A backup that is empty by mistake is noticed too late",
-    ),
-    Deviation(
-        "behaviour: formats",
-        "YAML of a few fields, not always valid; Markdown without escapes",
-        "YAML always valid and as complete as JSON; in Markdown no entry can change the structure of the page",
-        "A title with a colon or a heading in a text is common",
     ),
 )
 IMPORT = (

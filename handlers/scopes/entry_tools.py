@@ -1,5 +1,6 @@
 """The tools memory_tool, memory_guideline and memory_knowledge (seed 000), and their result types."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -10,6 +11,7 @@ from handlers.scopes.field_types import page_bounds, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
 from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, to_entry, to_version
 from kernel.store.transaction import Tx
+from kernel.tools import Access, Hints, Hooks, write
 
 
 class EntrySaved(Struct):
@@ -130,3 +132,24 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
 def _history(tx: Tx, kind: Kind, request: entry_requests.ListVersions) -> VersionList:
     rows = entries.versions(tx, kind, request.id, timestamp("asOf", request.as_of))
     return VersionList([to_version(kind.name, row) for row in rows])
+
+
+_PERMISSIONS: Mapping[str, Access] = {
+    "add": "write",
+    "update": "write",
+    "get": "read",
+    "list": "read",
+    "history": "read",
+    "deactivate": "write",
+}
+_HOOKS = Hooks(texts=entries.texts_to_embed)
+
+TOOLS = (
+    write(memory_tool, Hints("Tools"), permission=_PERMISSIONS, hooks=_HOOKS, read_arms=entry_requests.READ_ARMS),
+    write(
+        memory_guideline, Hints("Guidelines"), permission=_PERMISSIONS, hooks=_HOOKS, read_arms=entry_requests.READ_ARMS
+    ),
+    write(
+        memory_knowledge, Hints("Knowledge"), permission=_PERMISSIONS, hooks=_HOOKS, read_arms=entry_requests.READ_ARMS
+    ),
+)

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from handlers.scopes import deviations, markdown, yaml
 from handlers.scopes import errors as faults
-from handlers.scopes import markdown, yaml
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
 from handlers.scopes.export import Selection, export_document
 from handlers.scopes.field_types import Id, Label, Name, ScopeId, validate
@@ -256,3 +256,39 @@ def _strict_refusal(state: ImportState) -> Fault:
 
 
 IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)
+
+TOOLS: tuple[tools.Tool, ...] = (
+    tools.read(
+        memory_export,
+        tools.Hints("Export"),
+        permission={"export": "read"},
+        audited=True,
+        deviations=(
+            tools.Deviation(
+                "behaviour: document",
+                "entries; relations cut at 20 in the original",
+                "also every relation, `deactivatedAt`, the scopes of the entries and their tags",
+                "An import elsewhere restores what was exported, and its export is the same but for the time",
+            ),
+            tools.Deviation(
+                "behaviour: filters",
+                "`scopeType` without `scopeId` finds nothing in the original, an unknown scope is empty",
+                "every scope of the type; an unknown scope is refused",
+                "A backup that is empty by mistake is noticed too late",
+            ),
+            tools.Deviation(
+                "behaviour: formats",
+                "YAML of a few fields, not always valid; Markdown without escapes",
+                "YAML always valid and as complete as JSON; in Markdown no entry can change the structure of the page",
+                "A title with a colon or a heading in a text is common",
+            ),
+        ),
+    ),
+    tools.exclusive(
+        memory_import,
+        tools.Hints("Import", destructive=True),
+        permission={"import": "admin"},
+        long=True,
+        deviations=deviations.IMPORT,
+    ),
+)

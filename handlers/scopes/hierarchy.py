@@ -12,6 +12,7 @@ from handlers.scopes.results import Count, Organization, Project, dumps, loads, 
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, write
 
 PROJECT_SPACE = "scopes:projects"
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
@@ -103,10 +104,6 @@ class ProjectList(Struct):
 
     projects: list[Project]
     meta: Count
-
-
-ORG_READ_ARMS = (ListOrgs,)
-PROJECT_READ_ARMS = (ListProjects, GetProject)
 
 
 def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
@@ -207,3 +204,33 @@ def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
     same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=name.casefold())
     holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory_org,
+        Hints("Organizations"),
+        permission={"create": "write", "list": "read"},
+        read_arms=(ListOrgs,),
+    ),
+    write(
+        memory_project,
+        Hints("Projects"),
+        permission={"create": "write", "list": "read", "get": "read", "update": "write"},
+        read_arms=(ListProjects, GetProject),
+        deviations=(
+            Deviation(
+                "behaviour: name",
+                "unique per organization in one case, not at all outside one",
+                "unique in any case, within an organization and outside",
+                "A project is found by its name in any case",
+            ),
+            Deviation(
+                "behaviour: get by name",
+                "only projects without an organization if `orgId` is left out",
+                "those first, then one of any organization if no other has the name",
+                "The document says that a name finds a project",
+            ),
+        ),
+    ),
+)

@@ -6,6 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes import errors
+from handlers.scopes.deviations import LOCKS
 from handlers.scopes.field_types import Id, Object, Text, validate
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import dumps, loads, row_factory
@@ -13,6 +14,7 @@ from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
+from kernel.tools import Hints, Tool, write
 
 DEFAULT_LOCK_SECONDS = 3600
 MAX_LOCK_SECONDS = 86_400
@@ -130,9 +132,6 @@ class LockList(Struct):
     success: bool
     locks: list[Lock]
     count: int
-
-
-READ_ARMS = (GetLockStatus, ListLocks)
 
 
 def memory_file_lock(
@@ -285,3 +284,14 @@ def _locked_fault(message: str, lock: Lock | None) -> Fault:
 
 def _not_locked_fault(path: str) -> Fault:
     return Fault("not_found", f"File {path} is not locked", errors.NOT_LOCKED, {"field": "file_path"})
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory_file_lock,
+        Hints("File locks", destructive=True),
+        permission={"checkout": "write", "checkin": "write", "status": "read", "list": "read", "force_unlock": "admin"},
+        read_arms=(GetLockStatus, ListLocks),
+        deviations=LOCKS,
+    ),
+)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
+from handlers.scopes.deviations import QUERY
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
@@ -27,6 +28,7 @@ from handlers.scopes.query_schemas import (
 )
 from handlers.scopes.results import EntryRow, Tag, VersionRow, entry_and_version, to_entry, to_version
 from kernel.store.transaction import Tx
+from kernel.tools import Hints, Tool, read
 
 
 class _View(NamedTuple):
@@ -213,3 +215,13 @@ def _pair(first: str, second: str) -> tuple[str, str]:
 
 def _tag_row(entry_id: str, tag_id: str, name: str, category: str, predefined: int, *rest: Any) -> tuple[str, Tag]:
     return entry_id, Tag(tag_id, name, category, bool(predefined), *rest)
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(
+        memory_query,
+        Hints("Query"),
+        permission={"search": "read", "context": "read"},
+        deviations=QUERY,
+    ),
+)

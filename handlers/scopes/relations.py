@@ -6,11 +6,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
+from handlers.scopes.deviations import TAG_VALUES, parameter
 from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
 from handlers.scopes.results import Count, Done, Relation
 from handlers.scopes.targets import TargetType, check_target
 from kernel.store import history
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, write
 
 RELATION_SPACE = "scopes:relations"
 RelationType = Literal["applies_to", "depends_on", "conflicts_with", "related_to"]
@@ -66,9 +68,6 @@ class RelationList(Struct):
     meta: Count
 
 
-READ_ARMS = (ListRelations,)
-
-
 def memory_relation(
     tx: Tx, request: CreateRelation | ListRelations | DeleteRelation
 ) -> RelationCreated | RelationList | Done:
@@ -119,3 +118,28 @@ def _delete(tx: Tx, request: DeleteRelation) -> bool:
 
 def _key_of(request: CreateRelation | ListRelations | DeleteRelation) -> dict[str, str | None]:
     return {name: getattr(request, name) for name in _KEY_FIELDS}
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory_relation,
+        Hints("Relations", destructive=True),
+        permission={"create": "write", "list": "read", "delete": "write"},
+        read_arms=(ListRelations,),
+        deviations=(
+            parameter("createdBy"),
+            Deviation(
+                "values sourceType",
+                "any",
+                TAG_VALUES,
+                "The document lists no values for relations; these are the ones it lists for tags",
+            ),
+            Deviation(
+                "values targetType",
+                "any",
+                TAG_VALUES,
+                "The document lists no values for relations; these are the ones it lists for tags",
+            ),
+        ),
+    ),
+)

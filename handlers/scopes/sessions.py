@@ -9,6 +9,7 @@ from handlers.scopes.field_types import Id, Label, Limit, Object, Offset, Text, 
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import Count, Session, dumps, loads, row_factory
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, write
 
 Status = Literal["completed", "discarded"]
 ProjectId = Annotated[Id | None, Meta(description="Parent project ID")]
@@ -53,9 +54,6 @@ class SessionList(Struct):
 
     sessions: list[Session]
     meta: Count
-
-
-READ_ARMS = (ListSessions,)
 
 
 def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) -> SessionSaved | SessionList:
@@ -107,3 +105,21 @@ def _start_session(tx: Tx, request: StartSession) -> Session:
         metadata=dumps(session.metadata),
     )
     return session
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory_session,
+        Hints("Sessions"),
+        permission={"start": "write", "end": "write", "list": "read"},
+        read_arms=(ListSessions,),
+        deviations=(
+            Deviation(
+                "values status",
+                "completed, discarded",
+                "active, completed, discarded",
+                "The document's own example lists the active sessions",
+            ),
+        ),
+    ),
+)

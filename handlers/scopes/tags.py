@@ -11,6 +11,7 @@ from handlers.scopes.results import Count, Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
 from kernel.store import history
 from kernel.store.transaction import Tx
+from kernel.tools import Deviation, Hints, Tool, write
 
 TAG_SPACE = "scopes:tags"
 Category = Literal["language", "domain", "category", "meta", "custom"]
@@ -91,9 +92,6 @@ class Attached(Struct, rename="camel"):
     entry_tag: EntryTag
 
 
-READ_ARMS = (ListTags, ForEntry)
-
-
 def memory_tag(
     tx: Tx, request: CreateTag | ListTags | Attach | Detach | ForEntry
 ) -> TagCreated | TagList | Attached | Done | TagsOfEntry:
@@ -168,3 +166,14 @@ def _detach(tx: Tx, request: Detach) -> bool:
         return False
     history.append(tx, TAG_SPACE, detached.id, "detached", before=msgspec.json.encode(detached).decode())
     return True
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory_tag,
+        Hints("Tags"),
+        permission={"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
+        read_arms=(ListTags, ForEntry),
+        deviations=(Deviation("behaviour: detach", "`tagId`", "or `tagName`", "attach takes either"),),
+    ),
+)
