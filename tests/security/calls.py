@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kernel.app import DIALECTS
+
 Arguments = Mapping[str, Any]
 Call = tuple[str, str]  # a tool, and its action or nothing
 
@@ -70,14 +72,12 @@ _BY_ACTION: Mapping[str, Mapping[str, Arguments]] = {
         "vacuum": {},
     },
 }
+# Tools whose arguments are all optional are called without any, unless they stand here.
 _PLAIN: Mapping[str, Arguments] = {
     "add_memory": {"path": "car", "content": "In May."},
     "replace_memory": {"path": "car", "content": "In June."},
     "drop_memory": {"path": "car"},
-    "clear_memory": {},
     "read_memory": {"path": "car"},
-    "list_memories": {},
-    "memory_health": {},
     "save_memory": {**_CORE, **_MEMORY},
     "get_memories": _CORE,
     "update_memory": {**_CORE, "id": "mem_1", "content": "Port 443."},
@@ -100,34 +100,25 @@ _PLAIN: Mapping[str, Arguments] = {
     "hybrid_search": {**_CORE, "query": "port"},
     "semantic_search": {**_CORE, "query": "port"},
     "batch_embed": _CORE,
-    "get_query_stats": {},
-    "cleanup_query_log": {},
     "save_note": {**_CORE, "title": "Standup", "content": "At ten."},
     "get_notes": _CORE,
     "update_note": {**_CORE, "id": "note_1", "title": "Daily"},
     "save_resource": {**_CORE, "title": "SQLite"},
     "get_resources": _CORE,
-    "get_config": {},
     "set_config": {"key": "retrieval.vector_weight", "value": "0.5"},
-    "memory_list_types": {},
     "memory_remember": {"title": "Use SQLite", "content": "One file.", "memoryType": "context"},
     "memory_recall": {"query": "file"},
     "memory_forget": {"filePaths": ["/nowhere.md"]},
-    "memory_sync": {},
-    "memory_lint": {},
     "remember": {"content": "Embeddings run on the CPU.", "session_id": "s"},
     "search_memory": {"query": "embeddings", "session_id": "s"},
-    "list_recent": {},
     "list_entities": {"memory_id": 1},
     "upsert_entity": {"name": "API"},
     "add_relation": {"source": "API", "target": "port", "relation_type": "uses"},
     "get_entity": {"name": "API"},
-    "get_context_graph": {},
-    "diagnostics": {},
-    "health": {},
     "recall": {"query": "port"},
 }
 CALLS: Mapping[Call, Arguments] = {
+    **{(tool.name, ""): {} for dialect in DIALECTS for tool in dialect.tools if tool.name not in _BY_ACTION},
     **{(tool, ""): given for tool, given in _PLAIN.items()},
     **{
         (tool, action): {"action": action, **given}
