@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
+from jsonschema.validators import validator_for
 
 from kernel import app
 from kernel.app import Kernel
@@ -24,10 +25,11 @@ from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.embed.model import Embedder
 from kernel.errors import Fault
+from kernel.schema import output_schema
 from kernel.security.permissions import ANONYMOUS_CALLER, with_client_name
 from kernel.store.sqlite.connection import Connection
 from kernel.store.store import Store
-from kernel.tools import Dialect, Interaction, Reply
+from kernel.tools import Dialect, Interaction, Reply, Tool
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
 
@@ -71,6 +73,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if faults.MARK in str(config.getoption("markexpr")):
         for line in faults.table(config):
             terminalreporter.write_line(line)
+
+
+def validator_of(tool: Tool) -> Any:
+    """Validates results against the output schema of a tool, which is itself checked only here."""
+    schema = output_schema(tool) or {}
+    kind = validator_for(schema)
+    kind.check_schema(schema)
+    return kind(schema)
 
 
 Call = Callable[..., Reply]
@@ -175,6 +185,8 @@ def kernel(config: Config, migrated: Path, spares: Spares) -> Iterator[Kernel]:
     else:
         forget_rows()
         running.store.close()
+        if config.home.is_relative_to(spares.folder):
+            shutil.rmtree(config.home)
 
 
 def is_unused(kernel: Kernel, before: Stamps) -> bool:

@@ -13,6 +13,7 @@ from kernel.store import history
 from kernel.store.history import Event
 from kernel.tools import IndexSource
 from tests.conftest import TESTER, Call, Clock
+from tests.marks import sampled
 from tests.unit.handlers.sessions.calls import Ask, opened
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -225,7 +226,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=lambda query: ascii(query)[:20])
+@pytest.mark.parametrize("query", sampled(QUERIES, quick=10), ids=lambda query: ascii(query)[:20])
 def test_any_query_returns_results(ask: Ask, query: str) -> None:
     ask("remember", content='sqlite-vec and "quotes": a.b/c don\'t c++', session_id="s")
     ask("remember", content="日本語のメモ", session_id="s")
