@@ -162,7 +162,8 @@ def spares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
 @pytest.fixture
 def config(request: pytest.FixtureRequest, spares: Spares) -> Config:
     """The default configuration, with a data directory that does not exist yet, or that of an unused kernel."""
-    if "kernel" in request.fixturenames and PRIVATE.isdisjoint(request.fixturenames):
+    harmless = request.node.path.is_relative_to(TESTS / "unit") and PRIVATE.isdisjoint(request.fixturenames)
+    if harmless and "kernel" in request.fixturenames:
         return spares.config()
     return Config(data=request.getfixturevalue("tmp_path") / "data")
 
@@ -178,6 +179,8 @@ def kernel(config: Config, migrated: Path, spares: Spares) -> Iterator[Kernel]:
             shutil.copytree(migrated, config.home)
         running = app.open_kernel(config)
         before = stamps(config.home)
+    if config.home.is_relative_to(spares.folder):
+        keep_rows(running)
     yield running
     if config.home.is_relative_to(spares.folder) and is_unused(running, before):
         spares.close()
@@ -270,12 +273,22 @@ class LastRead:
 
 
 _last_read: list[LastRead] = []
+_rows_kept: set[Path] = set()
+
+
+def keep_rows(kernel: Kernel) -> None:
+    """Lets `everything` keep rows and a connection, which a test that damages a file must not meet."""
+    _rows_kept.add(kernel.config.home)
 
 
 def everything(kernel: Kernel) -> Rows:
-    """Every row of every table, `sqlite_sequence` included; read once as long as nobody commits a change."""
+    """Every row of every table, `sqlite_sequence` included; with `keep_rows` read once until somebody commits a change."""
     status = kernel.config.file.stat()
     file = (status.st_ino, status.st_size, status.st_mtime_ns)
+    if kernel.config.home not in _rows_kept:
+        found = LastRead(kernel, file)
+        found.db.close()
+        return found.rows
     if not (_last_read and _last_read[0].is_current(kernel, file)):
         forget_rows()
         _last_read.append(LastRead(kernel, file))
