@@ -282,7 +282,7 @@ def keep_rows(kernel: Kernel) -> None:
 
 
 def everything(kernel: Kernel) -> Rows:
-    """Every row of every table, `sqlite_sequence` included; with `keep_rows` read once until somebody commits a change."""
+    """Every row of every table, `sqlite_sequence` included; with `keep_rows` read once until a change is committed."""
     status = kernel.config.file.stat()
     file = (status.st_ino, status.st_size, status.st_mtime_ns)
     if kernel.config.home not in _rows_kept:
