@@ -1,11 +1,13 @@
 """Fixtures for every test: a configuration in a temporary directory, a running kernel, calls by tool name, a fixed
-clock. The model is read once for the whole run.
+clock. The model and the tool tables are made once for the whole run, and a kernel that a test has written nothing to
+serves the next test too.
 """
 
 import asyncio
+import gc
 import itertools
 import shutil
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -14,20 +16,26 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
+from jsonschema.validators import validator_for
 
 from kernel import app
 from kernel.app import Kernel
+from kernel.calls import Observer
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.embed.model import Embedder
+from kernel.errors import Fault
+from kernel.schema import output_schema
 from kernel.security.permissions import ANONYMOUS_CALLER, with_client_name
 from kernel.store.sqlite.connection import Connection
-from kernel.tools import Interaction, Reply
+from kernel.store.store import Store
+from kernel.tools import Dialect, Interaction, Reply, Tool
 from tests import catalogue as faults
 from tests.catalogue import catalogue  # noqa: F401  a fixture is known by its name here
 
 # Hypothesis must not fail a test because a machine is slow.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", settings.get_profile("patient"), max_examples=25)
 settings.load_profile("patient")
 
 
@@ -46,6 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("quick")
 
 
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: without it each garbage collection is several times as fast."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Collects the catalogue rows of a test."""
@@ -61,6 +75,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
 
 
+def validator_of(tool: Tool) -> Any:
+    """Validates results against the output schema of a tool, which is itself checked only here."""
+    schema = output_schema(tool) or {}
+    kind = validator_for(schema)
+    kind.check_schema(schema)
+    return kind(schema)
+
+
 Call = Callable[..., Reply]
 Rows = dict[str, list[tuple[Any, ...]]]
 TESTER = with_client_name(ANONYMOUS_CALLER, "tester")
@@ -68,11 +90,27 @@ TESTER = with_client_name(ANONYMOUS_CALLER, "tester")
 
 @pytest.fixture(scope="session", autouse=True)
 def read_once() -> Iterator[None]:
-    """Every kernel of a run shares one Embedder per model folder, and the statements of `sql/`."""
+    """Every kernel of a run shares one Embedder per model folder, the tool tables, and the statements of `sql/`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "Embedder", cache(Embedder))
+        patch.setattr(app, "Dispatch", shared_tools())
         patch.setattr(app.statements, "load", cache(app.statements.load))
         yield
+
+
+def shared_tools() -> Callable[..., Dispatch]:
+    """Makes a Dispatch as its class does, but the tool table of the same dialects only once."""
+    made: dict[tuple[int, ...], Dispatch] = {}
+
+    def dispatch(store: Store, dialects: Sequence[Dialect], observers: Sequence[Observer] = ()) -> Dispatch:
+        key = tuple(map(id, dialects))  # `made` keeps the dialects, so that no id is used again
+        if key not in made:
+            made[key] = Dispatch(store, dialects)
+        found = made[key].over(store)
+        found.observers = tuple(observers)
+        return found
+
+    return dispatch
 
 
 @pytest.fixture(scope="session")
@@ -83,20 +121,84 @@ def migrated(read_once: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return config.home
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """The default configuration, with a data directory that does not exist yet."""
-    return Config(data=tmp_path / "data")
+Stamps = dict[str, tuple[int, int]]
+PRIVATE = {"tmp_path", "monkeypatch"}  # a test with one of these may change what a kernel is made of
+
+
+class Spares:
+    """At most one open kernel that no test has written to, and the next data directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.numbers = itertools.count()
+        self.unused: tuple[Kernel, Stamps] | None = None
+
+    def config(self) -> Config:
+        """The configuration of the open kernel, or of one that does not exist yet."""
+        return self.unused[0].config if self.unused else Config(data=self.folder / str(next(self.numbers)) / "data")
+
+    def close(self) -> None:
+        """Closes the open kernel."""
+        if self.unused:
+            forget_rows()
+            self.unused[0].store.close()
+            self.unused = None
+
+
+def stamps(home: Path) -> Stamps:
+    """Size and time of every file that a write would change; the index of the log changes with a read too."""
+    files = ((str(path), path.stat()) for path in home.rglob("*") if not path.name.endswith("-shm"))
+    return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in files}
+
+
+@pytest.fixture(scope="session")
+def spares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    """The kernels that several tests use one after another."""
+    kept = Spares(tmp_path_factory.mktemp("kernels"))
+    yield kept
+    kept.close()
 
 
 @pytest.fixture
-def kernel(config: Config, migrated: Path) -> Iterator[Kernel]:
-    """A running kernel with every dialect and the built-in model."""
-    if not config.home.exists():
-        shutil.copytree(migrated, config.home)
-    running = app.open_kernel(config)
+def config(request: pytest.FixtureRequest, spares: Spares) -> Config:
+    """The default configuration, with a data directory that does not exist yet, or that of an unused kernel."""
+    harmless = request.node.path.is_relative_to(TESTS / "unit") and PRIVATE.isdisjoint(request.fixturenames)
+    if harmless and "kernel" in request.fixturenames:
+        return spares.config()
+    return Config(data=request.getfixturevalue("tmp_path") / "data")
+
+
+@pytest.fixture
+def kernel(config: Config, migrated: Path, spares: Spares) -> Iterator[Kernel]:
+    """A running kernel with every dialect and the built-in model, and an empty database."""
+    if spares.unused and spares.unused[0].config is config:
+        running, before = spares.unused
+        spares.unused = None
+    else:
+        if not config.home.exists():
+            shutil.copytree(migrated, config.home)
+        running = app.open_kernel(config)
+        before = stamps(config.home)
+    if config.home.is_relative_to(spares.folder):
+        keep_rows(running)
     yield running
-    running.store.close()
+    if config.home.is_relative_to(spares.folder) and is_unused(running, before):
+        spares.close()
+        spares.unused = running, before
+    else:
+        forget_rows()
+        running.store.close()
+        if config.home.is_relative_to(spares.folder):
+            shutil.rmtree(config.home)
+
+
+def is_unused(kernel: Kernel, before: Stamps) -> bool:
+    """Whether a kernel is open and nothing has been written since `before`, nor waits to be."""
+    try:
+        kernel.store.write_sync(lambda _tx: None)
+    except Fault:
+        return False
+    return stamps(kernel.config.home) == before
 
 
 @pytest.fixture
@@ -143,23 +245,61 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock() -> Iterator[Clock]:
     """Time stands still for every transaction, and new ids count up: `prefix_1`, `prefix_2`."""
     still = Clock("2026-01-02T03:04:05.678Z")
     numbers = itertools.count(1)
-    monkeypatch.setattr("kernel.store.transaction.utc_now", still)
-    monkeypatch.setattr("kernel.store.migrations.utc_now", still)
-    monkeypatch.setattr("kernel.store.transaction.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
-    return still
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kernel.store.transaction.utc_now", still)
+        patch.setattr("kernel.store.migrations.utc_now", still)
+        patch.setattr("kernel.store.transaction.new_id", lambda prefix: f"{prefix}_{next(numbers)}")
+        yield still
+
+
+class LastRead:
+    """The rows that `everything` read last, and the connection that knows whether they are still those of the file."""
+
+    def __init__(self, kernel: Kernel, file: tuple[int, ...]) -> None:
+        self.db = Connection(kernel.config.file, kernel.store.context, readonly=True)
+        self.kernel, self.file = kernel, file
+        self.version = self.db.pragma("data_version")
+        names = self.db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+        self.rows = {name: self.db.values(f'SELECT * FROM "{name}"') for (name,) in names}
+
+    def is_current(self, kernel: Kernel, file: tuple[int, ...]) -> bool:
+        """Whether nobody has committed a change or replaced the file since."""
+        same = kernel.store is self.kernel.store and file == self.file
+        return same and self.db.pragma("data_version") == self.version
+
+
+_last_read: list[LastRead] = []
+_rows_kept: set[Path] = set()
+
+
+def keep_rows(kernel: Kernel) -> None:
+    """Lets `everything` keep rows and a connection, which a test that damages a file must not meet."""
+    _rows_kept.add(kernel.config.home)
 
 
 def everything(kernel: Kernel) -> Rows:
-    """Every row of every table, `sqlite_sequence` included."""
-    db = Connection(kernel.config.file, kernel.store.context, readonly=True)
-    names = db.values("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
-    rows = {name: db.values(f'SELECT * FROM "{name}"') for (name,) in names}
-    db.close()
-    return rows
+    """Every row of every table, `sqlite_sequence` included; with `keep_rows` read once until a change is committed."""
+    status = kernel.config.file.stat()
+    file = (status.st_ino, status.st_size, status.st_mtime_ns)
+    if kernel.config.home not in _rows_kept:
+        found = LastRead(kernel, file)
+        found.db.close()
+        return found.rows
+    if not (_last_read and _last_read[0].is_current(kernel, file)):
+        forget_rows()
+        _last_read.append(LastRead(kernel, file))
+    return dict(_last_read[0].rows)
+
+
+def forget_rows() -> None:
+    """Closes the connection of `everything`."""
+    for last in _last_read:
+        last.db.close()
+    _last_read.clear()
 
 
 @pytest.fixture

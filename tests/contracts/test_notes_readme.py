@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 
 from tests.contracts.pages import blocks
 from tests.reliability.server_process import serving
@@ -22,6 +21,8 @@ def test_tools_and_editors_share_the_same_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
     (shown,) = {block.text for block in blocks("markdown") if "memory_type:" in block.text}
     file = data / "notes" / ".mnemonics" / "architectural-decision" / "use-postgresql.md"
+
+    from mcp import Client  # here, for the import alone takes two seconds
 
     async def exercise(port: int) -> None:
         async with Client(f"http://127.0.0.1:{port}/mcp/notes") as client:

@@ -5,25 +5,26 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from kernel import app
 from tests.unit import layers
-from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules
+from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules, names, nodes
 
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 35
 MODULES_AT_THE_TOP = 18
 PACKAGES = {"cli", "embed", "http", "maintenance", "mcp", "observe", "search", "security", "store"}
-KERNEL = [name for name in modules() if name.startswith("kernel")]
-HANDLERS = [name for name in modules() if name.startswith("handlers")]
+KERNEL = [name for name in names() if name.startswith("kernel")]
+HANDLERS = [name for name in names() if name.startswith("handlers")]
 
 
 def imports(name: str) -> Iterator[str]:
     """Everything a module imports, wherever in it, as dotted names."""
-    for node in ast.walk(modules()[name]):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -32,12 +33,13 @@ def imports(name: str) -> Iterator[str]:
 
 def importers(*packages: str) -> set[str]:
     """The modules that import one of these packages outside a block for type checkers."""
-    return {
-        name
-        for name in modules()
-        for found in imports_at_run_time(modules()[name])
-        if found.partition(".")[0] in packages
-    }
+    return {name for name in names() if not set(packages).isdisjoint(imported_packages(name))}
+
+
+@cache
+def imported_packages(name: str) -> frozenset[str]:
+    """The packages a module imports at run time."""
+    return frozenset(found.partition(".")[0] for found in imports_at_run_time(modules()[name]))
 
 
 def imports_at_run_time(tree: ast.AST) -> Iterator[str]:
@@ -112,8 +114,8 @@ def test_one_place_catches_everything() -> None:
     everything = {None, "Exception", "BaseException"}
     places = [
         f"{name}:{node.lineno}"
-        for name, tree in modules().items()
-        for node in ast.walk(tree)
+        for name in names()
+        for node in nodes(name)
         if isinstance(node, ast.ExceptHandler) and caught(node) & everything
     ]
     assert [place.partition(":")[0] for place in places] == ["kernel.dispatch"], places
@@ -130,7 +132,7 @@ def test_a_handler_module_holds_plain_functions_and_data() -> None:
         f"{name}:{node.lineno} {type(node).__name__}"
         for name in HANDLERS
         if name != "handlers.scopes.yaml"  # a parser, whose state is an object
-        for node in ast.walk(modules()[name])
+        for node in nodes(name)
         if isinstance(node, (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Global, ast.Nonlocal))
         or (isinstance(node, ast.ClassDef) and any(functions(node)))
         or (isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.decorator_list)
@@ -143,9 +145,9 @@ def test_no_sql_stands_in_the_code() -> None:
     verbs = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "DROP ", "ALTER ", "PRAGMA ", "WITH ")
     offences = [
         f"{name}:{node.lineno} {node.value[:40]!r}"
-        for name, tree in modules().items()
+        for name in names()
         if name not in {"kernel.store.sqlite.connection", "kernel.store.migrations", "kernel.store.external"}
-        for node in ast.walk(tree)
+        for node in nodes(name)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lstrip().startswith(verbs)
     ]
     assert offences == []
@@ -154,19 +156,19 @@ def test_no_sql_stands_in_the_code() -> None:
 def test_files_and_functions_can_be_read_at_once() -> None:
     long_files = [
         f"{name}: {lines} lines"
-        for name in modules()
+        for name in names()
         if (lines := len(path(name).read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
     ]
     long_functions = [
         f"{name}.{node.name}: {lines} lines"
-        for name, tree in modules().items()
-        for node in functions(tree)
-        if (lines := (node.end_lineno or 0) - node.lineno + 1) > LONGEST_FUNCTION
+        for name in names()
+        for node in nodes(name)
+        if isinstance(node, Function) and (lines := (node.end_lineno or 0) - node.lineno + 1) > LONGEST_FUNCTION
     ]
     assert [*long_files, *long_functions] == []
 
 
-@pytest.mark.parametrize("name", [name for name in modules() if not name.endswith("__init__")])
+@pytest.mark.parametrize("name", [name for name in names() if not name.endswith("__init__")])
 def test_a_module_says_in_a_sentence_what_it_is(name: str) -> None:
     words = ast.get_docstring(modules()[name])
     assert words, "no docstring"
@@ -288,9 +290,9 @@ def modules_of(file: Path) -> set[str]:
     """The modules whose name the name of a test file begins with."""
     path = dotted(file).removeprefix("tests.unit.").replace("test_", "")
     name = path if path.startswith("handlers.") else f"kernel.{path}"
-    return {module for module in modules() if name == module or name.startswith(f"{module}_")}
+    return {module for module in names() if name == module or name.startswith(f"{module}_")}
 
 
 def test_statements_are_known_to_this_test() -> None:
     assert len(STATEMENTS) > 40
-    assert {"kernel.store.sqlite.connection", "handlers.paths"} <= set(modules())
+    assert {"kernel.store.sqlite.connection", "handlers.paths"} <= set(names())

@@ -17,7 +17,7 @@ from kernel.mcp.listings import tool_entry
 from kernel.schema import input_schema
 from kernel.search import index
 from kernel.tools import IndexSource
-from tests.conftest import TESTER, Call, Clock, everything
+from tests.conftest import TESTER, Call, Clock, everything, forget_rows, keep_rows
 from tests.contracts.test_seeds import contract
 from tests.reliability.mutations import CORPUS
 from tests.unit.handlers.brain.conftest import read
@@ -155,6 +155,7 @@ FIELDS = [(name, field) for name, tool in TOOLS.items() for field in input_schem
 def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kernel, Any]]:
     """A kernel for all the bad calls, since none of them may leave anything; and how to call it."""
     running = open_kernel(Config(data=tmp_path_factory.mktemp("lasting") / "data"))
+    keep_rows(running)
     with asyncio.Runner() as runner:
 
         def call(name: str, raw: bytes) -> Any:
@@ -162,6 +163,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kernel, 
 
         call("save_memory", json.dumps(EXAMPLES["save_memory"][0]).encode())
         yield running, call
+    forget_rows()
     running.store.close()
 
 

@@ -1,5 +1,6 @@
 """Damage to full text and vectors is found, counted and repaired from the rows, which never change."""
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,9 +35,9 @@ BASE = "SELECT 'row', path, content, updated_at FROM paths_memory UNION ALL SELE
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
+def config(tmp_path: Path, migrated: Path) -> Config:
     """A closed file with a few memories."""
-    config = Config(data=tmp_path / "data")
+    config = Config(data=shutil.copytree(migrated, tmp_path / "data"))
     running = open_kernel(config)
     for path, content in TEXTS.items():
         running.store.write_sync(adding(path, content), WRITER)

@@ -14,10 +14,25 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @cache
+def names() -> tuple[str, ...]:
+    """The dotted names of `modules`, which are known without reading any."""
+    return tuple(dotted(file) for file in _files())
+
+
+def _files() -> list[Path]:
+    return sorted(file for top in ("kernel", "handlers") for file in (ROOT / top).rglob("*.py"))
+
+
+@cache
 def modules() -> Mapping[str, ast.Module]:
     """Every module of kernel/ and handlers/ by its dotted name."""
-    files = sorted(file for top in ("kernel", "handlers") for file in (ROOT / top).rglob("*.py"))
-    return {dotted(file): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+    return {dotted(file): ast.parse(file.read_text(encoding="utf-8")) for file in _files()}
+
+
+@cache
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """Everything in a module, in the order of `ast.walk`."""
+    return tuple(ast.walk(modules()[module]))
 
 
 def dotted(file: Path) -> str:
@@ -62,7 +77,7 @@ def functions(module: str) -> Mapping[str, ast.AST]:
 def imported(module: str) -> Mapping[str, str]:
     """The imports of a module: local name to dotted name."""
     found: dict[str, str] = {}
-    for node in ast.walk(modules()[module]):
+    for node in nodes(module):
         if isinstance(node, ast.ImportFrom) and node.module:
             found.update({name.asname or name.name: f"{node.module}.{name.name}" for name in node.names})
         elif isinstance(node, ast.Import):
@@ -82,12 +97,19 @@ def reached(start: str) -> set[str]:
         seen.add(here)
         module, _, name = here.rpartition(".")
         if module in modules() and name in functions(module):
-            body = functions(module)[name]
-            found |= used(body)
-            waiting += mentioned(module, body)
+            statements_here, names_here = _read(module, name)
+            found |= statements_here
+            waiting += names_here
         elif module in modules() and name in imported(module):
             waiting.append(imported(module)[name])
     return found
+
+
+@cache
+def _read(module: str, name: str) -> tuple[set[str], list[str]]:
+    """The statement names and the dotted names in one definition."""
+    body = functions(module)[name]
+    return used(body), mentioned(module, body)
 
 
 def mentioned(module: str, body: ast.AST) -> list[str]:

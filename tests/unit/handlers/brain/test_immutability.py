@@ -1,5 +1,6 @@
 """Nothing a tool can do changes an immutable memory, whichever way it came to be one."""
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from kernel.app import Kernel
 from kernel.store.context import CallContext
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything
+from tests.marks import sampled
 from tests.unit.handlers.brain.conftest import CallOk, read
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -70,8 +72,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
     return write
 
 
-@pytest.mark.parametrize("attempt", ATTEMPTS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "attempt"), sampled(itertools.product(KINDS, ATTEMPTS), quick=22))
 def test_no_tool_changes_an_immutable_memory(
     kernel: Kernel, call: Call, plant: Callable[..., Memory], kind: str, attempt: str, catalogue: Catalogue
 ) -> None:

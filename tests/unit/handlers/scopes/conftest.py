@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,9 +76,10 @@ class Store(NamedTuple):
 
 
 @pytest.fixture
-def second_store(tmp_path: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
+def second_store(tmp_path: Path, migrated: Path, caller: Callable[[Dispatch], Call]) -> Iterator[Store]:
     """An empty second store."""
-    running = open_kernel(Config(data=tmp_path / "second_store"))
+    folder = shutil.copytree(migrated, tmp_path / "second_store")
+    running = open_kernel(Config(data=folder))
     call = caller(running.dispatch)
     yield Store(running, call, lambda tool, action, **given: result_of(call(tool, action=action, **given)))
     running.store.close()

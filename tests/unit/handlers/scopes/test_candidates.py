@@ -17,6 +17,7 @@ from kernel.store.context import CallContext
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 from tests.conftest import Clock
+from tests.marks import sampled
 from tests.unit.handlers.scopes.conftest import (
     KINDS,
     MANY,
@@ -51,7 +52,7 @@ from tests.unit.handlers.scopes.conftest import (
         ({}, "abcd"),
     ],
 )
-@pytest.mark.parametrize("text", [None, "cords"])
+@pytest.mark.parametrize("text", sampled(["cords", None], quick=1))
 def test_tag_filters_ignore_case(
     do: Do, add: Add, found: Callable[..., list[str]], tags: dict[str, Any], wanted: str, text: str | None
 ) -> None:

@@ -3,17 +3,16 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 
 from handlers import sessions
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
-from kernel.schema import output_schema
-from tests.conftest import TESTER
+from tests.conftest import TESTER, validator_of
 
 Ask = Callable[..., Any]
 TOOLS = {tool.name: tool for tool in sessions.DIALECT.tools}
@@ -33,6 +32,12 @@ def opened(folder: Path, **settings: str) -> Iterator[tuple[Kernel, Ask]]:
             kernel.store.close()
 
 
+@cache
+def validator(name: str) -> Any:
+    """Checks the results of a tool."""
+    return validator_of(TOOLS[name])
+
+
 def asking(kernel: Kernel, runner: asyncio.Runner) -> Ask:
     """`ask("remember", content="x", session_id="s")` returns the result, checked against the output schema."""
 
@@ -42,7 +47,7 @@ def asking(kernel: Kernel, runner: asyncio.Runner) -> Ask:
         body = msgspec.json.decode(reply.body)  # type: ignore[union-attr]
         if reply.fault is None:  # type: ignore[union-attr]
             structured = msgspec.json.decode(reply.structured)  # type: ignore[union-attr,arg-type]
-            jsonschema.validate(structured, output_schema(TOOLS[name]) or {})
+            validator(name).validate(structured)
             assert structured == ({"result": body} if name in LISTS else body)
         return body
 

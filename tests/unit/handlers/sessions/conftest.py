@@ -1,6 +1,7 @@
 """Fixtures that call tools of a kernel with default settings, and of one with the graph."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def ask(kernel: Kernel, runner: asyncio.Runner) -> Ask:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Iterator[Ask]:
+def graph(tmp_path: Path, migrated: Path) -> Iterator[Ask]:
     """Calls tools of a kernel with the graph enabled."""
-    with opened(tmp_path / "graph", ENABLE_GRAPH="1") as (_, found):
+    with opened(shutil.copytree(migrated, tmp_path / "graph"), ENABLE_GRAPH="1") as (_, found):
         yield found
