@@ -42,16 +42,27 @@ settings.load_profile("patient")
 TESTS = Path(__file__).parent
 QUICK_KINDS = {"unit", "contracts"}
 SLOW_MARKS = {"slow", "full", "extras", "ship"}
+QUICK_CASES = 8  # of one unit test: three quarters of all cases belong to a tenth of the tests
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Before `-m` selects: marks the tests of the catalogue, and those that `make test` runs."""
     faults.mark(items)
+    cases: dict[tuple[str, Path, str], list[pytest.Item]] = {}
     for item in items:
         kind = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if kind in QUICK_KINDS and not SLOW_MARKS & {mark.name for mark in item.iter_markers()}:
+            cases.setdefault((kind, item.path, item.name.partition("[")[0]), []).append(item)
+    for (kind, _, _), found in cases.items():
+        for item in found if kind == "contracts" else evenly_spaced(found, QUICK_CASES):
             item.add_marker("quick")
+
+
+def evenly_spaced(items: list[pytest.Item], most: int) -> list[pytest.Item]:
+    """At most so many of the items, the first included."""
+    count = min(most, len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
 def pytest_collection_finish() -> None:

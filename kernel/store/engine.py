@@ -96,6 +96,9 @@ class Database(Protocol):
         """Bytes of the database and of its log."""
         ...
 
-    def close(self) -> None:
-        """Ends background work and folds the log into the database, after all connections are closed."""
+    def close(self, writer: Any) -> None:
+        """Ends background work, folds the log into the database, and closes the connection of the writer.
+
+        It runs on the writer's thread, after all readers are closed; `writer` is None where it could not be opened.
+        """
         ...

@@ -111,10 +111,9 @@ class Store:
             return
         self._closing = True
         self._reads.stop()
-        self._writes.stop()
         if self._inline is not None:
             self._catch_faults(self._inline.close)
-        self._catch_faults(self._database.close)
+        self._writes.stop()
 
     def begin_write(
         self,
@@ -236,8 +235,7 @@ class Store:
                 answer_all(group)
                 if not isinstance(db, Fault):
                     self._database.after_commit(db)
-        if not isinstance(db, Fault):
-            db.close()
+        self._catch_faults(self._database.close, None if isinstance(db, Fault) else db)
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Runs and commits a group; returns the connection for the next one."""

@@ -14,6 +14,8 @@ from kernel import app
 from tests.unit import layers
 from tests.unit.sql.code import ROOT, STATEMENTS, Function, dotted, modules, names, nodes
 
+pytestmark = pytest.mark.slow  # as lint, these rules are not part of `make test`
+
 LONGEST_FILE = 330
 LONGEST_FUNCTION = 35
 MODULES_AT_THE_TOP = 18

@@ -37,15 +37,15 @@ class SqliteDatabase:
         """Bytes of the file and of its write-ahead log."""
         return _size(self.file), _size(self.file.with_name(f"{self.file.name}-wal"))
 
-    def close(self) -> None:
-        """Stops the checkpointer and folds the whole log into the file."""
+    def close(self, writer: Connection | None) -> None:
+        """Stops the checkpointer, folds the whole log into the file, and closes the writer's connection."""
         if self._checkpointer is not None:
             self._checkpointer.stop()
-        db = Connection(self.file, self.context, readonly=False)
-        try:
-            db.checkpoint(truncate=True)
-        finally:
-            db.close()
+        if writer is not None:
+            try:
+                writer.checkpoint(truncate=True)
+            finally:
+                writer.close()
 
     def _connect(self, *, readonly: bool) -> Connection:
         db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)

@@ -16,7 +16,6 @@ from kernel.app import Kernel
 from kernel.store.context import CallContext
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, everything
-from tests.marks import sampled
 from tests.unit.handlers.brain.conftest import CallOk, read
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -72,7 +71,7 @@ def plant(kernel: Kernel) -> Callable[..., Memory]:
     return write
 
 
-@pytest.mark.parametrize(("kind", "attempt"), sampled(itertools.product(KINDS, ATTEMPTS), quick=22))
+@pytest.mark.parametrize(("kind", "attempt"), list(itertools.product(KINDS, ATTEMPTS)))
 def test_no_tool_changes_an_immutable_memory(
     kernel: Kernel, call: Call, plant: Callable[..., Memory], kind: str, attempt: str, catalogue: Catalogue
 ) -> None:
