@@ -11,7 +11,6 @@ from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.observe import logs
-from kernel.observe.metrics import MetricsRegistry
 from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
 from kernel.search.binary_codes import Sketcher
@@ -30,6 +29,7 @@ from kernel.store.transaction import Tx
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
+    from kernel.observe.metrics import MetricsRegistry
     from kernel.observe.tracing import Tracing
 
 DIALECTS: tuple[Dialect, ...] = (
@@ -57,7 +57,7 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
-    metrics: MetricsRegistry | None = None
+    metrics: "MetricsRegistry | None" = None
     tracing: "Tracing | None" = None
 
 
@@ -111,11 +111,17 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     shared = context_of(config, served)
     store, seal_key, schema = _opened(config, shared)
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
-    metrics = MetricsRegistry() if config.metrics else None
+    metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
     observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
     dispatch = Dispatch(store, shown, observers)
     return Kernel(config, store, dispatch, seal_key, schema, metrics, tracing)
+
+
+def _metrics() -> "MetricsRegistry":
+    from kernel.observe.metrics import MetricsRegistry  # a start without metrics does not need it
+
+    return MetricsRegistry()
 
 
 def _tracing() -> "Tracing":

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,12 +21,14 @@ from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
-from kernel.observe import metrics
 from kernel.search.semantic import load_sketches
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
+
+if TYPE_CHECKING:
+    from kernel.observe.metrics import MetricsRegistry
 
 _TIDY_SECONDS = 60.0
 
@@ -73,14 +76,18 @@ class Application:
 
         gets = routes(self.kernel.dispatch, partial(readiness, self.kernel))
         if self.kernel.metrics is not None:
-            gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), metrics.MEDIA))
+            from kernel.observe.metrics import MEDIA
+
+            gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), MEDIA))
         return Starlette(routes=gets)
 
-    def _render_metrics(self, registry: metrics.MetricsRegistry) -> bytes:
+    def _render_metrics(self, registry: "MetricsRegistry") -> bytes:
+        from kernel.observe.metrics import render
+
         open_tenants = self.tenants.open_dispatches()
         loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
-        return metrics.render(registry, loads, info, self.connections(), len(loads))
+        return render(registry, loads, info, self.connections(), len(loads))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)

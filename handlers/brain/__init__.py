@@ -1,5 +1,6 @@
 """Dialect `brain` (seed 003): atomic memories with importance, entities, links, and search with visible signals."""
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,13 +21,12 @@ from handlers.brain import (
 )
 from handlers.brain.base import NO_PREFIX
 from handlers.brain.deviations import DEVIATIONS
-from handlers.brain.import_project_brain import IMPORTS
 from handlers.brain.index_text import entity_source, memory_source, note_source, resource_source
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, IndexSource, Reply, Tool
+from kernel.tools import Dialect, Import, Imported, IndexSource, Reply, Tool
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
@@ -83,6 +83,16 @@ TOOLS: tuple[Tool, ...] = (
     *resources.TOOLS,
     *config.TOOLS,
 )
+
+
+def _import_project_brain(tx: Tx, path: Path, password: str | None) -> Imported:
+    from handlers.brain.import_project_brain import (
+        import_files,
+    )  # for the command only, so that a server starts without it
+
+    return import_files(tx, path, password)
+
+
 DIALECT = Dialect(
     name="brain",
     about="Atomic memories with importance, immutability and history; entities, links, notes and resources; search "
@@ -93,7 +103,9 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     settings=SETTINGS,
-    imports=IMPORTS,
+    imports=(
+        Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),
+    ),
     deviations=DEVIATIONS,
     choices={"db": DATABASES, "dbs": DATABASES},
 )

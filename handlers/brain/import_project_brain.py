@@ -26,7 +26,7 @@ from kernel.store import history
 from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import expect, steps
 from kernel.store.transaction import Tx
-from kernel.tools import Import, Imported, IndexSource
+from kernel.tools import Imported, IndexSource
 
 ROWS_PER_INSERT = 1000  # bounds the JSON text of one statement
 TABLES: tuple[str, ...] = (
@@ -238,6 +238,3 @@ def _dangling_link_remarks(tx: Tx, links: Sequence[_ImportedLink]) -> list[str]:
         for end in (link.source, link.target)
         if end in absent
     ]
-
-
-IMPORTS = (Import("project-brain", "the folder with core.db and its kin, plain or encrypted", import_files),)

@@ -1,5 +1,6 @@
 """Dialect `scopes` (seed 000): versioned tools, guidelines and knowledge in nested scopes, fifteen bundled tools."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +14,6 @@ from handlers.scopes import (
     errors,
     export_import,
     hierarchy,
-    import_agent_memory,
     locks,
     query,
     relations,
@@ -21,7 +21,8 @@ from handlers.scopes import (
     tags,
 )
 from kernel.errors import Fault
-from kernel.tools import Dialect, Reply, Tool
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, Import, Imported, Reply, Tool
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -50,6 +51,16 @@ TOOLS: tuple[Tool, ...] = (
     *admin.TOOLS,
     *export_import.TOOLS,
 )
+
+
+def _import_agent_memory(tx: Tx, path: Path, password: str | None) -> Imported:
+    from handlers.scopes.import_agent_memory import (
+        import_database,
+    )  # for the command only, so that a server starts without it
+
+    return import_database(tx, path, password)
+
+
 DIALECT = Dialect(
     name="scopes",
     about="Tools, guidelines and knowledge with versions, in global, org, project and session scopes.",
@@ -58,6 +69,9 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=errors.argument_fault,
     sources=entries.sources,
-    imports=(import_agent_memory.IMPORT, export_import.IMPORT),
+    imports=(
+        Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
+        export_import.IMPORT,
+    ),
     deviations=deviations.SHARED,
 )

@@ -17,7 +17,7 @@ from kernel.store import history
 from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import expect, steps
 from kernel.store.transaction import Tx
-from kernel.tools import Import, Imported
+from kernel.tools import Imported
 
 _MAX_SCOPES_NAMED = 10
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
@@ -241,6 +241,3 @@ def _record(tx: Tx, kind: Kind, number: str) -> None:
     history.append(tx, kind.space, number, "imported", after=indexed)
     if row.is_active:
         index.put(tx, kind.space, number, indexed, scope=entries.entry_scope_key(row))
-
-
-IMPORT = Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", import_database)

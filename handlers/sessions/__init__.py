@@ -1,17 +1,17 @@
 """Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from handlers.sessions import admin, graph, memories, search
 from handlers.sessions.deviations import DEVIATIONS
-from handlers.sessions.import_code_memory import CODE_MEMORY
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, IndexSource, Reply, Tool
+from kernel.tools import Dialect, Import, Imported, IndexSource, Reply, Tool
 
 _JSON = "application/json"
 _LISTS = (MemoryList, SearchResults, MentionedEntities)
@@ -37,6 +37,14 @@ def sources(tx: Tx) -> list[IndexSource]:
     return memories.sources(tx) + graph.sources(tx)
 
 
+def _import_code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
+    from handlers.sessions.import_code_memory import (
+        code_memory,
+    )  # for the command only, so that a server starts without it
+
+    return code_memory(tx, path, password)
+
+
 DIALECT = Dialect(
     name=memories.SPACE,
     about="Memories of coding sessions. Pass the session_id of your session to remember and search_memory, and start a "
@@ -46,6 +54,6 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     settings=SETTINGS,
-    imports=(CODE_MEMORY,),
+    imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,
 )

@@ -13,7 +13,7 @@ from kernel.errors import Fault
 from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx
-from kernel.tools import Import, Imported
+from kernel.tools import Imported
 
 _DEFAULT_SESSION = "imported"
 _ANY_TIME = ""  # sorts before every time
@@ -151,6 +151,3 @@ def _utc_time(value: Any) -> str | None:
         return None
     moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-CODE_MEMORY = Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", code_memory)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handlers.sessions.import_code_memory import CODE_MEMORY
+from handlers.sessions.import_code_memory import code_memory
 from kernel.app import Kernel
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
@@ -55,7 +55,7 @@ def old(tmp_path: Path) -> Path:
 
 def brought(kernel: Kernel, file: Path) -> Imported:
     def work(tx: Tx) -> Imported:
-        return CODE_MEMORY.run(tx, file, None)
+        return code_memory(tx, file, None)
 
     return kernel.store.write_sync(work, exclusive=True)
 
