@@ -125,30 +125,82 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
     return found
 
 
-# The end of msgspec's message, and its two messages about the presence of a field.
+# The end of msgspec's message, its two messages about the presence of a field, and those about values.
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-
-
-def error_message(error: Exception) -> str:
-    """The message for arguments that cannot be decoded, with the name of the field."""
-    if isinstance(error, msgspec.ValidationError):
-        text = (
-            str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
-        )
-        return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
-    return "Invalid arguments: not valid JSON"
+_REFUSED = regex(r"Invalid (?:enum )?value '(.*)'", re.DOTALL)
+_FORM = regex(r"Expected `str` matching regex '(.*)'", re.DOTALL)
+_FORMS = {r"\\S": "Must not be blank", r"^\\s*[^\\0\\s][^\\0]*$": "Must not be blank and must not contain NUL"}
+_JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
+_TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
+_WHOLE = regex(r"(\d)\.0\b")
+_STEP = regex(r"([^.\[\]]+)(?=\.|\[|\Z)|\[([^\]]*)\]")
 
 
 def argument_error(tool: Tool, error: Exception) -> ArgumentError:
-    """Which field of the arguments is wrong, and how."""
+    """Which field of the arguments is wrong, and how, in the terms of JSON."""
     if not isinstance(error, msgspec.ValidationError):
-        return ArgumentError(tool, "unreadable", "", error_message(error))
+        return ArgumentError(tool, "unreadable", "", "not valid JSON")
+    path, message = error_place(error)
+    named = _FIELD.fullmatch(message)
+    if named is not None:
+        field = f"{path}.{named[2]}" if path else named[2]
+        return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)
+    if (refused := _REFUSED.fullmatch(message)) is None:
+        return ArgumentError(tool, "wrong", path, json_terms(message))
+    allowed = allowed_values(input_schema(tool), path)
+    choice = f", choose from {', '.join(allowed)}" if allowed else ""
+    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refused[1]}'{choice}", refused[1])
+
+
+def error_message(error: ArgumentError) -> str:
+    """The message for arguments that cannot be decoded, with the name of the field."""
+    message, place = error.message.removeprefix("Object "), error.field
+    if error.problem in {"missing", "unknown"}:
+        place = error.field.rpartition(".")[0]
+    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{place and f' - at `{place}`'}"
+
+
+def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
+    """The path of the field that an error names, such as `scope.ids[0]`, and the message without it."""
     text = str(error)
     place = _PLACE.search(text)
-    path, message = (place[1], text[: place.start()]) if place else ("", text)
-    named = _FIELD.fullmatch(message)
-    if named is None:
-        return ArgumentError(tool, "wrong", path, message)
-    field = f"{path}.{named[2]}" if path else named[2]
-    return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)
+    return (place[1], text[: place.start()]) if place else ("", text)
+
+
+def allowed_values(schema: Schema, path: str) -> list[str]:
+    """The values of the enum at a path of a schema; none where there is no enum."""
+    nodes = _alternatives(schema, schema)
+    for step in path_steps(path):
+        found = [child for node in nodes for child in _children(node, step)]
+        nodes = [node for child in found for node in _alternatives(child, schema)]
+    values = [value for node in nodes for value in node.get("enum", ())]
+    return [str(value) for value in dict.fromkeys(values)]
+
+
+def path_steps(path: str) -> list[str | int]:
+    """The names and positions of a path; the key of an object whose names are free is an empty name."""
+    return [name or (int(at) if at.isdigit() else "") for name, at in _STEP.findall(path)]
+
+
+def _alternatives(node: Schema, root: Schema) -> list[Schema]:
+    """A schema without references, as the list of what may be there."""
+    if "$ref" in node:
+        return _alternatives(root["$defs"][str(node["$ref"]).removeprefix(_PREFIX)], root)
+    return [node, *(part for one in node.get("anyOf", ()) for part in _alternatives(one, root))]
+
+
+def _children(node: Schema, step: str | int) -> list[Schema]:
+    if isinstance(step, int):
+        found = node.get("items")
+    else:
+        found = node.get("properties", {}).get(step) or node.get("additionalProperties")
+    return [cast("Schema", found)] if isinstance(found, dict) else []
+
+
+def json_terms(message: str) -> str:
+    """A message of msgspec in the terms of JSON instead of those of Python and of regular expressions."""
+    if (form := _FORM.fullmatch(message)) is not None:
+        return _FORMS.get(form[1], "Expected `string` of another form")
+    words = _TYPES.sub(lambda found: _JSON_TYPES[found[0]], message)
+    return _WHOLE.sub(r"\1", words)

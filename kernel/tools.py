@@ -110,12 +110,16 @@ class Tool(NamedTuple):
 
 
 class ArgumentError(NamedTuple):
-    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none."""
+    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none.
+
+    `given` is the value that an enum refused.
+    """
 
     tool: Tool
     problem: Literal["missing", "unknown", "wrong", "unreadable"]
     field: str
     message: str
+    given: str | None = None
 
 
 class Reply(NamedTuple):

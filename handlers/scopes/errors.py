@@ -1,6 +1,5 @@
 """The errors of `scopes`: messages and codes of the original."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
@@ -26,7 +25,7 @@ LABELS: Mapping[str, str] = {
     "internal": "E5001",
 }
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
-_EMPTY_STRING = "Expected `str` of length >= 1"
+_EMPTY_STRING = "Expected `string` of length >= 1"
 _GOT_NULL = regex(r"Expected `.+`, got `null`")
 
 
@@ -87,8 +86,7 @@ def _required_fields(error: ArgumentError) -> set[str]:
 
 
 def _unknown_action(error: ArgumentError) -> Fault:
-    given = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", error.message, re.DOTALL)
-    name = given[1] if given else "undefined"
+    name = "undefined" if error.given is None else error.given
     arms = get_args(error.tool.request)
     only = () if arms else get_args(get_type_hints(error.tool.request)["action"])
     actions = [*only, *(arm.__struct_config__.tag for arm in arms)]

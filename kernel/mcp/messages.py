@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel.limits import Limits, excess
 from kernel.mcp import protocol
+from kernel.schema import json_terms
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
 
 if TYPE_CHECKING:
@@ -322,7 +323,9 @@ def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params
 
 def field_message(error: Exception) -> str:
     """The decoder's message, which names the field and not its value."""
-    return str(error).replace("`$.", "`") if isinstance(error, msgspec.ValidationError) else "not valid JSON"
+    return (
+        json_terms(str(error)).replace("`$.", "`") if isinstance(error, msgspec.ValidationError) else "not valid JSON"
+    )
 
 
 def encoded_id(id_: int | str) -> bytes:

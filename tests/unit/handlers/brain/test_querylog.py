@@ -281,14 +281,18 @@ def test_cleaning_up_deletes_what_is_strictly_older_in_every_database(
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("get_query_stats", {"days": -1}, "expected `int` >= 0 - at `days`"),
+        ("get_query_stats", {"days": -1}, "expected `integer` >= 0 - at `days`"),
         ("get_query_stats", {"days": 10**30}, "`days`"),
-        ("get_query_stats", {"days": "7"}, "expected `int`, got `str` - at `days`"),
-        ("get_query_stats", {"group_by": "month"}, "invalid enum value 'month' - at `group_by`"),
-        ("get_query_stats", {"limit": 0}, "expected `int` >= 1 - at `limit`"),
+        ("get_query_stats", {"days": "7"}, "expected `integer`, got `string` - at `days`"),
+        (
+            "get_query_stats",
+            {"group_by": "month"},
+            "invalid enum value 'month', choose from day, query, tool - at `group_by`",
+        ),
+        ("get_query_stats", {"limit": 0}, "expected `integer` >= 1 - at `limit`"),
         ("get_query_stats", {"db": "core"}, "contains unknown field `db`"),
-        ("cleanup_query_log", {"older_than_days": 36_501}, "expected `int` <= 36500 - at `older_than_days`"),
-        ("cleanup_query_log", {"older_than_days": None}, "expected `int`, got `null` - at `older_than_days`"),
+        ("cleanup_query_log", {"older_than_days": 36_501}, "expected `integer` <= 36500 - at `older_than_days`"),
+        ("cleanup_query_log", {"older_than_days": None}, "expected `integer`, got `null` - at `older_than_days`"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(

@@ -255,7 +255,11 @@ def test_context_and_search_return_the_same_results(do: Do, add: Add, scope_ids:
 @pytest.mark.parametrize(
     ("given", "field", "message"),
     [
-        ({"scope": {"type": "galaxy"}}, "scope.type", "Validation error: scope.type - invalid enum value 'galaxy'"),
+        (
+            {"scope": {"type": "galaxy"}},
+            "scope.type",
+            "Validation error: scope.type - invalid enum value 'galaxy', choose from global, org, project, session",
+        ),
         ({"scope": {"type": "project"}}, "scope.id", "scope.id is required for non-global scope"),
         ({"scope": {"type": "project", "id": ""}}, "scope.id", "Validation error: scope.id - must not be empty"),
         ({"scope": {"id": "x"}}, "scope.type", "scope.type is required with scope.id"),

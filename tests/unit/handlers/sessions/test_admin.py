@@ -130,12 +130,16 @@ def test_purged_memories_stay_in_the_history_and_leave_the_index(tmp_path: Path,
         ),
         (
             {"action": "prune_older_than", "confirm": True, "older_than_days": -1},
-            "Invalid arguments: expected `int` >= 0 - at `older_than_days`",
+            "Invalid arguments: expected `integer` >= 0 - at `older_than_days`",
         ),
-        ({"action": "drop", "confirm": True}, "Invalid arguments: invalid enum value 'drop' - at `action`"),
+        (
+            {"action": "drop", "confirm": True},
+            "Invalid arguments: invalid enum value 'drop', "
+            "choose from prune_older_than, purge_all, purge_session, vacuum - at `action`",
+        ),
         (
             {"action": "purge_all", "confirm": "yes"},
-            "Invalid arguments: expected `bool | null`, got `str` - at `confirm`",
+            "Invalid arguments: expected `boolean | null`, got `string` - at `confirm`",
         ),
     ],
 )
