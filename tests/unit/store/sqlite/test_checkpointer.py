@@ -100,10 +100,10 @@ def test_long_reader_costs_one_checkpoint_attempt_per_stretch(store: Store, file
     reader.script("COMMIT")
     reader.close()
     held = log(file)
-    for _ in range(100):
+    for _ in range(400):
         store.write_sync(add("x" * 10_000))
-    assert log(file) < held + 200
-    assert len(store.read_sync(names)) == 200
+    assert log(file) < held + 800  # of about 1200 pages written, however late the thread gets its turn
+    assert len(store.read_sync(names)) == 500
 
 
 @pytest.mark.slow
