@@ -200,7 +200,7 @@ def test_a_migration_killed_at_any_statement_leaves_the_old_schema_or_the_new_wi
     insert = "INSERT INTO paths_memory (path, content, content_size, created_at, updated_at) VALUES (?, ?, 9, 'a', 'b')"
     with db.writing():
         for number in range(1000):
-            db._db.execute(insert, (f"m/{number:04}", f"content of {number} " * 20))  # pyright: ignore[reportPrivateUsage]
+            db._db.execute(insert, (f"m/{number:04}", f"content of {number} " * 20))
     wanted, old = contents(db), db.pragma("user_version")
     db.close()
     command = [sys.executable, "-c", KILLING, str(tmp_path / "images"), str(late), str(KILLED_EVERY)]

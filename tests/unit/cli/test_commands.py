@@ -125,7 +125,7 @@ def test_fault_is_one_line_and_status_one(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_parser_has_the_documented_commands() -> None:
-    actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]  # pyright: ignore[reportPrivateUsage]
+    actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     assert set(actions[0].choices) == {
         "serve",
         "stdio",

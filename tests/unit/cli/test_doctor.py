@@ -94,7 +94,7 @@ def test_doctor_command_prints_results_and_exit_status(
 def test_data_directory_on_a_network_file_system_is_wrong(
     visit: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = doctor._file_system(tmp_path)  # pyright: ignore[reportPrivateUsage]
+    here = doctor._file_system(tmp_path)
     if not here:
         pytest.skip("this system does not expose file system types")
     monkeypatch.setattr(doctor, "_NETWORK_FILE_SYSTEMS", frozenset({here}))

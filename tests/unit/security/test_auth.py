@@ -198,7 +198,7 @@ def test_cache_of_callers_is_bounded(tmp_path: Path, make: Make, monkeypatch: py
     found = Auth(tmp_path)
     for header in made * 2:
         assert found.key_id(given(header)) == header[13:21].decode()
-    assert len(found._known) <= 3  # pyright: ignore[reportPrivateUsage]
+    assert len(found._known) <= 3
 
 
 def test_no_bearer_is_kept_in_memory(tmp_path: Path, make: Make) -> None:

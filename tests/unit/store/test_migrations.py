@@ -138,9 +138,9 @@ def test_process_killed_during_a_migration_leaves_a_file_that_opens(tmp_path: Pa
                 shutil.copy(tmp_path / name, image / name)
         return True
 
-    db._db.exec_trace = copy_files  # pyright: ignore[reportPrivateUsage]
+    db._db.exec_trace = copy_files
     migrate(db)
-    db._db.exec_trace = None  # pyright: ignore[reportPrivateUsage]
+    db._db.exec_trace = None
     whole = schema(db)
     db.close()
     versions: set[int] = set()

@@ -313,12 +313,12 @@ def test_writer_reconnects_after_a_storage_error(store: Store) -> None:
         raise apsw.IOError("the disk")
 
     def work(tx: Tx) -> None:
-        used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
+        used.append(tx._engine)
         tx.defer(fail_disk, "a")
 
     with pytest.raises(Fault, match=r"Cannot write to storage\."):
         store.write_sync(work)
-    store.write_sync(lambda tx: used.append(tx._engine))  # pyright: ignore[reportPrivateUsage]
+    store.write_sync(lambda tx: used.append(tx._engine))
     assert used[0] is not used[1]
     assert store.write_sync(add("a")) == "a"
     assert stored(store) == ["a"]
@@ -330,11 +330,11 @@ def test_reader_reconnects_after_a_storage_error(file: Path) -> None:
     used: list[object] = []
 
     def fail_disk(tx: Tx) -> None:
-        used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
+        used.append(tx._engine)
         raise apsw.IOError("the disk")
 
     def look(tx: Tx) -> None:
-        used.append(tx._engine)  # pyright: ignore[reportPrivateUsage]
+        used.append(tx._engine)
 
     with pytest.raises(Fault, match=r"Cannot write to storage\."):
         store.read_sync(fail_disk)
@@ -350,7 +350,7 @@ def test_reader_reconnects_after_a_storage_error(file: Path) -> None:
 
 def test_full_disk_fails_the_group_and_the_next_one_works(store: Store) -> None:
     def fill(tx: Tx) -> None:
-        db = cast("Connection", tx._engine)  # pyright: ignore[reportPrivateUsage]
+        db = cast("Connection", tx._engine)
         db.pragma("max_page_count", db.pragma("page_count"))
         add("x" * 100_000)(tx)
 
@@ -535,7 +535,7 @@ def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
         ]
         for writer in writers:
             writer.start()
-        until(lambda: store._writes._queue.qsize() == 6)  # pyright: ignore[reportPrivateUsage]
+        until(lambda: store._writes._queue.qsize() == 6)
         witness = things(file)
         closing = threading.Thread(target=store.close)
         closing.start()
@@ -573,7 +573,7 @@ def test_job_queued_after_the_end_is_refused() -> None:
     def drain() -> None:
         while queue.take(1) is not None:
             pass
-        queue._queue.put(job)  # pyright: ignore[reportPrivateUsage]
+        queue._queue.put(job)
 
     queue.start(drain, "drain")
     queue.stop()

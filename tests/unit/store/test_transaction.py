@@ -196,7 +196,7 @@ def test_write_on_a_reader_is_a_storage_fault(tmp_path: Path, db: Connection, gr
 
 def test_reader_is_readonly_by_file_mode_and_pragma(tmp_path: Path, db: Connection) -> None:
     reader = Connection(tmp_path / "things.db", THING_CONTEXT, readonly=True)
-    found = [(each._db.readonly("main"), each.pragma("query_only")) for each in (db, reader)]  # pyright: ignore[reportPrivateUsage]
+    found = [(each._db.readonly("main"), each.pragma("query_only")) for each in (db, reader)]
     reader.close()
     assert found == [(False, 0), (True, 1)]
 

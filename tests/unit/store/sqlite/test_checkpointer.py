@@ -141,7 +141,7 @@ def _run_groups(log: Any, *, groups: int) -> None:
     for _ in range(groups):
         log.write(_GROUP)
         checkpointer.after_commit(log)
-        until(lambda: not checkpointer._copying, "the copying")  # pyright: ignore[reportPrivateUsage]
+        until(lambda: not checkpointer._copying, "the copying")
     checkpointer.stop()
 
 
