@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -56,6 +56,11 @@ def find_secret(texts: Sequence[str]) -> str:
                 if _matches(rule, text):
                     return rule.name
     return ""
+
+
+def sensitive_field(fields: Mapping[str, str]) -> str:
+    """Why a row is skipped: `sensitive: ` and the name of the first field with a secret; empty for none."""
+    return next((f"sensitive: {name}" for name, text in fields.items() if find_secret([text])), "")
 
 
 def _matches(rule: SecretRule, text: str) -> bool:
