@@ -69,6 +69,23 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "behaviour: importance", "1 to 5", "whole numbers only", "The original takes 2.5; an import rounds it"
         ),
     ),
+    "update_memory, handle_correction, get_memories": (
+        Deviation(
+            "behaviour: category, status",
+            "any string",
+            "the twelve categories of save_memory; active, superseded, archived; get_memories refuses another word "
+            "only if it finds nothing, since imported memories may have it",
+            "A memory with a mistyped word would be lost to every search, and a mistyped filter looks like no memories",
+        ),
+    ),
+    "save_memory, bulk_save_memories, update_memory": (
+        Deviation(
+            "behaviour: metadata.immutable",
+            "`true` protects the memory",
+            'the same; refused if it is neither true nor false, such as `"true"` or 1',
+            "The caller would believe the memory to be protected",
+        ),
+    ),
     "get_memories, get_entities, get_notes, get_resources": (
         Deviation(
             "behaviour: tags",
