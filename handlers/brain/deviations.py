@@ -169,10 +169,12 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: secrets",
             "not mentioned",
-            "text that looks like a key, token or password is replaced, and a text is cut to 1,000 characters; not "
-            "recognized: a password that no English name, `:`, `=`, arrow, `is` or `was` precedes (other than `my "
-            "password` and a word with a digit), the later words of one with spaces and no quotes, and key formats "
-            "that are not listed in `querylog.py`",
+            "text that looks like a key, token or password is replaced, by the rules of `sessions`, and a text is cut "
+            "to 1,000 characters; not recognized: a password that no English name with `:`, `=`, an arrow, `is` or "
+            "`was` precedes (other than `my password` and a word with a digit), a word without digits in the middle of "
+            "a sentence, one of fewer than four characters, the later words of one with spaces and no quotes, long "
+            "numbers and base64 without a name, which are mostly digests, and key formats that are not listed in "
+            "`kernel/security/secrets.py`",
             "Users search for what they just pasted",
         ),
     ),

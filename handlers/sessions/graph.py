@@ -18,10 +18,10 @@ from handlers.sessions.schemas import (
     RelationAdded,
     UpsertEntity,
 )
-from handlers.sessions.secret_scan import sensitive_field
 from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
+from kernel.security.secrets import sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, IndexSource, Tool, read, write
@@ -62,7 +62,7 @@ def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
     memory = _existing_memory(tx, request.memory_id)
     fields = {"name": name, "entity_type": kind, "observations_json": "\n".join(observations)}
     if sensitive := sensitive_field(fields):
-        return EntityUpserted("skipped", reason=sensitive)
+        return EntityUpserted("skipped", reason=f"sensitive: {sensitive}")
     # An entity that a caller writes without observations is a statement of its own, even with a memory.
     stated = memory is None or not observations
     number = add_entity_row(tx, name, kind, observations, memory, tx.now, stated=stated)
@@ -81,7 +81,7 @@ def add_relation(tx: Tx, request: AddRelation) -> RelationAdded:
     kind = checked_name("relation_type", request.relation_type)
     memory = _existing_memory(tx, request.memory_id)
     if sensitive := sensitive_field({"source": source, "target": target, "relation_type": kind}):
-        return RelationAdded("skipped", reason=sensitive)
+        return RelationAdded("skipped", reason=f"sensitive: {sensitive}")
     ends = [
         add_entity_row(tx, name, _GENERIC_TYPE, [], memory, tx.now, stated=memory is None) for name in (source, target)
     ]

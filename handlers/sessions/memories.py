@@ -9,10 +9,10 @@ import msgspec
 
 from handlers.sessions import entity_extraction, graph, summary
 from handlers.sessions.schemas import Remember, Remembered, with_session
-from handlers.sessions.secret_scan import find_secret, sensitive_field
 from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
+from kernel.security.secrets import find_secret, sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, write
@@ -48,7 +48,7 @@ def remember(tx: Tx, request: Remember) -> Remembered:
     if not request.content.strip():
         raise Fault("invalid", "content is required")
     if sensitive := sensitive_field(_searchable_fields(request, metadata)):
-        return Remembered("skipped", sensitive)
+        return Remembered("skipped", f"sensitive: {sensitive}")
     row = MemoryRow(
         0,
         session,
@@ -223,10 +223,12 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: sensitive content",
                 "three patterns over the content",
-                "these and rules for keys, tokens, passwords in URLs, private keys and web tokens, over content, kind, "
-                "summary, tags and metadata; `upsert_entity` and `add_relation` too; the session id is not checked",
+                "keys, tokens, passwords, also in sentences and URLs, private keys and web tokens, over content, kind, "
+                "summary, tags and metadata; `upsert_entity` and `add_relation` too; the session id is not checked; "
+                "`password:` before code, a type or a text about passwords is stored; the rules are those of the query "
+                "log of `brain`, and its table says what they do not recognize",
                 "A secret must not be stored in any field; a session id that looks like a key would lose the whole "
-                "session",
+                "session, and a note about passwords is none",
             ),
             Deviation(
                 "behaviour: skipped",
