@@ -15,7 +15,7 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         ),
         Deviation(
             "behaviour: types",
-            '`"5"` and `5.0` are taken for 5, and `"true"` for true',
+            '`"5"` is taken for 5, and `"true"` for true',
             "refused, naming the parameter",
             "One rule for every dialect; a value of the wrong type is a mistake of the caller",
         ),

@@ -84,7 +84,8 @@ def is_password(match: re.Match[str]) -> bool:
     given = match["value"]
     quoted = given[0] in "\"'`" and given[-1] == given[0]
     value = given.strip("\"'`") if quoted else given.rstrip(_MARKS)
-    if len(value) < _MIN_PASSWORD_LENGTH or _PLACEHOLDER.search(value):
+    # In the query of a URL, the next parameters say nothing about the password.
+    if len(value) < _MIN_PASSWORD_LENGTH or _PLACEHOLDER.search(value.partition("&")[0]):
         return False
     if " " in value:
         return not _PROSE.search(value)

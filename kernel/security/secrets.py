@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from kernel.lazy_regex import regex
 from kernel.security.secret_values import (
     VALUE,
     is_assigned_secret,
@@ -17,6 +18,9 @@ from kernel.security.secret_values import (
     is_random_value,
     is_strong_password,
 )
+
+_LONG = 128  # characters; the shortest limit of a pattern
+_REST = regex(r"""[^\s"'`]*""")
 
 
 class SecretRule(NamedTuple):
@@ -66,12 +70,19 @@ def _spans(text: str) -> list[tuple[int, int]]:
     """Where the secrets of a text lie: the values of rules that name one, the whole matches of the others."""
     lower = text.lower()
     return [
-        match.span("value" if "value" in match.re.groupindex else 0)
+        _span(match)
         for rule in RULES
         if any(hint in (lower if rule.fold else text) for hint in rule.hints)
         for match in _compiled(rule.pattern, rule.fold).finditer(text)
         if rule.check is None or rule.check(match)
     ]
+
+
+def _span(match: re.Match[str]) -> tuple[int, int]:
+    """Where a secret lies; one longer than a pattern reads goes on to the next space or quote."""
+    start, stop = match.span("value" if "value" in match.re.groupindex else 0)
+    rest = _REST.match(match.string, stop) if stop - start >= _LONG else None
+    return start, rest.end() if rest else stop
 
 
 def _matches(rule: SecretRule, text: str) -> bool:
@@ -100,7 +111,7 @@ def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]],
 
 
 _SIGN = r"""["'`\]\\]{0,4}[ \t]{0,16}(?P<sign>:=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{0,2}[:=])?(?=\s))\s{0,16}"""
-_GIVEN = r"""(?P<value>"[^"\n]{1,128}"|'[^'\n]{1,128}'|`[^`\n]{1,128}`|[^\s"'`]{1,256})"""
+_GIVEN = r"""(?P<value>"[^"\n]{1,128}"|'[^'\n]{1,128}'|`[^`\n]{1,128}`|[^\s"'`]+)"""
 _NAMED_RULES = (
     _labelled(
         "api key",

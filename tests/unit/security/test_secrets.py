@@ -51,6 +51,8 @@ def test_the_patterns_of_the_contract_match(text: str) -> None:
         ('{"password": "swordfish"}', '{"password": [x]}'),
         ("mysql -u root --password=swordfish1", "mysql -u root --password=[x]"),
         ("postgres://u:p@ss@host/x", "postgres://u:[x]@host/x"),
+        ("password=hunter22&next=config", "password=[x]"),
+        ("API_TOKEN=" + "a1B2" * 400 + " b", "API_TOKEN=[x] b"),
     ],
 )
 def test_passwords_and_tokens_are_found_by_their_name(text: str, redacted: str) -> None:
