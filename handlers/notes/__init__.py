@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, memories, recall
+from handlers.notes import admin, forget, memories, recall, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS
 from handlers.notes.sync import sources
@@ -30,6 +30,6 @@ DIALECT = Dialect(
     fail=fail,
     sources=sources,
     settings=SETTINGS,
-    after_undo=admin.restore_files,
+    after_undo=undo.restore_files,
     deviations=DEVIATIONS,
 )

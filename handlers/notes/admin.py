@@ -1,15 +1,14 @@
-"""Two tools beside the contract: read all files again, and report what is wrong with them; and the undo of files."""
+"""Two tools beside the contract: read all files again, and report what is wrong with them."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
-from handlers.notes import files, memory_types, note_file, sync
 from handlers.notes import front_matter as front
+from handlers.notes import memory_types, note_file, sync
 from handlers.notes.note_file import ParsedMemory
-from handlers.notes.projects import Project, projects, space
-from handlers.notes.scan import TEMPORARY_PREFIX
+from handlers.notes.projects import Project, projects
 from handlers.notes.schemas import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
@@ -40,21 +39,6 @@ def memory_sync(tx: Tx, request: Sync) -> Synced:
     for project in projects(tx):  # the precheck skips a project that cannot be read; here it must raise
         sync.scan_project(project)
     return Synced(True, "Index and embeddings updated successfully")
-
-
-def restore_files(tx: Tx, restored: Sequence[tuple[str, str, str]]) -> None:
-    """Writes the files of restored memories, given as (space, path, text)."""
-    known = {space(project.name): project for project in projects(tx)}
-    for where, path, text in restored:
-        project = known.get(where)
-        if project is None:
-            raise Fault("storage", f"The project of {path} is not configured.")
-        try:
-            stamp = files.create(project.root, path, text.encode(), tx.new_id(TEMPORARY_PREFIX))
-        except OSError as error:
-            raise sync.file_fault(error, path) from None
-        if stamp is None:
-            raise Fault("conflict", f"There is another file {path} by now.")
 
 
 def memory_lint(tx: Tx, request: Lint) -> Linted:

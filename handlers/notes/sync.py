@@ -27,6 +27,8 @@ _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
 _DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 
 Key = tuple[str, str]
+# What a person or a program other than this server wrote: nobody knows who.
+BY_HAND = ("notes", "file", "")
 
 
 class FileRow(NamedTuple):
@@ -108,7 +110,7 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, F
     for project, path, file in steps(tx, files):
         row = held.get((project, path))
         if row is None or row.content != note_file.decode_lossy(file.data):
-            _index_and_append(tx, project, path, file, row and row.content, "edited" if row else "found")
+            _index_by_hand(tx, project, path, file, row and row.content)
         kept.append(_row(tx, project, path, file))
     if kept:
         tx.run("notes.sync.upsert", rows=kept)
@@ -116,14 +118,31 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, F
 
 def record(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
     """Updates row, index and history for one file that was just written; `before` is its previous text."""
-    _index_and_append(tx, project, path, file, before, operation)
+    memory = note_file.parse_file(path, file)
+    _put(tx, space(project), path, memory, index.Origin(tx.call_context, memory.created, tx.now))
+    history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
+    keep_row(tx, project, path, file)
+
+
+def keep_row(tx: Tx, project: str, path: str, file: File) -> None:
+    """Updates the row of one file that was just written."""
     tx.run("notes.sync.upsert", rows=[_row(tx, project, path, file)])
 
 
-def _index_and_append(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
+def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | None) -> None:
+    """Updates index and history from a file that nobody wrote by a tool, with the times of the file.
+
+    What is edited was changed when the file was: seldom does a person keep `modified` in the front matter.
+    """
     memory = note_file.parse_file(path, file)
-    index.put(tx, space(project), path, note_file.index_text(memory), scope=memory.memory_type)
-    history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
+    changed = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
+    text, operation = note_file.decode_lossy(file.data), "found" if before is None else "edited"
+    _put(tx, space(project), path, memory, index.Origin(BY_HAND, memory.created, changed))
+    history.append(tx, space(project), path, operation, before=before, after=text, at=changed, by=BY_HAND)
+
+
+def _put(tx: Tx, where: str, path: str, memory: note_file.ParsedMemory, origin: index.Origin) -> None:
+    index.put(tx, where, path, note_file.index_text(memory), scope=memory.memory_type, origin=origin)
 
 
 def _row(tx: Tx, project: str, path: str, file: File) -> tuple[Any, ...]:
@@ -133,11 +152,17 @@ def _row(tx: Tx, project: str, path: str, file: File) -> tuple[Any, ...]:
 
 def drop(tx: Tx, deleted: Sequence[tuple[str, str, str]], operation: str) -> None:
     """Removes rows and index entries of deleted files, given as (project, path, content)."""
+    by = BY_HAND if operation == "gone" else None
     for project, path, content in deleted:
         index.drop(tx, space(project), path)
-        history.append(tx, space(project), path, operation, before=content)
-    if deleted:
-        tx.run("notes.sync.delete", keys=[item[:2] for item in deleted])
+        history.append(tx, space(project), path, operation, before=content, by=by)
+    drop_rows(tx, [item[:2] for item in deleted])
+
+
+def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
+    """Removes the rows of files that are gone."""
+    if keys:
+        tx.run("notes.sync.delete", keys=keys)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
