@@ -22,6 +22,7 @@ from kernel.calls import (
     check_grant,
     checked_size,
     fail,
+    following,
     handler_work,
     outcome_of,
     progress_of,
@@ -86,7 +87,8 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = ToolEntry(dialect, tool)
+                whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
+                self.tools[tool.name] = ToolEntry(dialect, whole)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""

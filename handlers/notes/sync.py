@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from handlers.notes import note_file
 from handlers.notes.files import File, read_all
-from handlers.notes.projects import Project, projects, select_projects, space
+from handlers.notes.projects import SPACE, Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, LINK_ERRNOS, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
 from kernel.errors import Fault
@@ -28,7 +28,7 @@ _DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 
 Key = tuple[str, str]
 # What a person or a program other than this server wrote: nobody knows who.
-BY_HAND = ("notes", "file", "")
+BY_HAND = (SPACE, "file", "")
 
 
 class FileRow(NamedTuple):
@@ -69,6 +69,15 @@ def check(tx: Tx, request: object) -> FileChanges | None:
     Restricted to the project that the request names, if any. With several projects, one that cannot be read is skipped.
     """
     return _find_changes(tx, select_projects(projects(tx), getattr(request, "project", "")))
+
+
+def check_for_common(tx: Tx, request: object) -> FileChanges | None:
+    """`check` for a search over every dialect, unless it leaves notes out; a project that cannot be read is skipped."""
+    dialects, spaces = getattr(request, "dialects", ()), getattr(request, "spaces", ())
+    places = [name.partition(":")[0] for name in (*spaces, *getattr(request, "ids", ()))]
+    if (dialects and SPACE not in dialects) or (places and SPACE not in places):
+        return None
+    return _find_changes(tx, projects(tx), skipping=True)
 
 
 def check_all(tx: Tx, request: object) -> FileChanges | None:
@@ -192,10 +201,12 @@ def file_fault(error: OSError, path: str) -> Fault:
     return Fault("storage", f"Cannot use {path}: {error.strerror}.")
 
 
-def _find_changes(tx: Tx, known: Sequence[Project], *, every: bool = False) -> FileChanges | None:
+def _find_changes(
+    tx: Tx, known: Sequence[Project], *, every: bool = False, skipping: bool = False
+) -> FileChanges | None:
     found, settled = FileChanges([], [], []), list[FileChange]()
     for project in known:
-        seen = _scan_or_skip(project, alone=len(known) == 1)
+        seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:
             continue
         held = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
