@@ -48,7 +48,7 @@ class Recall(Struct, forbid_unknown_fields=True):
     after: Annotated[Time, Meta(description="Only memories updated at or after this ISO 8601 time")] = ""
     before: Annotated[Time, Meta(description="Only memories updated before this ISO 8601 time")] = ""
     detail: Annotated[
-        Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
+        Detail, Meta(description="line: ids and one-liners; text: full texts with their origin, as the budget holds")
     ] = "line"
     weights: Annotated[SignalWeights, Meta(description="Weights of the signals; leave out when unsure")] = (
         SignalWeights()
@@ -106,21 +106,20 @@ class Provenance(Struct):
     updated_at: str
 
 
-class RecalledMemory(Struct):
-    """One memory: its id for a later recall, its score in [0, 1], and its line or its text.
+class RecalledMemory(Struct, omit_defaults=True):
+    """One memory: its id (space/key) for a later recall, its score in [0, 1], its line or its text; `complete` is there,
+    and false, where that is not all of it. Scope, signals and provenance come with detail=text, ids or explain.
 
     `flag` is there where it looks written to steer agents: as what.
     """
 
     id: str
-    space: str
-    key: str
-    scope: str
     score: float
-    signals: Signals
-    provenance: Provenance
     text: str
-    complete: bool
+    complete: bool = True
+    scope: str | UnsetType = UNSET
+    signals: Signals | UnsetType = UNSET
+    provenance: Provenance | UnsetType = UNSET
     flag: str | UnsetType = UNSET
     explained: Explained | UnsetType = UNSET
 

@@ -190,8 +190,8 @@ TOOLS: tuple[Tool, ...] = (
                 "tool",
                 "no",
                 "yes",
-                "A later release of the original has it; every recall follows the files by itself, and this tool "
-                "reads them all again if their time stamps are not reliable",
+                "A later release of the original has it; every recall, also that of `common`, follows the files by "
+                "itself, and this tool reads them all again if their time stamps are not reliable",
             ),
         ),
     ),
@@ -207,6 +207,13 @@ TOOLS: tuple[Tool, ...] = (
                 "yes",
                 "A later release of the original has it; files that people edit need a check for what went wrong in "
                 "them",
+            ),
+            Deviation(
+                "behaviour: issues",
+                "not mentioned",
+                "`limit` and `project`; the summary counts every issue by type, an orphan does not lower healthScore, "
+                "and conflicts of version control are issues",
+                "Hundreds of issues are too large for an answer, and one link must not make every other memory ill",
             ),
         ),
     ),

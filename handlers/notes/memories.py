@@ -231,6 +231,12 @@ TOOLS: tuple[Tool, ...] = (
                 "The original serves the one project it was started in; a server for several projects needs the name",
             ),
             Deviation(
+                "behaviour: overwritten text",
+                "lost",
+                "no tool shows it, but `quipu undo` restores it for a week",
+                "An agent overwrites by mistake; the owner of the files can still restore them",
+            ),
+            Deviation(
                 "behaviour: same title",
                 "not mentioned",
                 "the next free name of `x.md`, `x-2.md`; the identical memory again returns the existing file",

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from handlers.notes import note_file
+from handlers.notes import debounce, note_file
 from handlers.notes.files import File, read_all
 from handlers.notes.projects import SPACE, Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, LINK_ERRNOS, Stamp
@@ -206,6 +206,9 @@ def _find_changes(
 ) -> FileChanges | None:
     found, settled = FileChanges([], [], []), list[FileChange]()
     for project in known:
+        begun = debounce.clock()
+        if not every and debounce.is_recent(tx.file, project.root):
+            continue
         seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:
             continue
@@ -213,6 +216,7 @@ def _find_changes(
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
         found.leftovers.extend((project, path) for path, time in seen.leftovers.items() if _abandoned(tx, time))
         if held == seen.stamps and not doubtful and not every:
+            debounce.found_no_change(tx.file, project.root, begun)
             continue
         missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
         found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in missing)
