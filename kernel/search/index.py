@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kernel.search import quarantine
 from kernel.search.cache import SearchCache
-from kernel.search.documents import Document, count, doc_ids, documents, last_doc_id, prefilter
+from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Hit
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
@@ -41,10 +41,12 @@ __all__ = [
     "extra_fts_text",
     "fuse",
     "has_model",
+    "in_folder",
     "insert_vectors",
     "is_quarantining",
     "last_doc_id",
     "model_id",
+    "newest",
     "partitions_of",
     "prefilter",
     "put",

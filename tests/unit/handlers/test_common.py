@@ -251,13 +251,10 @@ def roses(put: Callable[..., None], clock: Clock) -> None:
         ({}, "abcd"),
         ({"dialects": ["brain"]}, "bc"),
         ({"dialects": ["paths", "scopes"]}, "ad"),
-        ({"dialects": ["missing"]}, ""),
         ({"spaces": ["brain:core"]}, "b"),
         ({"spaces": ["brain:core", "paths"]}, "ab"),
-        ({"spaces": ["brain"]}, ""),
         ({"scope": "party"}, "cd"),
         ({"scope": ""}, "ab"),
-        ({"scope": "missing"}, ""),
         ({"scope": None, "actor": None}, "abcd"),
         ({"spaces": ["brain:dnd"], "scope": "party"}, "c"),
         ({"spaces": ["paths"], "scope": "party"}, ""),
@@ -426,11 +423,8 @@ def test_no_answer_is_larger_than_its_budget_and_none_is_empty(
     assert all(memory.complete for memory in answer.memories[1:] if detail == "text")
 
 
-@pytest.mark.parametrize(
-    "arguments", [{}, {"query": ""}, {"query": " \n"}, {"query": "a", "ids": ["paths/a"]}, {"ids": []}], ids=str
-)
-def test_either_a_query_or_ids_are_needed(call: Call, arguments: dict[str, Any]) -> None:
-    assert refused(call("recall", **arguments)) == (
+def test_query_and_ids_together_are_refused(call: Call) -> None:
+    assert refused(call("recall", query="a", ids=["paths/a"])) == (
         "Give either query or ids: query to search, ids to read what a search found"
     )
 
@@ -500,10 +494,10 @@ def test_failure_is_json() -> None:
 
 
 TYPICAL = (
-    "The primary database is PostgreSQL 16, chosen for its JSONB support. Analytics run on a read replica in Frankfurt, "
-    "which lags a few seconds behind.",
-    "The team deploys to production on Tuesdays and Thursdays only, after a green run of the smoke tests. Nobody deploys "
-    "on a Friday or before a holiday.",
+    "The primary database is PostgreSQL 16, chosen for its JSONB support. Analytics run on a read replica in "
+    "Frankfurt, which lags a few seconds behind.",
+    "The team deploys to production on Tuesdays and Thursdays only, after a green run of the smoke tests. Nobody "
+    "deploys on a Friday or before a holiday.",
 )
 
 
@@ -543,3 +537,95 @@ def test_smallest_budget_shows_a_memory_or_says_what_it_needs(
     message = refused(call("recall", max_tokens=100, **asked))
     assert message.startswith("max_tokens: 100 are too few for one memory, give at least 1")
     assert ids(recall(max_tokens=int(message.split()[-1]), **asked)) == ["paths/" + "p" * 255]
+
+
+@pytest.mark.usefixtures("roses")
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ({"dialects": ["nope"]}, "dialects: there is no nope, but paths, scopes, brain, notes, sessions, common"),
+        ({"spaces": ["brain:nope"]}, "spaces: there is no brain:nope, but brain:core, brain:dnd, paths, scopes:notes"),
+        ({"spaces": ["brain"]}, "spaces: there is no brain, but brain:core, brain:dnd, paths, scopes:notes"),
+        ({"spaces": ["nope"]}, "spaces: there is no nope, but brain:core, brain:dnd, paths, scopes:notes"),
+        ({"scope": "zzz"}, "scope: there is no zzz, but party, a folder of paths"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("asked", [{"query": "roses"}, {}, {"ids": ["paths/a"]}], ids=["query", "newest", "ids"])
+def test_filters_that_name_nothing_are_refused_with_what_exists(
+    call: Call, asked: dict[str, Any], filters: dict[str, Any], message: str
+) -> None:
+    assert refused(call("recall", **asked, **filters)) == message
+
+
+@pytest.mark.usefixtures("roses")
+def test_space_of_a_dialect_without_memories_is_no_error(recall: Recall) -> None:
+    assert recall(query="roses", spaces=["notes:default"]).memories == []
+    assert recall(query="roses", dialects=["sessions"]).memories == []
+
+
+@pytest.mark.usefixtures("roses")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, "abcd"),
+        ({"dialects": ["brain"]}, "bc"),
+        ({"spaces": ["paths"]}, "a"),
+        ({"scope": "party"}, "cd"),
+        ({"actor": "ann"}, "ac"),
+        ({"after": "2026-01-02T04:04:05.679Z"}, "cd"),
+        ({"before": "2026-01-02T04:04:05.678Z"}, "a"),
+    ],
+    ids=str,
+)
+def test_ids_obey_the_filters(recall: Recall, filters: dict[str, Any], expected: str) -> None:
+    every = ["paths/a", "brain:core/b", "brain:dnd/c", "scopes:notes/d"]
+
+    assert [key(memory) for memory in recall(ids=every, **filters).memories] == list(expected)
+
+
+@pytest.mark.usefixtures("roses")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, "dcba"),
+        ({"query": " \n"}, "dcba"),
+        ({"dialects": ["brain"]}, "cb"),
+        ({"scope": "party", "actor": "ann"}, "c"),
+        ({"before": "2026-01-02T05:04:05.678Z"}, "ba"),
+    ],
+    ids=str,
+)
+def test_without_a_query_the_newest_come_first(recall: Recall, filters: dict[str, Any], expected: str) -> None:
+    assert [key(memory) for memory in recall(**filters).memories] == list(expected)
+
+
+@pytest.mark.usefixtures("roses")
+def test_newest_memories_come_page_by_page(recall: Recall) -> None:
+    first = recall(limit=3)
+    last = recall(limit=3, cursor=first.cursor)
+
+    assert [[key(memory) for memory in page.memories] for page in (first, last)] == [["d", "c", "b"], ["a"]]
+    assert (isinstance(first.cursor, str), last.cursor) == (True, None)
+
+
+@pytest.mark.parametrize("asked", [{"query": "roses"}, {}], ids=["query", "newest"])
+def test_scope_may_be_a_folder_of_paths(recall: Recall, put: Callable[..., None], asked: dict[str, Any]) -> None:
+    for name in ("garden/roses", "garden/old/roses", "gardens/roses", "garden", "house/roses"):
+        put("paths", name, f"{name} roses")
+    put("brain:core", "b", "roses", scope="garden")
+    put("brain:core", "garden/c", "roses")
+
+    def found(**filters: Any) -> list[str]:
+        return sorted(ids(recall(**asked, **filters)))
+
+    folder = ["paths/garden/old/roses", "paths/garden/roses"]
+    assert found(scope="garden", dialects=["paths"]) == found(scope="garden/", spaces=["paths"]) == folder
+    assert found(scope="garden") == ["brain:core/b", *folder]
+    assert found(scope="garden/old") == ["paths/garden/old/roses"]
+    assert found(scope="garden", dialects=["brain"]) == ["brain:core/b"]
+    assert found(scope="garden", actor="bob") == []
+    assert found(scope="garden", actor="ann", dialects=["paths"]) == folder
+    assert sorted(ids(recall(ids=["paths/garden/roses", "paths/house/roses"], scope="garden"))) == [
+        "paths/garden/roses"
+    ]
