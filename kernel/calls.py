@@ -23,7 +23,7 @@ from kernel.store import audit
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
 from kernel.store.transaction import Tx
-from kernel.tools import Batch, Dialect, InputRequired, Interaction, Reply, Request, Result, Tool
+from kernel.tools import Batch, Dialect, Found, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
 
 Answer = Reply | InputRequired
 Done = Callable[[Answer], None]
@@ -61,6 +61,26 @@ class ToolEntry:
     def visible_to(self, grant: Grant) -> bool:
         """Whether the grant allows at least one action of the tool, so that lists show it."""
         return grant.allows_dialect(self.dialect.name) and self.required.least <= grant.permission
+
+
+def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
+    """The tool with the `follow` of these dialects as its precheck, unless it has one."""
+    follows = [dialect.follow for dialect in dialects if dialect.follow is not None]
+    if not follows or tool.hooks.precheck is not None:
+        return tool
+
+    def check(tx: Tx, request: Request) -> Found:
+        found = [(follow, follow.check(tx, request)) for follow in follows]
+        return [pair for pair in found if pair[1] is not None] or None
+
+    def write(tx: Tx, request: Request, found: Found) -> bool:
+        more = [follow.write(tx, request, changes) for follow, changes in found]
+        return any(more)
+
+    def texts(found: Found) -> list[str]:
+        return [text for follow, changes in found for text in follow.texts(changes)]
+
+    return tool._replace(hooks=tool.hooks._replace(precheck=Precheck(check, write, texts)))
 
 
 class Call(NamedTuple):

@@ -21,6 +21,7 @@ from kernel.calls import (
     checked_size,
     decode_again,
     fail,
+    following,
     handler_work,
     outcome_of,
     progress_of,
@@ -84,7 +85,8 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = ToolEntry(dialect, tool)
+                whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
+                self.tools[tool.name] = ToolEntry(dialect, whole)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""
