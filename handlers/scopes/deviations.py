@@ -24,8 +24,23 @@ LOCKS = (
     Deviation(
         "behaviour: checkout",
         "refused to the holder too in the original",
-        "extends the lock and gives a new `fencingToken`",
-        "An agent that lost its context can continue, and its earlier lock is recognized as stale",
+        "extends the lock and gives a new `fencingToken` where `session_id` is the same or one of the two has none; "
+        "refused to another session of the same agent",
+        "An agent that lost its context can continue, and its earlier lock is recognized as stale; two windows of one "
+        "program share an agent id and still exclude each other",
+    ),
+    Deviation(
+        "behaviour: checkin",
+        "by `file_path` and `agent_id` alone",
+        "also takes `session_id`, and is refused where another session holds the lock; after a forced unlock the "
+        "refusal names who broke the lock, when and why",
+        "A session must not release the lock of another one",
+    ),
+    Deviation(
+        "behaviour: list",
+        "an unknown `project_id` or `session_id` gives an empty list in the original",
+        "refused as not found",
+        "An empty list looks like an answer",
     ),
     Deviation(
         "behaviour: expires_in",
@@ -36,8 +51,9 @@ LOCKS = (
     Deviation(
         "behaviour: file_path",
         "no `..` anywhere in the original",
-        "no `..` segment; absolute on any system",
-        "`a..b.ts` is a file, and the agent's system need not be the server's",
+        "no `..` segment; absolute on any system; stored and answered in one form: NFC, without `//`, `/./` and a "
+        "separator at the end, drives as `C:/src/a.py`",
+        "`a..b.ts` is a file, and the agent's system need not be the server's; two spellings of one file are one lock",
     ),
     Deviation(
         "behaviour: force_unlock",
