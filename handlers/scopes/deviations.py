@@ -121,12 +121,6 @@ QUERY = (
         "The document has `validUntil`",
     ),
     Deviation(
-        "behaviour: scope.id, scopeId",
-        "required for non-global scopes",
-        "refused where it is missing; an unknown id inherits from global",
-        "As the document says; the original searches global without notice",
-    ),
-    Deviation(
         "limit: limit",
         "not mentioned",
         "1 to 10,000",
@@ -283,6 +277,23 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
     "memory_guideline, memory_knowledge": (parameter("inherit"),),
     "memory_conflict, memory_project, memory_relation, memory_session, memory_tag": (parameter("offset"),),
     "memory_relation, memory_session, memory_tag": (parameter("limit"),),
+    f"{_ENTRY_TOOLS}, memory_query, memory_export, memory_import": (
+        Deviation(
+            "behaviour: scopeId",
+            "`Invalid scope configuration` is an error; the original takes an unknown id for global, and drops an id "
+            "beside global",
+            "an unknown id, a missing one, and one beside `global` are refused by field",
+            "A mistyped id looks like a project without rules, and a rule of a project must not become one of all",
+        ),
+    ),
+    "memory_project, memory_session, memory_relation, memory_query": (
+        Deviation(
+            "behaviour: unknown ids in filters",
+            "empty lists in the original",
+            "`orgId`, `projectId`, `sourceId`, `targetId` and `relatedTo.id` are refused as not found",
+            "An empty list looks like an answer",
+        ),
+    ),
     f"{_ENTRY_TOOLS}, memory_tag": (
         Deviation(
             "behaviour: unknown id",

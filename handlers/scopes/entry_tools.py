@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import page_bounds, timestamp, validate
-from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
+from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
 from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, to_entry, to_version
 from kernel.store.transaction import Tx
 from kernel.tools import Access, Hints, Hooks, write
@@ -102,7 +102,7 @@ def _find_by_name(
         raise errors.invalid("id", f"either id or {kind.name_field} is required")
     if request.scope_type is None:
         raise errors.invalid("scopeType", f"when using {kind.name_field}, scopeType is required")
-    scope_id = required_scope_id(request.scope_type, request.scope_id)
+    scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     found = entries.find(tx, kind, name, scopes, at)
     if found is None:
@@ -119,12 +119,11 @@ def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
     if request.inherit:
         if request.scope_type is None:
             raise errors.required("scopeType", "to inherit")
-        scope_id = required_scope_id(request.scope_type, request.scope_id)
+        scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
         pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), filters)
     else:
-        # An id given with global is ignored, as in the other actions.
-        scope_id = None if request.scope_type == GLOBAL else request.scope_id
-        pairs = entries.list_scope(tx, kind, request.scope_type, scope_id, filters)
+        check_scope_filter(tx, request.scope_type, request.scope_id)
+        pairs = entries.list_scope(tx, kind, request.scope_type, request.scope_id, filters)
     listed: dict[str, Any] = {kind.plural: [to_entry(*pair) for pair in pairs]}
     return EntryList(**listed, meta=Count(len(pairs)))
 

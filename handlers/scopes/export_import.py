@@ -16,7 +16,7 @@ from handlers.scopes.import_document import as_object
 from handlers.scopes.import_entries import ImportState, Strategy
 from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
 from handlers.scopes.import_scopes import Problem
-from handlers.scopes.inheritance import GLOBAL, ScopeType, check_scope
+from handlers.scopes.inheritance import ScopeType, check_scope, check_scope_filter, required_scope_id
 from kernel import tools
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
@@ -124,17 +124,15 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     for tag in request.tags or ():
         if "\0" in tag:
             raise faults.invalid("tags", "must not hold NUL characters")
-    scope_id = None if request.scope_type == GLOBAL else request.scope_id
-    if request.scope_type is not None and scope_id is not None:
-        check_scope(tx, request.scope_type, scope_id)
+    check_scope_filter(tx, request.scope_type, request.scope_id)
     kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
     types = [kind.plural for kind in kinds]
-    scope = {"scopeType": request.scope_type, "scopeId": scope_id}
+    scope = {"scopeType": request.scope_type, "scopeId": request.scope_id}
     metadata = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
     selection = Selection(
         kinds,
         request.scope_type,
-        scope_id,
+        request.scope_id,
         request.tags or None,
         versions=bool(request.include_versions),
         inactive=bool(request.include_inactive),
@@ -142,7 +140,7 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     found = export_document(tx, selection, metadata)
     shape = request.format or "json"
     count = sum(len(items) for items in found["entries"].values())
-    summary = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, scope_id or UNSET)
+    summary = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, request.scope_id or UNSET)
     return ExportResult(True, shape, render(found, shape), summary)
 
 
@@ -194,12 +192,9 @@ def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:
     field = f"scopeMapping.{source}"
     if "\0" in source or "\0" in (target.id or ""):
         raise faults.invalid("scopeMapping", "must not hold NUL characters")
-    if target.type == GLOBAL:
-        return None
-    if target.id is None:
-        raise faults.required(f"{field}.id", "for non-global scope")
-    check_scope(tx, target.type, target.id, f"{field}.id")
-    return target.id
+    found = required_scope_id(target.type, target.id, f"{field}.id")
+    check_scope(tx, target.type, found, f"{field}.id")
+    return found
 
 
 def _max_separators(tx: Tx, request: Import) -> int | None:

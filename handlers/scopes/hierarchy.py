@@ -128,10 +128,15 @@ def memory_project(
         return ProjectSaved(True, _update_project(tx, request))
     if isinstance(request, GetProject):
         return ProjectFound(_get_project(tx, request))
+    return _list_projects(tx, request)
+
+
+def _list_projects(tx: Tx, request: ListProjects) -> ProjectList:
     page = page_bounds(request.limit, request.offset)
     if request.org_id is None:
         projects = tx.all("scopes.hierarchy.projects", _project_row, **page)
     else:
+        check_scope(tx, "org", request.org_id, "orgId")
         projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
     return ProjectList(projects, Count(len(projects)))
 
@@ -180,6 +185,8 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
 def _get_project(tx: Tx, request: GetProject) -> Project:
     if request.id is not None:
         return _project_by_id(tx, request.id)
+    if request.org_id is not None:
+        check_scope(tx, "org", request.org_id, "orgId")
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
     found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=request.name.casefold())

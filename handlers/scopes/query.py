@@ -8,7 +8,7 @@ from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate
 from handlers.scopes.deviations import QUERY
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import timestamp, validate
-from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
+from handlers.scopes.inheritance import GLOBAL, scope_chain, scope_to_read
 from handlers.scopes.query_schemas import (
     DEFAULT_LIMIT,
     DEFAULT_THRESHOLD,
@@ -27,6 +27,7 @@ from handlers.scopes.query_schemas import (
     Totals,
 )
 from handlers.scopes.results import EntryRow, Tag, VersionRow, entry_and_version, to_entry, to_version
+from handlers.scopes.targets import check_known_target
 from kernel.store.transaction import Tx
 from kernel.tools import Hints, Tool, read
 
@@ -59,7 +60,7 @@ def _search(tx: Tx, request: Search) -> SearchResults:
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
-    scope_id = required_scope_id(request.scope_type, request.scope_id)
+    scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
     at = timestamp("asOf", request.as_of)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     query = EntryQuery(
@@ -107,9 +108,9 @@ def _searched_scopes(tx: Tx, scope: ScopeFilter | None) -> list[str]:
         return [GLOBAL]
     if scope.type is None and scope.id is not None:
         raise errors.required("scope.type", "with scope.id")
-    if scope.type not in {None, GLOBAL} and scope.id is None:
-        raise errors.required("scope.id", "for non-global scope")
-    return scope_chain(tx, scope.type or GLOBAL, scope.id, inherit=scope.inherit is not False)
+    scope_type = scope.type or GLOBAL
+    scope_id = scope_to_read(tx, scope_type, scope.id, "scope.id")
+    return scope_chain(tx, scope_type, scope_id, inherit=scope.inherit is not False)
 
 
 def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
@@ -144,6 +145,7 @@ def _related_ids(tx: Tx, anchor: RelationFilter | None) -> frozenset[str] | None
         raise errors.required("relatedTo.type")
     if anchor.id is None:
         raise errors.required("relatedTo.id")
+    check_known_target(tx, anchor.type, anchor.id, "relatedTo.id")
     return frozenset(tx.all("scopes.query.related", str, type=anchor.type, id=anchor.id, relation=anchor.relation))
 
 

@@ -9,7 +9,7 @@ from handlers.scopes import errors
 from handlers.scopes.deviations import TAG_VALUES, parameter
 from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
 from handlers.scopes.results import Count, Done, Relation
-from handlers.scopes.targets import TargetType, check_target
+from handlers.scopes.targets import TargetType, check_known_target, check_target
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
@@ -93,6 +93,10 @@ def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relat
 
 
 def _list(tx: Tx, request: ListRelations) -> list[Relation]:
+    if request.source_id is not None:
+        check_known_target(tx, request.source_type, request.source_id, "sourceId")
+    if request.target_id is not None:
+        check_known_target(tx, request.target_type, request.target_id, "targetId")
     params = {**_key_of(request), **page_bounds(request.limit, request.offset)}
     if request.source_id is not None:
         return tx.all("scopes.relations.from_source", Relation, **params)

@@ -76,6 +76,7 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
     if request.project_id is None:
         sessions = tx.all("scopes.sessions.list", _session_row, **filters)
     else:
+        check_scope(tx, "project", request.project_id, "projectId")
         sessions = tx.all("scopes.sessions.of_project", _session_row, project_id=request.project_id, **filters)
     return SessionList(sessions, Count(len(sessions)))
 

@@ -122,7 +122,6 @@ def test_versions_and_inactive_entries_are_optional(do: Do, filled: dict[str, st
         ({"types": ["knowledge", "tools"]}, ["t", "k", "s"]),
         ({"types": []}, ["t", "g", "k", "s"]),
         ({"scopeType": "global"}, ["t"]),
-        ({"scopeType": "global", "scopeId": "whatever"}, ["t"]),
         ({"scopeType": "session"}, ["s"]),
         ({"scopeType": "project", "scopeId": "{project}"}, ["k"]),
         ({"scopeId": "{project}"}, ["k"]),
