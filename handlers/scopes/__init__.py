@@ -27,12 +27,18 @@ from kernel.tools import Dialect, Import, Imported, Reply, Tool
 
 def reply(tool: Tool, result: Any) -> Reply:
     """The result as JSON: indented by two in the body, compact as structured content."""
+    return _result(result)
+
+
+def _result(result: Any) -> Reply:
     compact = msgspec.json.encode(result)
     return Reply(msgspec.json.format(compact, indent=2), "application/json", None, compact)
 
 
 def fail(fault: Fault) -> Reply:
-    """The contract's error object: error, code, and context if there is one."""
+    """The contract's error object: error, code, and context if there is one; a result that was rolled back as it is."""
+    if isinstance(fault, errors.RolledBack):
+        return _result(fault.result)
     body: dict[str, Any] = {"error": fault.message, "code": fault.label or errors.LABELS.get(fault.code, "E5000")}
     if fault.context:
         body["context"] = fault.context

@@ -128,6 +128,24 @@ QUERY = (
     ),
 )
 IMPORT = (
+    parameter(
+        "dryRun",
+        "The document names `error` for a dry run, which imports where nothing exists yet; this validates, answers "
+        "what would be written with `dryRun: true` beside it, and writes nothing",
+    ),
+    Deviation(
+        "behaviour: scopeMapping",
+        "a key that fits nothing is ignored by the original; relations are not mapped",
+        "a key that is no scope of the document is refused; relations to a mapped project go to its target",
+        "A mistyped key would write into the scope that was to be left alone",
+    ),
+    Deviation(
+        "behaviour: success and counts",
+        "the original answers true with every entry in `errors`, and counts what was the same already as updated",
+        "false and nothing written where no entry fits; `updated` counts entries that changed, `skipped` those that "
+        "were the same already too",
+        "An agent goes by `success` and by what was written",
+    ),
     Deviation(
         "values format",
         "json",

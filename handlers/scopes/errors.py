@@ -30,6 +30,16 @@ _EMPTY_STRING = "Expected `str` of length >= 1"
 _GOT_NULL = regex(r"Expected `.+`, got `null`")
 
 
+class RolledBack(Fault):
+    """A result that is returned although nothing of it was written: raising it rolls the call back."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: Any, message: str) -> None:
+        super().__init__("invalid", message, MISSING)
+        self.result = result
+
+
 def required(field: str, condition: str = "") -> Fault:
     """`name is required`, followed by the condition, such as `for non-global scope`."""
     return Fault("invalid", f"{field} is required{condition and ' '}{condition}", MISSING, {"field": field})

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.scopes.entry_kinds import KNOWLEDGE, TOOL, Kind
+from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import Id, Label, Name, Text, nested_deeper
 from kernel.text import utc_time
 
@@ -15,6 +15,7 @@ from kernel.text import utc_time
 _MAX_FIELD_DEPTH = 64
 _MAX_ENTRY_DEPTH = 80
 _MAX_EXACT_INT = 2**53  # JSON readers that use doubles keep whole numbers up to this
+SCOPE_TYPES: Mapping[str, str] = {"organizations": "org", "projects": "project", "sessions": "session"}
 _VersionNumber = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 
 
@@ -169,6 +170,25 @@ def convert(raw: Any, shape: Any) -> Any:
         if any("\0" in text for text in _texts(getattr(found, field))):
             raise ValueError(f"Validation error: {wire} - must not hold NUL characters")
     return found
+
+
+def scope_keys(document: Mapping[str, Any]) -> set[str]:
+    """The keys of `scopeMapping` that fit a document: `type:id` of its entries, its scopes and the projects they name.
+
+    Items that are not valid count too, since each of them is reported on its own.
+    """
+    held = as_object(document.get("entries"))
+    entries = [as_object(one) for kind in KINDS.values() for one in as_list(held.get(kind.plural))]
+    found = {f"{one.get('scopeType', 'global')}:{_scope_id(one)}" for one in entries}
+    scopes = as_object(document.get("scopes"))
+    listed = {many: [as_object(one) for one in as_list(scopes.get(many))] for many in SCOPE_TYPES}
+    found |= {f"{SCOPE_TYPES[many]}:{one.get('id')}" for many, items in listed.items() for one in items}
+    links = [as_object(link) for one in [*entries, *listed["projects"]] for link in as_list(one.get("relations"))]
+    return found | {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
+
+
+def _scope_id(entry: Mapping[str, Any]) -> str:
+    return "" if entry.get("scopeType", "global") == "global" else str(entry.get("scopeId") or "")
 
 
 def as_object(raw: Any) -> dict[str, Any]:
