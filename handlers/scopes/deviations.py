@@ -115,6 +115,19 @@ QUERY = (
         "needs",
     ),
     Deviation(
+        "behaviour: result",
+        "in the original the whole rows of entry, version and tags, with nulls",
+        "tags as id and name, as the document shows them; each fact once, and nothing that is null or has its default "
+        "value; `get` gives the whole row",
+        "A context is read at the start of every session, and its size is what it costs",
+    ),
+    Deviation(
+        "behaviour: compact",
+        "tags as whole rows in the original",
+        "names of tags, if there are any; neither `scopeId` nor a second id",
+        "A compact result is a list of names",
+    ),
+    Deviation(
         "behaviour: expired knowledge",
         "not mentioned",
         "`expired: true` beside the entry, ranked after everything else",
@@ -199,6 +212,12 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "`org_abc123` in examples, UUIDs in the original",
             "`org_` and 22 characters that sort by time",
             "The form of the document, and ids that sort by creation",
+        ),
+        Deviation(
+            "behaviour: layout",
+            "indented in the examples and in the original",
+            "JSON without blanks",
+            "The blanks are a third of what a model reads",
         ),
         Deviation(
             "behaviour: unknown arguments",

@@ -1,7 +1,7 @@
 """The tool memory_query (seed 000): search over tools, guidelines and knowledge, and the context of a scope."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
@@ -9,15 +9,12 @@ from handlers.scopes.deviations import QUERY
 from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, scope_chain, scope_to_read
+from handlers.scopes.query_results import QueryResult, TagRef, compact_result, full_result
 from handlers.scopes.query_schemas import (
     DEFAULT_LIMIT,
     DEFAULT_THRESHOLD,
-    CompactGuideline,
-    CompactKnowledge,
-    CompactTool,
     ContextScope,
     GetContext,
-    QueryResult,
     RelationFilter,
     ScopeContext,
     ScopeFilter,
@@ -26,7 +23,7 @@ from handlers.scopes.query_schemas import (
     TagFilter,
     Totals,
 )
-from handlers.scopes.results import EntryRow, Tag, VersionRow, entry_and_version, to_entry, to_version
+from handlers.scopes.results import EntryRow, VersionRow, entry_and_version
 from handlers.scopes.targets import check_known_target
 from kernel.store.transaction import Tx
 from kernel.tools import Hints, Tool, read
@@ -161,7 +158,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
     ids = [one.candidate.id for one in page]
     pairs = [(one.candidate.id, one.candidate.version_id) for one in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, pairs=pairs, at=shown.at)}
-    tags: dict[str, list[Tag]] = {}
+    tags: dict[str, list[TagRef]] = {}
     for entry_id, tag in tx.all("scopes.query.tags", _tag_row, ids=ids):
         tags.setdefault(entry_id, []).append(tag)
     versions: dict[str, list[VersionRow]] = {}
@@ -181,42 +178,22 @@ def _to_result(
     one: RankedCandidate,
     row: EntryRow,
     current: VersionRow,
-    tags: list[Tag],
+    tags: list[TagRef],
     versions: list[VersionRow] | None,
     shown: _View,
 ) -> QueryResult:
-    inside: dict[str, Any] = {row.kind: _to_compact(row) if shown.compact else to_entry(row)}
-    if one.candidate.expired:
-        inside["expired"] = True
-    if not shown.compact:
-        inside["version"] = to_version(row.kind, current)
-    if versions is not None:
-        inside["versions"] = [to_version(row.kind, known) for known in versions]
-    return QueryResult(
-        type=row.kind,
-        id=row.id,
-        scope_type=row.scope_type,
-        scope_id=row.scope_id,
-        score=-one.minus_score,
-        tags=tags,
-        **inside,
-    )
-
-
-def _to_compact(row: EntryRow) -> CompactTool | CompactGuideline | CompactKnowledge:
-    if row.kind == "tool":
-        return CompactTool(row.id, row.name, row.category)
-    if row.kind == "guideline":
-        return CompactGuideline(row.id, row.name, row.category, 50 if row.priority is None else row.priority)
-    return CompactKnowledge(row.id, row.name, row.category)
+    score, expired = -one.minus_score, bool(one.candidate.expired)
+    if shown.compact:
+        return compact_result(row, score, tags, expired=expired)
+    return full_result(row, current, versions, score, tags, expired=expired)
 
 
 def _pair(first: str, second: str) -> tuple[str, str]:
     return first, second
 
 
-def _tag_row(entry_id: str, tag_id: str, name: str, category: str, predefined: int, *rest: Any) -> tuple[str, Tag]:
-    return entry_id, Tag(tag_id, name, category, bool(predefined), *rest)
+def _tag_row(entry_id: str, tag_id: str, name: str) -> tuple[str, TagRef]:
+    return entry_id, TagRef(tag_id, name)
 
 
 TOOLS: tuple[Tool, ...] = (

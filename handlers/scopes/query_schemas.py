@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from handlers.scopes.field_types import AsOf, Id, Label, Text
 from handlers.scopes.inheritance import ScopeType
+from handlers.scopes.query_results import QueryResult
 from handlers.scopes.relations import RelationType
-from handlers.scopes.results import AnyVersion, Guideline, Knowledge, Tag, Tool
 from handlers.scopes.targets import TargetType
 
 DEFAULT_LIMIT = 20  # results, the default of the contract
@@ -75,48 +75,6 @@ class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_field
     limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = None
     include_shadowed: IncludeShadowed = False
     as_of: AsOf = None
-
-
-class CompactTool(Struct):
-    """A tool in a compact result."""
-
-    id: str
-    name: str
-    category: str | None
-
-
-class CompactGuideline(Struct):
-    """A guideline in a compact result."""
-
-    id: str
-    name: str
-    category: str | None
-    priority: int
-
-
-class CompactKnowledge(Struct):
-    """A knowledge entry in a compact result."""
-
-    id: str
-    title: str
-    category: str | None
-
-
-class QueryResult(Struct, rename="camel", kw_only=True):
-    """One entry, under the name of its kind, with its current version beside it; `expired` is true or left out."""
-
-    type: str
-    id: str
-    scope_type: str
-    scope_id: str | None
-    score: float
-    expired: bool | UnsetType = UNSET
-    tags: list[Tag]
-    tool: Tool | CompactTool | UnsetType = UNSET
-    guideline: Guideline | CompactGuideline | UnsetType = UNSET
-    knowledge: Knowledge | CompactKnowledge | UnsetType = UNSET
-    version: AnyVersion | UnsetType = UNSET
-    versions: list[AnyVersion] | UnsetType = UNSET
 
 
 class Totals(Struct, rename="camel"):
