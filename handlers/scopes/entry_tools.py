@@ -9,7 +9,8 @@ from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import page_bounds, timestamp, validate
 from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
-from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, to_entry, to_version
+from handlers.scopes.results import AnyVersion, Done, Guideline, Knowledge, Tool, to_entry, to_version
+from handlers.scopes.totals import Count
 from kernel.store.transaction import Tx
 from kernel.tools import Access, Hints, Hooks, write
 
@@ -111,21 +112,21 @@ def _find_by_name(
 
 
 def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
-    filters = {
-        "category": request.category,
-        "inactive": bool(request.include_inactive),
-        **page_bounds(request.limit, request.offset),
-    }
+    page = page_bounds(request.limit, request.offset)
+    filters: dict[str, Any] = {"category": request.category, "inactive": bool(request.include_inactive)}
     if request.inherit:
         if request.scope_type is None:
             raise errors.required("scopeType", "to inherit")
         scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
-        pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), filters)
+        which = "chain"
+        filters["scopes"] = scope_chain(tx, request.scope_type, scope_id)
     else:
         check_scope_filter(tx, request.scope_type, request.scope_id)
-        pairs = entries.list_scope(tx, kind, request.scope_type, request.scope_id, filters)
+        which, where = entries.listed_scope(request.scope_type, request.scope_id)
+        filters |= where
+    pairs, totals = entries.list_page(tx, kind, which, filters, page)
     listed: dict[str, Any] = {kind.plural: [to_entry(*pair) for pair in pairs]}
-    return EntryList(**listed, meta=Count(len(pairs)))
+    return EntryList(**listed, meta=totals)
 
 
 def _history(tx: Tx, kind: Kind, request: entry_requests.ListVersions) -> VersionList:

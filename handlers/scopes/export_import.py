@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from handlers.scopes import deviations, markdown, yaml
 from handlers.scopes import errors as faults
+from handlers.scopes import markdown, tool_deviations, yaml
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
 from handlers.scopes.export import Selection, export_document
 from handlers.scopes.export_import_schemas import (
@@ -240,6 +240,6 @@ TOOLS: tuple[tools.Tool, ...] = (
         tools.Hints("Import", destructive=True),
         permission={"import": "admin"},
         long=True,
-        deviations=deviations.IMPORT,
+        deviations=tool_deviations.IMPORT,
     ),
 )

@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, page_bounds, validate
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Count, Organization, Project, dumps, loads, row_factory
+from handlers.scopes.results import Organization, Project, dumps, loads, row_factory
+from handlers.scopes.totals import Count, count_rows
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -113,8 +114,9 @@ def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
         org = Organization(tx.new_id("org"), request.name, tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", id=org.id, name=org.name, now=tx.now, metadata=dumps(org.metadata))
         return OrgCreated(True, org)
-    orgs = tx.all("scopes.hierarchy.orgs", _org_row, **page_bounds(request.limit, request.offset, 50))
-    return OrgList(orgs, Count(len(orgs)))
+    page = page_bounds(request.limit, request.offset, 50)
+    orgs = tx.all("scopes.hierarchy.orgs", _org_row, **page)
+    return OrgList(orgs, count_rows(tx, "scopes.hierarchy.count_orgs", len(orgs), page))
 
 
 def memory_project(
@@ -138,7 +140,8 @@ def _list_projects(tx: Tx, request: ListProjects) -> ProjectList:
     else:
         check_scope(tx, "org", request.org_id, "orgId")
         projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
-    return ProjectList(projects, Count(len(projects)))
+    totals = count_rows(tx, "scopes.hierarchy.count_projects", len(projects), page, org_id=request.org_id)
+    return ProjectList(projects, totals)
 
 
 def _create_project(tx: Tx, request: CreateProject) -> Project:

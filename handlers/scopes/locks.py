@@ -7,7 +7,6 @@ import msgspec
 from msgspec import UNSET
 
 from handlers.scopes import errors
-from handlers.scopes.deviations import LOCKS
 from handlers.scopes.field_types import validate
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.lock_paths import check_path, normal_path
@@ -26,6 +25,7 @@ from handlers.scopes.lock_schemas import (
     LockStatus,
 )
 from handlers.scopes.results import dumps, loads, row_factory
+from handlers.scopes.tool_deviations import LOCKS
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
 from kernel.text import utc_time

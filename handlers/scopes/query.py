@@ -51,9 +51,10 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     if query is None:
         return SearchResults([], Totals(0, 0, truncated=False, has_more=False))
     pool = candidates.find_candidates(tx, query)
-    page = candidates.rank(query, pool)[: query.limit]
+    ranked = candidates.rank(query, pool)
+    skipped, page = _page(ranked, request.offset, query.limit)
     shown = _View(bool(request.compact), bool(request.include_versions), query.as_of)
-    return SearchResults(_to_results(tx, page, shown), _totals(pool, len(page)))
+    return SearchResults(_to_results(tx, page, shown), _totals(pool, skipped, len(page)))
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
@@ -64,16 +65,19 @@ def _context(tx: Tx, request: GetContext) -> ScopeContext:
         tuple(KINDS),
         scopes,
         at or tx.now,
-        request.limit or DEFAULT_LIMIT,
+        _reach(request),
         at,
         include_shadowed=bool(request.include_shadowed),
     )
     pool = candidates.find_candidates(tx, query)
     ranked = candidates.rank(query, pool)
-    pages = {kind: [one for one in ranked if one.candidate.kind == kind][: query.limit] for kind in KINDS}
-    every = _to_results(tx, [one for page in pages.values() for one in page], _View(bool(request.compact), at=at))
+    pages = [
+        _page([one for one in ranked if one.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
+    ]
+    every = _to_results(tx, [one for _, page in pages for one in page], _View(bool(request.compact), at=at))
+    totals = _totals(pool, sum(skipped for skipped, _ in pages), len(every))
     lists = {KINDS[kind].plural: [result for result in every if result.type == kind] for kind in KINDS}
-    return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=_totals(pool, len(every)))
+    return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=totals)
 
 
 def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
@@ -89,7 +93,7 @@ def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
         kinds,
         scopes,
         at or tx.now,
-        request.limit or DEFAULT_LIMIT,
+        _reach(request),
         at,
         include_inactive=bool(request.include_inactive),
         include_shadowed=bool(request.include_shadowed),
@@ -146,8 +150,19 @@ def _related_ids(tx: Tx, anchor: RelationFilter | None) -> frozenset[str] | None
     return frozenset(tx.all("scopes.query.related", str, type=anchor.type, id=anchor.id, relation=anchor.relation))
 
 
-def _totals(pool: CandidateSet, returned: int) -> Totals:
-    return Totals(pool.total, returned, pool.truncated, pool.total > returned)
+def _reach(request: Search | GetContext) -> int:
+    """How many results have to be ranked: those that are skipped too."""
+    return (request.offset or 0) + (request.limit or DEFAULT_LIMIT)
+
+
+def _page(ranked: Sequence[RankedCandidate], offset: int | None, reach: int) -> tuple[int, Sequence[RankedCandidate]]:
+    """How many results are skipped, and those to return."""
+    skipped = len(ranked[: offset or 0])
+    return skipped, ranked[skipped:reach]
+
+
+def _totals(pool: CandidateSet, skipped: int, returned: int) -> Totals:
+    return Totals(pool.total, returned, pool.truncated, pool.total > skipped + returned)
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[QueryResult]:

@@ -15,6 +15,9 @@ DEFAULT_THRESHOLD = 0.7  # (1 + cosine) / 2, the default of the contract
 EntryTypes = Literal["tools", "guidelines", "knowledge"]
 TagNames = Annotated[list[Label], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
+QueryOffset = Annotated[
+    Annotated[int, Meta(ge=0, le=10_000)] | None, Meta(description="Results to skip, of each type in a context")
+]
 Compact = Annotated[bool | None, Meta(description="Entries without versions and without most fields")]
 IncludeShadowed = Annotated[
     bool | None, Meta(description="Also entries that a nearer scope has one of the same name for")
@@ -53,7 +56,10 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
     tags: TagFilter | None = None
     search: Annotated[Text | None, Meta(description="Free-text search")] = None
     related_to: Annotated[RelationFilter | None, Meta(description="Only what has a relation with this")] = None
-    limit: Annotated[Limit | None, Meta(description="Max results")] = DEFAULT_LIMIT
+    limit: Annotated[
+        Limit | None, Meta(description=f"Max results, of each type in a context (default: {DEFAULT_LIMIT})")
+    ] = DEFAULT_LIMIT
+    offset: QueryOffset = 0
     include_versions: Annotated[bool | None, Meta(description="Include version history")] = False
     include_inactive: Annotated[bool | None, Meta(description="Include deactivated entries")] = False
     include_shadowed: IncludeShadowed = False
@@ -72,7 +78,8 @@ class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_field
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
     compact: Compact = False
-    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = None
+    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = DEFAULT_LIMIT
+    offset: QueryOffset = 0
     include_shadowed: IncludeShadowed = False
     as_of: AsOf = None
 

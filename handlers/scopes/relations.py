@@ -8,8 +8,9 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.deviations import TAG_VALUES, parameter
 from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
-from handlers.scopes.results import Count, Done, Relation
+from handlers.scopes.results import Done, Relation
 from handlers.scopes.targets import TargetType, check_known_target, check_target
+from handlers.scopes.totals import Count, count_rows
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
@@ -79,8 +80,7 @@ def memory_relation(
         return RelationCreated(True, relate(tx, _key_of(request), request.created_by))
     if isinstance(request, DeleteRelation):
         return Done(_delete(tx, request))
-    relations = _list(tx, request)
-    return RelationList(relations, Count(len(relations)))
+    return _list(tx, request)
 
 
 def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relation:
@@ -92,18 +92,21 @@ def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relat
     return found
 
 
-def _list(tx: Tx, request: ListRelations) -> list[Relation]:
+def _list(tx: Tx, request: ListRelations) -> RelationList:
     if request.source_id is not None:
         check_known_target(tx, request.source_type, request.source_id, "sourceId")
     if request.target_id is not None:
         check_known_target(tx, request.target_type, request.target_id, "targetId")
-    params = {**_key_of(request), **page_bounds(request.limit, request.offset)}
+    filters, page = _key_of(request), page_bounds(request.limit, request.offset)
     if request.source_id is not None:
-        return tx.all("scopes.relations.from_source", Relation, **params)
-    if request.target_id is not None:
-        return tx.all("scopes.relations.to_target", Relation, **params)
-    del params["source_id"], params["target_id"]
-    return tx.all("scopes.relations.list", Relation, **params)
+        which = "from_source"
+    elif request.target_id is not None:
+        which = "to_target"
+    else:
+        which = "list"
+        del filters["source_id"], filters["target_id"]
+    found = tx.all(f"scopes.relations.{which}", Relation, **filters, **page)
+    return RelationList(found, count_rows(tx, f"scopes.relations.count_{which}", len(found), page, **filters))
 
 
 def _delete(tx: Tx, request: DeleteRelation) -> bool:

@@ -195,12 +195,6 @@ class Conflict(Struct, rename="camel"):
     resolved_by: str | None
 
 
-class Count(Struct, rename="camel"):
-    """How many rows a list returns."""
-
-    returned_count: int
-
-
 class Done(Struct):
     """Whether something was changed; false where the row did not exist."""
 

@@ -7,8 +7,9 @@ from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, page_bounds, validate
-from handlers.scopes.results import Count, Done, EntryTag, Tag, row_factory
+from handlers.scopes.results import Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
+from handlers.scopes.totals import Count, count_rows
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
@@ -102,8 +103,9 @@ def memory_tag(
         return TagCreated(True, tag, existed)
     if isinstance(request, ListTags):
         page = page_bounds(request.limit, request.offset)
-        tags = tx.all("scopes.tags.list", _tag_row, category=request.category, predefined=request.is_predefined, **page)
-        return TagList(tags, Count(len(tags)))
+        filters = {"category": request.category, "predefined": request.is_predefined}
+        tags = tx.all("scopes.tags.list", _tag_row, **filters, **page)
+        return TagList(tags, count_rows(tx, "scopes.tags.count", len(tags), page, **filters))
     if isinstance(request, Detach):
         return Done(_detach(tx, request))
     check_target(tx, request.entry_type, request.entry_id, "entryId")

@@ -42,3 +42,8 @@ FROM scopes_entry_tag AS m
 JOIN scopes_tag AS t ON t.id = m.tag_id
 WHERE m.entry_id = :id AND m.entry_type = :type
 ORDER BY m.seq;
+
+-- name: count
+SELECT count(*)
+FROM scopes_tag
+WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined);

@@ -88,7 +88,10 @@ def test_an_entry_is_added_and_read(do: Do, clock: Clock, kind: str) -> None:
     assert do(f"memory_{kind}", "get", id=first(kind)["id"]) == {kind: first(kind)}
     by_name = {HEADING[kind]: EXAMPLES[kind][HEADING[kind]], "scopeType": "global"}
     assert do(f"memory_{kind}", "get", **by_name) == {kind: first(kind)}
-    assert do(f"memory_{kind}", "list") == {MANY[kind]: [first(kind)], "meta": {"returnedCount": 1}}
+    assert do(f"memory_{kind}", "list") == {
+        MANY[kind]: [first(kind)],
+        "meta": {"totalCount": 1, "returnedCount": 1, "hasMore": False},
+    }
     assert do(f"memory_{kind}", "history", id=first(kind)["id"]) == {"versions": [first(kind)["currentVersion"]]}
 
 

@@ -63,4 +63,8 @@ def test_an_unknown_project_is_refused(unchanged: Call) -> None:
 
 
 def test_a_list_writes_nothing(unchanged: Call, scope_ids: ScopeIds) -> None:
-    assert result_of(unchanged("memory_session", action="list"))["meta"] == {"returnedCount": 1}
+    assert result_of(unchanged("memory_session", action="list"))["meta"] == {
+        "totalCount": 1,
+        "returnedCount": 1,
+        "hasMore": False,
+    }

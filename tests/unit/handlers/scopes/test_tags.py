@@ -40,7 +40,7 @@ def test_create_returns_the_existing_tag(do: Do, clock: Clock) -> None:
 def test_a_new_store_has_the_predefined_tags(do: Do) -> None:
     def names(**which: Any) -> list[str]:
         found = do("memory_tag", "list", **which)
-        assert found["meta"] == {"returnedCount": len(found["tags"])}
+        assert found["meta"]["returnedCount"] == len(found["tags"])
         assert all(tag["isPredefined"] and tag["description"] for tag in found["tags"])
         return [tag["name"] for tag in found["tags"]]
 
