@@ -130,6 +130,13 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "An entry in a scope that does not exist, or of a priority of 150, is lost to every search",
         ),
         Deviation(
+            "behaviour: names",
+            "stored as they are given",
+            "names and titles of entries, projects, organizations and tags are composed (NFC), without blanks at their "
+            "ends; those of an import stay as they are",
+            "Two names that look the same are one",
+        ),
+        Deviation(
             "behaviour: nested values",
             "any depth",
             "objects and lists at most 32 levels deep; 64 in an import",
@@ -195,6 +202,12 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "unique among active entries of every scope, global too",
             "Two entries of one name cannot be distinguished; no action reactivates an entry, so its name must not be "
             "lost",
+        ),
+        Deviation(
+            "behaviour: validUntil",
+            "a text that nothing reads in the original",
+            "a date counts to the end of that day in UTC; get and list show `expired: true` after it",
+            "The document calls it an expiration, and a fact is valid on its last day",
         ),
         Deviation(
             "behaviour: get",

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from handlers.scopes import entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
-from handlers.scopes.field_types import timestamp
+from handlers.scopes.field_types import end_time, normal_name
 from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
 from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_version
 from handlers.scopes.totals import Count, count_rows
@@ -193,7 +193,7 @@ def within_conflict_window(earlier: str, later: str) -> bool:
 
 
 def _name(request: Any) -> str:
-    return request.title if isinstance(request, entry_requests.AddKnowledge) else request.name
+    return normal_name(request.title if isinstance(request, entry_requests.AddKnowledge) else request.name)
 
 
 def _given_or_default(request: Any, field: str) -> Any:
@@ -212,7 +212,7 @@ def _version_columns(
         if given is None:
             columns[field] = _given_or_default(request, field) if before is None else getattr(before, field)
         elif field == "valid_until":
-            columns[field] = timestamp("validUntil", given)
+            columns[field] = end_time("validUntil", given)
         else:
             columns[field] = dumps(given) if field in _JSON_COLUMNS else given
     return columns

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, page_bounds, validate
+from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, normal_name, page_bounds, validate
 from handlers.scopes.inheritance import check_scope
 from handlers.scopes.results import Organization, Project, dumps, loads, row_factory
 from handlers.scopes.totals import Count, count_rows
@@ -111,7 +111,7 @@ def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
     """Manage organizations (top-level grouping)."""
     validate(request)
     if isinstance(request, CreateOrg):
-        org = Organization(tx.new_id("org"), request.name, tx.now, request.metadata)
+        org = Organization(tx.new_id("org"), normal_name(request.name), tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", id=org.id, name=org.name, now=tx.now, metadata=dumps(org.metadata))
         return OrgCreated(True, org)
     page = page_bounds(request.limit, request.offset, 50)
@@ -152,8 +152,8 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
         _project_row,
         id=tx.new_id("proj"),
         org_id=request.org_id,
-        name=request.name,
-        fold=request.name.casefold(),
+        name=normal_name(request.name),
+        fold=normal_name(request.name).casefold(),
         description=request.description,
         root_path=request.root_path,
         now=tx.now,
@@ -170,8 +170,8 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
         "scopes.hierarchy.update_project",
         _project_row,
         id=request.id,
-        name=request.name,
-        fold=request.name and request.name.casefold(),
+        name=request.name and normal_name(request.name),
+        fold=request.name and normal_name(request.name).casefold(),
         description=request.description,
         root_path=request.root_path,
         now=tx.now,
@@ -192,7 +192,7 @@ def _get_project(tx: Tx, request: GetProject) -> Project:
         check_scope(tx, "org", request.org_id, "orgId")
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=request.name.casefold())
+    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=normal_name(request.name).casefold())
     matching = [project for project in found if project.org_id == request.org_id]
     if not matching and request.org_id is None:
         if len(found) > 1:
@@ -211,7 +211,7 @@ def _project_by_id(tx: Tx, project_id: str) -> Project:
 
 
 def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=name.casefold())
+    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=normal_name(name).casefold())
     holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import Id, Label, Name, Text, nested_deeper
+from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper
 from kernel.text import utc_time
 
 # Levels of objects and lists; an entry adds some to the fields of its versions.
@@ -231,13 +231,19 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
         msgspec.structs.replace(
             one,
             version_num=next(later) if one.version_num is None else one.version_num,
-            valid_until=one.valid_until and (utc_time(one.valid_until) or one.valid_until),
+            valid_until=one.valid_until and _end_time(one.valid_until),
             created_at=timestamp("createdAt", one.created_at),
             content=one.content if kind is TOOL else one.content or "",
         )
         for one in given
     ]
     return numbered[place], sorted(numbered, key=lambda one: one.version_num or 0)
+
+
+def _end_time(given: str) -> str:
+    """An expiry as stored: a date stands for the end of that day; any other text stays as it is."""
+    found = utc_time(given)
+    return end_of_day(given, found) if found else given
 
 
 def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> VersionItem | None:

@@ -7,7 +7,7 @@ from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
 from handlers.scopes.deviations import QUERY
 from handlers.scopes.entry_kinds import KINDS
-from handlers.scopes.field_types import timestamp, validate
+from handlers.scopes.field_types import normal_name, timestamp, validate
 from handlers.scopes.inheritance import GLOBAL, scope_chain, scope_to_read
 from handlers.scopes.query_results import QueryResult, TagRef, compact_result, full_result
 from handlers.scopes.query_schemas import (
@@ -132,7 +132,7 @@ def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
 
 
 def _casefolded(names: list[str] | None) -> set[str]:
-    return {name.casefold() for name in names or ()}
+    return {normal_name(name).casefold() for name in names or ()}
 
 
 def _ids_of(ids: dict[str, set[str]], folds: set[str]) -> frozenset[str]:

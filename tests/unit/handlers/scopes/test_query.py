@@ -228,7 +228,7 @@ def test_as_of_returns_the_entries_and_versions_of_that_time(
     assert [results[key]["score"] for key in (changed, steady)] == [2.5, 2.5]
     assert (results[dropped]["knowledge"].get("isActive", True), results[changed].get("expired")) == (True, None)
     assert [version["id"] for version in results[changed]["versions"]] == [results[changed]["version"]["id"]]
-    later = {heading(result): result.get("expired") for result in search(asOf="2026-01-03T12:00:00+01:00")["results"]}
+    later = {heading(result): result.get("expired") for result in search(asOf="2026-01-04T02:00:00+01:00")["results"]}
     assert later == {"changed": True, "steady": None, "dropped": None}
 
 
