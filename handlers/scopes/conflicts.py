@@ -18,7 +18,7 @@ _conflict_row = row_factory(Conflict, "resolved", bool)
 class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Conflicts, oldest first."""
 
-    entry_type: EntryType | None = None
+    entry_type: Annotated[EntryType | None, Meta(description="Only conflicts of entries of this type")] = None
     resolved: Annotated[bool | None, Meta(description="Resolved ones instead of unresolved ones")] = False
     limit: Limit = 20
     offset: Offset = 0
@@ -27,7 +27,7 @@ class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_field
 class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The conflict to mark as resolved; the versions stay as they are."""
 
-    id: Id
+    id: Annotated[Id, Meta(description="Conflict ID")]
     resolution: Annotated[NonEmptyText, Meta(description="How it was resolved")]
     resolved_by: Annotated[Label | None, Meta(description="Who resolved it")] = None
 

@@ -15,6 +15,11 @@ def parameter(name: str, reason: str = _UNDOCUMENTED) -> Deviation:
     return Deviation(f"parameter {name}", "no", "yes", reason)
 
 
+def free_category(listed: str) -> Deviation:
+    """A category that is free text."""
+    return Deviation("values category", listed, "any", "The original takes any word, and no search depends on it")
+
+
 QUERY = (
     parameter(
         "offset", "`hasMore` is of use only if the next page can be asked for; a context skips so many of each type"
@@ -127,7 +132,7 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "behaviour: values",
             "enums and ranges advertised, not enforced by the original",
             "enforced; NUL characters, blank names and texts over 1 MiB refused",
-            "An entry in a scope that does not exist, or of a priority of 150, is lost to every search",
+            "A mistyped scopeType is lost to every search; the other values are refused so that a mistake is noticed",
         ),
         Deviation(
             "behaviour: names",
@@ -229,6 +234,9 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
         ),
     ),
     "memory_guideline, memory_knowledge": (parameter("inherit"),),
+    "memory_tool": (free_category("api, cli, function, mcp"),),
+    "memory_knowledge": (free_category("context, decision, fact, reference"),),
+    "memory_tag": (free_category("category, custom, domain, language, meta"),),
     "memory_conflict, memory_project, memory_relation, memory_session, memory_tag": (parameter("offset"),),
     "memory_relation, memory_session, memory_tag": (parameter("limit"),),
     f"{_ENTRY_TOOLS}, memory_query, memory_export, memory_import": (

@@ -15,7 +15,7 @@ Format = Literal["json", "markdown", "yaml"]
 class Export(Struct, forbid_unknown_fields=True, rename="camel"):
     """What to export, and in which format."""
 
-    action: Literal["export"]
+    action: Annotated[Literal["export"], Meta(description="The only action")]
     types: Annotated[list[EntryTypes] | None, Meta(description="Entry types to export (default: all)")] = None
     scope_type: Annotated[ScopeType | None, Meta(description="Filter by scope type")] = None
     scope_id: Annotated[Id | None, Meta(description="Filter by scope ID")] = None
@@ -54,7 +54,7 @@ class TargetScope(Struct, forbid_unknown_fields=True):
 class Import(Struct, forbid_unknown_fields=True, rename="camel"):
     """What to import, and how to treat entries that exist already."""
 
-    action: Literal["import"]
+    action: Annotated[Literal["import"], Meta(description="The only action; it needs content")]
     content: Annotated[str, Meta(min_length=1, description="Content to import (JSON or YAML string from export)")]
     format: Annotated[Format | None, Meta(description="Import format: json or yaml; markdown is for people")] = "json"
     conflict_strategy: Annotated[

@@ -17,6 +17,7 @@ from kernel.tools import Deviation, Hints, Tool, write
 
 PROJECT_SPACE = "scopes:projects"
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
+ProjectId = Annotated[Id, Meta(description="Project ID; get takes name instead")]
 Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
 Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
 _org_row = row_factory(Organization, "metadata", loads)
@@ -58,15 +59,15 @@ class ListProjects(Struct, tag="list", tag_field="action", forbid_unknown_fields
 class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One project by id, or by name in any case."""
 
-    id: Id | None = None
-    name: Name | None = None
+    id: ProjectId | None = None
+    name: Annotated[Name | None, Meta(description="Project name; get takes it instead of id")] = None
     org_id: OrgId = None
 
 
 class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The changes to a project; fields left out keep their value."""
 
-    id: Id
+    id: ProjectId
     name: Name | None = None
     description: Text | None = None
     root_path: Label | None = None

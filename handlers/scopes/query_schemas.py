@@ -53,7 +53,7 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 
     types: Annotated[list[EntryTypes] | None, Meta(description="Types of entries; all of them for none")] = None
     scope: Annotated[ScopeFilter | None, Meta(description="Where to look; global for none")] = None
-    tags: TagFilter | None = None
+    tags: Annotated[TagFilter | None, Meta(description="Tags to filter by, in any case")] = None
     search: Annotated[Text | None, Meta(description="Free-text search")] = None
     related_to: Annotated[RelationFilter | None, Meta(description="Only what has a relation with this")] = None
     limit: Annotated[
@@ -74,7 +74,7 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The scope to return the best entries of, by kind."""
 
-    scope_type: ScopeType
+    scope_type: Annotated[ScopeType, Meta(description="Scope to return the context of")]
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
     compact: Compact = False

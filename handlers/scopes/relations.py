@@ -21,25 +21,32 @@ _KEY_FIELDS = ("source_type", "source_id", "target_type", "target_id", "relation
 _KEY_REQUIRED = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
 
 
+SourceType = Annotated[TargetType, Meta(description="What the source is; delete takes id or all five fields")]
+SourceId = Annotated[Id, Meta(description="ID of the source")]
+EndType = Annotated[TargetType, Meta(description="What the target is")]
+EndId = Annotated[Id, Meta(description="ID of the target")]
+LinkType = Annotated[RelationType, Meta(description="How the source stands to the target")]
+
+
 class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The link to create."""
 
-    source_type: TargetType
-    source_id: Id
-    target_type: TargetType
-    target_id: Id
-    relation_type: RelationType
+    source_type: SourceType
+    source_id: SourceId
+    target_type: EndType
+    target_id: EndId
+    relation_type: LinkType
     created_by: Annotated[Label | None, Meta(description="Creator identifier")] = None
 
 
 class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Filters of the list; a link must match all that are given."""
 
-    source_type: TargetType | None = None
-    source_id: Id | None = None
-    target_type: TargetType | None = None
-    target_id: Id | None = None
-    relation_type: RelationType | None = None
+    source_type: SourceType | None = None
+    source_id: SourceId | None = None
+    target_type: EndType | None = None
+    target_id: EndId | None = None
+    relation_type: LinkType | None = None
     limit: Limit = 20
     offset: Offset = 0
 
@@ -48,11 +55,11 @@ class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fi
     """The link to delete, by its id or by all five of its fields."""
 
     id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
-    source_type: TargetType | None = None
-    source_id: Id | None = None
-    target_type: TargetType | None = None
-    target_id: Id | None = None
-    relation_type: RelationType | None = None
+    source_type: SourceType | None = None
+    source_id: SourceId | None = None
+    target_type: EndType | None = None
+    target_id: EndId | None = None
+    relation_type: LinkType | None = None
 
 
 class RelationCreated(Struct):

@@ -1,12 +1,12 @@
 """The tool memory_tag (seed 000): tags, and the entries they are attached to."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, normal_name, page_bounds, validate
+from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, normal_name, page_bounds, validate
 from handlers.scopes.results import Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
 from handlers.scopes.totals import Count, count_rows
@@ -15,10 +15,12 @@ from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
 
 TAG_SPACE = "scopes:tags"
-Category = Literal["language", "domain", "category", "meta", "custom"]
+TagCategory = Annotated[
+    Label | None, Meta(description="language, domain, category, meta, custom or another word (create: default custom)")
+]
 EntryType = Annotated[TargetType, Meta(description="What the entry is")]
 EntryId = Annotated[Id, Meta(description="Entry ID")]
-TagId = Annotated[Id | None, Meta(description="Tag ID (this or tagName)")]
+TagId = Annotated[Id | None, Meta(description="Tag ID; attach and detach take this or tagName")]
 TagName = Annotated[Name | None, Meta(description="Tag name in any case (attach creates it if it doesn't exist)")]
 _tag_row = row_factory(Tag, "is_predefined", bool)
 
@@ -27,15 +29,15 @@ class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=
     """A new tag, or the one that has the name."""
 
     name: Annotated[Name, Meta(description="Tag name (unique in any case)")]
-    category: Category | None = None
+    category: TagCategory = None
     description: Annotated[Text | None, Meta(description="Tag description")] = None
 
 
 class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Tags in the order of creation."""
 
-    category: Category | None = None
-    is_predefined: bool | None = None
+    category: TagCategory = None
+    is_predefined: Annotated[bool | None, Meta(description="Only predefined tags, or only others")] = None
     limit: Limit = 20
     offset: Offset = 0
 
