@@ -37,8 +37,8 @@ def _result(result: Any) -> Reply:
 
 def fail(fault: Fault) -> Reply:
     """The contract's error object: error, code, and context if there is one; a result that was rolled back as it is."""
-    if isinstance(fault, errors.RolledBack):
-        return _result(fault.result)
+    if fault.label == errors.ROLLED_BACK:
+        return _result(fault.context["result"])
     body: dict[str, Any] = {"error": fault.message, "code": fault.label or errors.LABELS.get(fault.code, "E5000")}
     if fault.context:
         body["context"] = fault.context

@@ -17,6 +17,7 @@ CONFLICT = "E2002"
 LOCKED = "E3000"
 NOT_LOCKED = "E3001"
 EXPIRED = "E3002"
+ROLLED_BACK = "rolled back"  # no code of the contract: `fail` returns the result of such a fault
 LABELS: Mapping[str, str] = {
     "invalid": MISSING,
     "not_found": NOT_FOUND,
@@ -30,14 +31,9 @@ _EMPTY_STRING = "Expected `str` of length >= 1"
 _GOT_NULL = regex(r"Expected `.+`, got `null`")
 
 
-class RolledBack(Fault):
-    """A result that is returned although nothing of it was written: raising it rolls the call back."""
-
-    __slots__ = ("result",)
-
-    def __init__(self, result: Any, message: str) -> None:
-        super().__init__("invalid", message, MISSING)
-        self.result = result
+def rolled_back(result: Any, message: str) -> Fault:
+    """A fault that returns a result of which nothing was written: raising it rolls the call back."""
+    return Fault("invalid", message, ROLLED_BACK, {"result": result})
 
 
 def required(field: str, condition: str = "") -> Fault:

@@ -100,7 +100,7 @@ def memory_import(tx: Tx, request: Import) -> ImportResult:
         raise _strict_refusal(state)
     done = _import_result(state.problems, state, dry_run=bool(request.dry_run))
     if request.dry_run or not done.success:
-        raise faults.RolledBack(done, _reasons(state.problems))
+        raise faults.rolled_back(done, _reasons(state.problems))
     return done
 
 
@@ -129,7 +129,9 @@ def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
     try:
         done = memory_import(tx, Import("import", content, shape))
-    except faults.RolledBack as fault:
+    except Fault as fault:
+        if fault.label != faults.ROLLED_BACK:
+            raise
         raise Fault("invalid", f"{path.name} was not imported: {fault.message}") from None
     if not done.success:
         raise Fault("invalid", f"{path.name} is no export: {done.errors[0].error}")
