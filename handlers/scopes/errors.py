@@ -16,6 +16,7 @@ CONFLICT = "E2002"
 LOCKED = "E3000"
 NOT_LOCKED = "E3001"
 EXPIRED = "E3002"
+ROLLED_BACK = "rolled back"  # no code of the contract: `fail` returns the result of such a fault
 LABELS: Mapping[str, str] = {
     "invalid": MISSING,
     "not_found": NOT_FOUND,
@@ -27,6 +28,11 @@ LABELS: Mapping[str, str] = {
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
 _EMPTY_STRING = "Expected `string` of length >= 1"
 _GOT_NULL = regex(r"Expected `.+`, got `null`")
+
+
+def rolled_back(result: Any, message: str) -> Fault:
+    """A fault that returns a result of which nothing was written: raising it rolls the call back."""
+    return Fault("invalid", message, ROLLED_BACK, {"result": result})
 
 
 def required(field: str, condition: str = "") -> Fault:

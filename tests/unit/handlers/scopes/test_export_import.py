@@ -179,7 +179,7 @@ def test_the_import_command_reads_export_files(
     assert capsys.readouterr() == ("created: 3\nupdated: 0\nskipped: 0\n", "")
     assert exported(do) == exported(second_store.do)
     assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.json")]), config) == 0
-    assert capsys.readouterr() == ("created: 0\nupdated: 3\nskipped: 0\n", "")
+    assert capsys.readouterr() == ("created: 0\nupdated: 0\nskipped: 3\n", "")
     assert exported(do) == exported(second_store.do)
 
 
