@@ -20,13 +20,24 @@ def input_schema(tool: Tool) -> Schema:
 
 
 def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
-    """The dialect with configured values in the schemas of its tools, where they differ from the defaults."""
+    """The dialect with configured values in the schemas of its tools, where they differ from the defaults, and without
+    requiring the parameters that settings supply.
+    """
     given = {setting.name: settings[setting.name] for setting in dialect.settings}
     defaults = {setting.name: setting.default for setting in dialect.settings}
     choices = {name: given[key] for name, key in dialect.choices.items() if given[key] != defaults[key]}
-    if not choices:
+    supplied = {name for name, key in dialect.supplied.items() if given[key]}
+    if not choices and not supplied:
         return dialect
-    return dialect._replace(tools=tuple(_with_choices(tool, choices) for tool in dialect.tools))
+    return dialect._replace(tools=tuple(_optional(_with_choices(tool, choices), supplied) for tool in dialect.tools))
+
+
+def _optional(tool: Tool, names: set[str]) -> Tool:
+    """The tool without these names among its required parameters."""
+    schema = input_schema(tool)
+    required = schema.get("required", [])
+    rest = [name for name in required if name not in names]
+    return tool if rest == required else tool._replace(input={**schema, "required": rest})
 
 
 def _with_choices(tool: Tool, choices: Mapping[str, Sequence[str]]) -> Tool:

@@ -255,7 +255,8 @@ class Dialect(NamedTuple):
     completions; `sources(tx)` returns everything of the dialect that the index must hold; `argument_fault(error)` words
     errors in arguments, where the kernel's words do not fit the contract; `after_undo(tx, restored)` restores what lies
     outside the database, and raises a Fault if it cannot. `choices` maps parameters to settings that list their values,
-    so that the schemas show what is configured. `deviations` holds those of several tools, by a text that names the
+    so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
+    the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
     tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
     `follow` is the precheck by which its reads notice what was changed outside the database.
     """
@@ -275,6 +276,7 @@ class Dialect(NamedTuple):
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     follow: Precheck | None = None
     choices: Mapping[str, str] = MappingProxyType({})
+    supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     reads_all_dialects: bool = False
 

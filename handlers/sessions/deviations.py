@@ -33,7 +33,7 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: session_id",
             "required",
-            "required in the schema; a call without it uses the setting `CODE_MEMORY_SESSION_ID`, or is refused",
+            "required in the schema unless the setting `CODE_MEMORY_SESSION_ID` supplies it; without either, refused",
             "The original generates a session for each connection, and its memories are not found again",
         ),
     ),
