@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -66,7 +66,7 @@ def output_schema(tool: Tool) -> Schema | None:
 def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
-    merged = _merge(arms, parts, root) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
+    merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
     merged.pop("title", None)
     used = _reachable(merged, parts)
     return {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
@@ -76,7 +76,12 @@ def _arms(root: Schema) -> list[str]:
     return [arm["$ref"].removeprefix(_PREFIX) for arm in root.get("anyOf", [])]
 
 
-def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema) -> Schema:
+def _needs(kind: type[Request]) -> dict[str, str]:
+    """What the arms of a union that have a `needs` say there: for arms that take one of several parameters."""
+    return {arm.__name__: arm.needs for arm in get_args(kind) if hasattr(arm, "needs")}
+
+
+def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternatives: Mapping[str, str]) -> Schema:
     tag = root["discriminator"]["propertyName"]
     actions: list[str] = []
     found: dict[str, list[Schema]] = {}
@@ -85,7 +90,7 @@ def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema) -> Schema
         schema = parts[arm]
         actions.append(schema["properties"][tag]["enum"][0])
         required = [name for name in schema.get("required", []) if name != tag]
-        needs.append(f"{actions[-1]}: {', '.join(required) or 'nothing more'}")
+        needs.append(f"{actions[-1]}: {alternatives.get(arm) or ', '.join(required) or 'nothing more'}")
         for name, shape in schema["properties"].items():
             if name != tag:
                 found.setdefault(name, []).append(shape)

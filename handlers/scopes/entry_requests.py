@@ -1,6 +1,6 @@
 """Request types of memory_tool, memory_guideline and memory_knowledge (seed 000): six actions each."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -126,6 +126,8 @@ class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_f
 class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One entry by id, or by name as a scope sees it."""
 
+    needs: ClassVar[str] = "id, or name with scopeType"
+
     id: EntryId | None = None
     name: ByName = None
     scope_type: ReadScope = None
@@ -136,6 +138,8 @@ class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True
 
 class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One knowledge entry by id, or by title as a scope sees it."""
+
+    needs: ClassVar[str] = "id, or title with scopeType"
 
     id: EntryId | None = None
     title: ByName = None

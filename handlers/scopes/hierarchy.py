@@ -1,6 +1,6 @@
 """The tools memory_org and memory_project (seed 000): the scopes that outlive a session."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -58,6 +58,8 @@ class ListProjects(Struct, tag="list", tag_field="action", forbid_unknown_fields
 
 class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One project by id, or by name in any case."""
+
+    needs: ClassVar[str] = "id or name"
 
     id: ProjectId | None = None
     name: Annotated[Name | None, Meta(description="Project name; get takes it instead of id")] = None

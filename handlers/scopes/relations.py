@@ -1,6 +1,6 @@
 """The tool memory_relation (seed 000): links between entries."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -53,6 +53,8 @@ class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_field
 
 class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The link to delete, by its id or by all five of its fields."""
+
+    needs: ClassVar[str] = "id, or all five fields"
 
     id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
     source_type: SourceType | None = None

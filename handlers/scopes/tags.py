@@ -1,6 +1,6 @@
 """The tool memory_tag (seed 000): tags, and the entries they are attached to."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -45,6 +45,8 @@ class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=Tru
 class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """An entry and the tag to attach to it."""
 
+    needs: ClassVar[str] = "entryType, entryId, tagId or tagName"
+
     entry_type: EntryType
     entry_id: EntryId
     tag_id: TagId = None
@@ -53,6 +55,8 @@ class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=Tru
 
 class Detach(Struct, tag="detach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """An entry and the tag to detach from it."""
+
+    needs: ClassVar[str] = "entryType, entryId, tagId or tagName"
 
     entry_type: EntryType
     entry_id: EntryId

@@ -21,3 +21,18 @@ def test_the_category_of_tools_knowledge_and_tags_is_free_text(do: Do) -> None:
     assert [made["category"], fact["category"], tag["category"]] == ["convention"] * 3
     changed = do("memory_knowledge", "update", id=fact["id"], category="other")["knowledge"]
     assert changed["category"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("memory_project", "get: id or name;"),
+        ("memory_guideline", "get: id, or name with scopeType;"),
+        ("memory_knowledge", "get: id, or title with scopeType;"),
+        ("memory_relation", "delete: id, or all five fields."),
+        ("memory_tag", "attach: entryType, entryId, tagId or tagName;"),
+    ],
+)
+def test_action_names_the_parameters_of_which_one_is_needed(name: str, sentence: str) -> None:
+    (tool,) = (tool for tool in scopes.DIALECT.tools if tool.name == name)
+    assert sentence in input_schema(tool)["properties"]["action"]["description"]
