@@ -150,7 +150,7 @@ _FORMS = {r"\\S": "Must not be blank", r"^\\s*[^\\0\\s][^\\0]*$": "Must not be b
 _JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 _TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
 _WHOLE = regex(r"(\d)\.0\b")
-_STEP = regex(r"([^.\[\]]+)(?=\.|\[|\Z)|\[([^\]]*)\]")
+_STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 def argument_error(tool: Tool, error: Exception) -> ArgumentError:

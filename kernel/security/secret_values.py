@@ -14,23 +14,24 @@ _SECRET_NAME = regex(
 )
 _SECRET_NAME_LENGTH = 48
 _ENVIRONMENT_NAME = regex(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9_]*(?:TOKEN|SECRET|KEY|PASS|PWD|AUTH|CREDENTIALS?)$")
-_ENVIRONMENT_VALUE = regex(r"(?=[^\d]*\d)(?=[^A-Za-z]*[A-Za-z])[\w+.~!@#$%^&*=-]{12,}")
+_ENVIRONMENT_VALUE = regex(r"(?=[^\d]{0,512}\d)(?=[^A-Za-z]{0,512}[A-Za-z])[\w+.~!@#$%^&*=-]{12,512}")
 VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
 _PLACEHOLDER = regex(
     r"example|sample|your|change.?me|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
     r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
     re.I,
 )
+# Repetitions are bounded, so that the time is in proportion to the text.
 # What stands after the name of a secret and is none: code, a path, a range, a date, an algorithm, a word about it.
 _NO_VALUE = regex(
     r"[/~.${}<>\[\](),;|&*=-]"
-    r"|[a-z_.]+[([{]"
-    r"|[a-z]*(?:[._][a-z]*)+\Z"
+    r"|[a-z_.]{1,64}[([{]"
+    r"|[a-z]{0,64}(?:[._][a-z]{0,64}){1,16}\Z"
     r"|(?:\d{1,3}-\d{1,3}|\d{4}-\d\d-\d\d)\Z"
-    r"|(?:argon2[a-z]*|sha-?\d{1,3}|md5|pbkdf2.*|[bs]?crypt|base64|aes-?\d*|[hr]s256|oauth2?|utf-?8|v\d+)\Z"
+    r"|(?:argon2[a-z]*|sha-?\d{1,3}|md5|pbkdf2.{0,64}|[bs]?crypt|base64|aes-?\d*|[hr]s256|oauth2?|utf-?8|v\d+)\Z"
     r"|(?:password|passwd|passphrase|passcode|pass|secret|token|string|text|bytes|varchar|integer|number|boolean|"
     r"hash|empty|blank|unknown|missing|wrong|hidden|rotation|reset|policy|changes?)\Z"
-    r"|[a-z'-]*(?:ed|ing|able|ible|al|ry|ive|ent|ect|id)\Z",
+    r"|[a-z'-]{0,64}(?:ed|ing|able|ible|al|ry|ive|ent|ect|id)\Z",
     re.I,
 )
 _TYPE_NAME = regex(r"(?:[A-Z][a-z]+){2,}")
@@ -38,8 +39,8 @@ _PROSE = regex(
     r"\b(?:the|a|an|is|are|be|must|should|has|have|at|of|to|for|in|with|not|your|please|enter|required|characters)\b",
     re.I,
 )
-_UNIT = regex(r"[ \t]+(?:characters?|chars?|letters?|digits?|words?|bits?|bytes?|days?|rounds?|times)\b", re.I)
-_END = regex(r"[.,;:)\]}?\"'`]*[ \t]*(?:\n|\Z)")
+_UNIT = regex(r"[ \t]{1,16}(?:characters?|chars?|letters?|digits?|words?|bits?|bytes?|days?|rounds?|times)\b", re.I)
+_END = regex(r"[.,;:)\]}?\"'`]{0,8}[ \t]{0,64}(?:\n|\Z)")
 _MARKS = ".,;:)]}?\"'`"  # around a value, not part of it
 _MIN_PASSWORD_LENGTH = 4
 _MIN_WORD_LENGTH = 6  # of a password of letters alone
