@@ -9,7 +9,6 @@ from handlers.notes.memory_types import MemoryType
 MAX_PATH = 4096
 MAX_QUERY = 4096
 MAX_LIMIT = 1000
-LINT_LIMIT = 50
 SearchType = Literal["search", "vsearch", "query"]
 
 
@@ -66,10 +65,7 @@ class Sync(Struct, forbid_unknown_fields=True):
 
 
 class Lint(Struct, forbid_unknown_fields=True):
-    """Which files to check, and how much to say."""
-
-    project: Annotated[str, Meta(description="Only files of this project", max_length=256)] = ""
-    limit: Annotated[int, Meta(description="Most issues to list, errors first", ge=1, le=MAX_LIMIT)] = LINT_LIMIT
+    """Nothing is needed."""
 
 
 class Types(Struct):
@@ -130,30 +126,25 @@ class Synced(Struct):
 
 
 class Summary(Struct):
-    """How healthy the memories are; `healthScore` is the percentage without an error or a warning."""
+    """How healthy the memories are; `healthScore` is the percentage without an issue."""
 
     totalMemories: int
     issuesFound: int
     healthScore: int
-    issuesByType: dict[str, int]
 
 
 class Issue(Struct):
-    """One thing to mend in a file, given by its path below `.mnemonics`, or in a project, given by its folder.
-
-    `project` is its name, only where there are several.
-    """
+    """One thing to mend in a file, given by its path below `.mnemonics`, or in a project, given by its folder."""
 
     type: str
     severity: Literal["error", "warning", "info"]
     file: str
     message: str
     suggestion: str
-    project: str | UnsetType = UNSET
 
 
 class Linted(Struct):
-    """Answer of memory_lint; the `summary` counts also the issues over the limit."""
+    """Answer of memory_lint."""
 
     success: bool
     summary: Summary

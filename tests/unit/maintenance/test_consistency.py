@@ -76,17 +76,14 @@ def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> 
     """The results of a recall with their signals, by path."""
     running = open_kernel(config)
     try:
-        return recalled(caller(running.dispatch)("recall", query=query, detail="text"))
+        return recalled(caller(running.dispatch)("recall", query=query))
     finally:
         running.store.close()
 
 
 def recalled(reply: Reply) -> dict[str, dict[str, Any]]:
     assert reply.fault is None
-    return {
-        memory["id"].partition("/")[2]: memory["signals"]
-        for memory in msgspec.json.decode(reply.structured or b"")["memories"]
-    }
+    return {memory["key"]: memory["signals"] for memory in msgspec.json.decode(reply.structured or b"")["memories"]}
 
 
 FULL_TEXT = Finding("full text", 1, "differs from the documents")
@@ -318,9 +315,9 @@ def test_another_model_replaces_every_vector_while_calls_are_served(
     seen: list[tuple[list[Any], bool]] = []
 
     def look() -> bool:
-        hits = recalled(call("recall", query="dog barks", explain=True))
+        hits = recalled(call("recall", query="dog barks"))
         assert hits["dog"]["words"] is not None
-        meaning = recalled(call("recall", query="red", limit=100, max_tokens=100_000, explain=True))
+        meaning = recalled(call("recall", query="red", limit=100))
         seen.append((vectors(), any(signals["meaning"] is not None for signals in meaning.values())))
         return False
 
