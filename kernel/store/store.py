@@ -227,7 +227,7 @@ class Store:
             jobs = [job for job in jobs if not job.cancelled]
             if isinstance(db, Fault):
                 db = self._catch_faults(self._database.writer)
-            for group in commit_groups(jobs) if len(jobs) > 1 else (jobs,):
+            for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
                 if isinstance(db, Fault):
                     fail_all(group, db)
                 else:
@@ -267,7 +267,7 @@ class Store:
         vectors = self._embed_group(group)
         tx = db.begin(group[0].context)
         tx.preload(vectors)
-        for run in merge_runs(group) if len(group) > 1 else (group,):
+        for run in (group,) if len(group) == 1 else merge_runs(group):
             if len(run) == 1 or not self._run_batch(db, tx, run):
                 for job in run:
                     job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)

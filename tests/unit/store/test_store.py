@@ -468,6 +468,16 @@ def test_answered_call_leaves_no_reference_cycle(store: Store) -> None:
         gc.enable()
 
 
+def test_write_cancelled_alone_in_the_queue_is_no_error(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    job = Job(add("a"), CallContext(), lambda _job: None)
+    job.cancel()
+    store._writes.put(job)
+    while store._writes.waiting:
+        time.sleep(0.001)
+    store.write_sync(add("b"))
+    assert (store.read_sync(names), caplog.records) == (["b"], [])
+
+
 def test_cancelled_future_does_not_disturb_later_answers(store: Store) -> None:
     async def cancel() -> list[str]:
         with writer_busy(store):
