@@ -278,7 +278,7 @@ class LastRead:
         self.rows = {name: self.db.values(f'SELECT * FROM "{name}"') for (name,) in names}
 
     def is_current(self, kernel: Kernel, file: tuple[int, ...]) -> bool:
-        """Whether nobody has committed a change or replaced the file since."""
+        """Whether the file is the same and no change has been committed since."""
         same = kernel.store is self.kernel.store and file == self.file
         return same and self.db.pragma("data_version") == self.version
 
