@@ -93,6 +93,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         data=config.home.absolute(),
         call_limits=config.limits.engine,
         injection_mode=config.injection_mode,
+        dialects=tuple(dialect.name for dialect in dialects),
     )
 
 

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kernel.errors import Fault
 from kernel.ids import current_call
-from kernel.schema import argument_error, error_message
+from kernel.lazy_regex import regex
+from kernel.schema import argument_error, error_message, error_place, path_steps
 from kernel.security.permissions import (
     Caller,
     Forbidden,
@@ -22,7 +23,7 @@ from kernel.store import audit
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
 from kernel.store.transaction import Tx
-from kernel.tools import Batch, Dialect, InputRequired, Interaction, Reply, Request, Result, Tool
+from kernel.tools import Batch, Dialect, Found, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
 
 Answer = Reply | InputRequired
 Done = Callable[[Answer], None]
@@ -32,6 +33,9 @@ Observer = Callable[["ToolEntry", Caller], OnOutcome]
 AfterRead = Callable[[Tx, Result], None]  # a write after a read, with the result of the read
 
 _clock = time.perf_counter
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NOT_WHOLE = regex(r"Expected `(?:[^`]* )?int(?: [^`]*)?`, got `float`")
+_MAX_WHOLE_NUMBERS = 64  # fields of one call that are integers given as floats; each takes a decoding
 
 
 class ToolEntry:
@@ -57,6 +61,26 @@ class ToolEntry:
     def visible_to(self, grant: Grant) -> bool:
         """Whether the grant allows at least one action of the tool, so that lists show it."""
         return grant.allows_dialect(self.dialect.name) and self.required.least <= grant.permission
+
+
+def following(tool: Tool, dialects: Sequence[Dialect]) -> Tool:
+    """The tool with the `follow` of these dialects as its precheck, unless it has one."""
+    follows = [dialect.follow for dialect in dialects if dialect.follow is not None]
+    if not follows or tool.hooks.precheck is not None:
+        return tool
+
+    def check(tx: Tx, request: Request) -> Found:
+        found = [(follow, follow.check(tx, request)) for follow in follows]
+        return [pair for pair in found if pair[1] is not None] or None
+
+    def write(tx: Tx, request: Request, found: Found) -> bool:
+        more = [follow.write(tx, request, changes) for follow, changes in found]
+        return any(more)
+
+    def texts(found: Found) -> list[str]:
+        return [text for follow, changes in found for text in follow.texts(changes)]
+
+    return tool._replace(hooks=tool.hooks._replace(precheck=Precheck(check, write, texts)))
 
 
 class Call(NamedTuple):
@@ -90,8 +114,41 @@ def fail(entry: ToolEntry, fault: Fault) -> Reply:
 
 def argument_fault(entry: ToolEntry, error: Exception) -> Fault:
     """The Fault for arguments that could not be decoded."""
-    to_fault = entry.dialect.argument_fault
-    return to_fault(argument_error(entry.tool, error)) if to_fault else Fault("invalid", error_message(error))
+    to_fault, found = entry.dialect.argument_fault, argument_error(entry.tool, error)
+    return to_fault(found) if to_fault else Fault("invalid", error_message(found))
+
+
+def decode_again(entry: ToolEntry, arguments: RawJson, error: Exception) -> Request:
+    """Arguments that a decoder refused, with numbers such as 5.0 for integers, as JSON Schema allows.
+
+    Raises the Fault where they are wrong all the same.
+    """
+    if isinstance(error, msgspec.ValidationError) and _NOT_WHOLE.match(str(error)):
+        try:
+            return _with_whole_numbers(entry, msgspec.json.decode(arguments), error)
+        except UNREADABLE as again:
+            error = again
+    raise argument_fault(entry, error)
+
+
+def _with_whole_numbers(entry: ToolEntry, arguments: Any, error: msgspec.ValidationError) -> Request:
+    """Only the fields that must be integers are changed: what a tool keeps as it is given stays so."""
+    for _ in range(_MAX_WHOLE_NUMBERS):
+        path, message = error_place(error)
+        *parents, last = path_steps(path) or [""]
+        if not _NOT_WHOLE.match(message) or "" in (*parents, last):
+            break
+        held: Any = arguments
+        for step in parents:
+            held = held[step]
+        if not held[last].is_integer():
+            break
+        held[last] = int(held[last])
+        try:
+            return entry.decode(msgspec.json.encode(arguments))
+        except msgspec.ValidationError as another:
+            error = another
+    raise error
 
 
 def _batch(dialect: Dialect, tool: Tool) -> Batch | None:

@@ -7,9 +7,8 @@ from copy import copy
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
 from kernel.calls import (
+    UNREADABLE,
     AfterRead,
     Answer,
     Call,
@@ -18,10 +17,11 @@ from kernel.calls import (
     Pending,
     ToolEntry,
     after_read_writes,
-    argument_fault,
     check_grant,
     checked_size,
+    decode_again,
     fail,
+    following,
     handler_work,
     outcome_of,
     progress_of,
@@ -43,7 +43,6 @@ from kernel.tools import Dialect, Found, Interaction, Precheck, Prepare, Reply, 
 R = TypeVar("R")
 
 _log = logging.getLogger("quipu")
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _PRECHECK_ROUNDS = 1000  # a folder that changes all the time must not keep a read waiting for ever
 _context = lru_cache(maxsize=1024)(CallContext)  # the same few callers and tools come with every call
 
@@ -86,7 +85,8 @@ class Dispatch:
             for tool in dialect.tools:
                 if tool.name in self.tools:
                     raise ValueError(f"tool {tool.name} stands in two dialects")
-                self.tools[tool.name] = ToolEntry(dialect, tool)
+                whole = following(tool, dialects) if dialect.reads_all_dialects and tool.mode == "read" else tool
+                self.tools[tool.name] = ToolEntry(dialect, whole)
 
     def over(self, store: Store) -> "Dispatch":
         """The same tools over another store."""
@@ -153,8 +153,10 @@ class Dispatch:
             self._check_permission(call)
         try:
             request = entry.decode(arguments)
-        except _UNREADABLE as error:
-            return fail(entry, catch_faults(argument_fault, entry, error))
+        except UNREADABLE as error:
+            request = catch_faults(decode_again, entry, arguments, error)
+            if isinstance(request, Fault):
+                return fail(entry, request)
         context = _context(entry.dialect.name, entry.tool.name, caller.actor)
         if entry.stepwise:
             return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -20,13 +20,24 @@ def input_schema(tool: Tool) -> Schema:
 
 
 def with_configured_choices(dialect: Dialect, settings: Mapping[str, Any]) -> Dialect:
-    """The dialect with configured values in the schemas of its tools, where they differ from the defaults."""
+    """The dialect with configured values in the schemas of its tools, where they differ from the defaults, and without
+    requiring the parameters that settings supply.
+    """
     given = {setting.name: settings[setting.name] for setting in dialect.settings}
     defaults = {setting.name: setting.default for setting in dialect.settings}
     choices = {name: given[key] for name, key in dialect.choices.items() if given[key] != defaults[key]}
-    if not choices:
+    supplied = {name for name, key in dialect.supplied.items() if given[key]}
+    if not choices and not supplied:
         return dialect
-    return dialect._replace(tools=tuple(_with_choices(tool, choices) for tool in dialect.tools))
+    return dialect._replace(tools=tuple(_optional(_with_choices(tool, choices), supplied) for tool in dialect.tools))
+
+
+def _optional(tool: Tool, names: set[str]) -> Tool:
+    """The tool without these names among its required parameters."""
+    schema = input_schema(tool)
+    required = schema.get("required", [])
+    rest = [name for name in required if name not in names]
+    return tool if rest == required else tool._replace(input={**schema, "required": rest})
 
 
 def _with_choices(tool: Tool, choices: Mapping[str, Sequence[str]]) -> Tool:
@@ -55,7 +66,7 @@ def output_schema(tool: Tool) -> Schema | None:
 def _object(kind: type[Request]) -> Schema:
     (root,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
     arms = _arms(root)
-    merged = _merge(arms, parts, root) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
+    merged = _merge(arms, parts, root, _needs(kind)) if arms else dict(parts[root["$ref"].removeprefix(_PREFIX)])
     merged.pop("title", None)
     used = _reachable(merged, parts)
     return {**merged, "$defs": {name: parts[name] for name in sorted(used)}} if used else merged
@@ -65,7 +76,12 @@ def _arms(root: Schema) -> list[str]:
     return [arm["$ref"].removeprefix(_PREFIX) for arm in root.get("anyOf", [])]
 
 
-def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema) -> Schema:
+def _needs(kind: type[Request]) -> dict[str, str]:
+    """What the arms of a union that have a `needs` say there: for arms that take one of several parameters."""
+    return {arm.__name__: arm.needs for arm in get_args(kind) if hasattr(arm, "needs")}
+
+
+def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema, alternatives: Mapping[str, str]) -> Schema:
     tag = root["discriminator"]["propertyName"]
     actions: list[str] = []
     found: dict[str, list[Schema]] = {}
@@ -74,7 +90,7 @@ def _merge(arms: list[str], parts: Mapping[str, Schema], root: Schema) -> Schema
         schema = parts[arm]
         actions.append(schema["properties"][tag]["enum"][0])
         required = [name for name in schema.get("required", []) if name != tag]
-        needs.append(f"{actions[-1]}: {', '.join(required) or 'nothing more'}")
+        needs.append(f"{actions[-1]}: {alternatives.get(arm) or ', '.join(required) or 'nothing more'}")
         for name, shape in schema["properties"].items():
             if name != tag:
                 found.setdefault(name, []).append(shape)
@@ -125,30 +141,82 @@ def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:
     return found
 
 
-# The end of msgspec's message, and its two messages about the presence of a field.
+# The end of msgspec's message, its two messages about the presence of a field, and those about values.
 _PLACE = regex(r" - at `\$\.?([^`]*)`\Z")
 _FIELD = regex(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-
-
-def error_message(error: Exception) -> str:
-    """The message for arguments that cannot be decoded, with the name of the field."""
-    if isinstance(error, msgspec.ValidationError):
-        text = (
-            str(error).replace("`$.", "`").replace("Object missing", "Missing").replace("Object contains", "Contains")
-        )
-        return f"Invalid arguments: {text[:1].lower()}{text[1:]}"
-    return "Invalid arguments: not valid JSON"
+_REFUSED = regex(r"Invalid (?:enum )?value '(.*)'", re.DOTALL)
+_FORM = regex(r"Expected `str` matching regex '(.*)'", re.DOTALL)
+_FORMS = {r"\\S": "Must not be blank", r"^\\s*[^\\0\\s][^\\0]*$": "Must not be blank and must not contain NUL"}
+_JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
+_TYPES = regex(r"(?<=[` ])(?:int|float|str|bool)(?=[` ])")
+_WHOLE = regex(r"(\d)\.0\b")
+_STEP = regex(r"([^.\[\]]+)|\[([^\[\]]*)\]")
 
 
 def argument_error(tool: Tool, error: Exception) -> ArgumentError:
-    """Which field of the arguments is wrong, and how."""
+    """Which field of the arguments is wrong, and how, in the terms of JSON."""
     if not isinstance(error, msgspec.ValidationError):
-        return ArgumentError(tool, "unreadable", "", error_message(error))
+        return ArgumentError(tool, "unreadable", "", "not valid JSON")
+    path, message = error_place(error)
+    named = _FIELD.fullmatch(message)
+    if named is not None:
+        field = f"{path}.{named[2]}" if path else named[2]
+        return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)
+    if (refused := _REFUSED.fullmatch(message)) is None:
+        return ArgumentError(tool, "wrong", path, json_terms(message))
+    allowed = allowed_values(input_schema(tool), path)
+    choice = f", choose from {', '.join(allowed)}" if allowed else ""
+    return ArgumentError(tool, "wrong", path, f"Invalid enum value '{refused[1]}'{choice}", refused[1])
+
+
+def error_message(error: ArgumentError) -> str:
+    """The message for arguments that cannot be decoded, with the name of the field."""
+    message, place = error.message.removeprefix("Object "), error.field
+    if error.problem in {"missing", "unknown"}:
+        place = error.field.rpartition(".")[0]
+    return f"Invalid arguments: {message[:1].lower()}{message[1:]}{place and f' - at `{place}`'}"
+
+
+def error_place(error: msgspec.ValidationError) -> tuple[str, str]:
+    """The path of the field that an error names, such as `scope.ids[0]`, and the message without it."""
     text = str(error)
     place = _PLACE.search(text)
-    path, message = (place[1], text[: place.start()]) if place else ("", text)
-    named = _FIELD.fullmatch(message)
-    if named is None:
-        return ArgumentError(tool, "wrong", path, message)
-    field = f"{path}.{named[2]}" if path else named[2]
-    return ArgumentError(tool, "missing" if named[1].startswith("missing") else "unknown", field, message)
+    return (place[1], text[: place.start()]) if place else ("", text)
+
+
+def allowed_values(schema: Schema, path: str) -> list[str]:
+    """The values of the enum at a path of a schema; none where there is no enum."""
+    nodes = _alternatives(schema, schema)
+    for step in path_steps(path):
+        found = [child for node in nodes for child in _children(node, step)]
+        nodes = [node for child in found for node in _alternatives(child, schema)]
+    values = [value for node in nodes for value in node.get("enum", ())]
+    return [str(value) for value in dict.fromkeys(values)]
+
+
+def path_steps(path: str) -> list[str | int]:
+    """The names and positions of a path; the key of an object whose names are free is an empty name."""
+    return [name or (int(at) if at.isdigit() else "") for name, at in _STEP.findall(path)]
+
+
+def _alternatives(node: Schema, root: Schema) -> list[Schema]:
+    """A schema without references, as the list of what may be there."""
+    if "$ref" in node:
+        return _alternatives(root["$defs"][str(node["$ref"]).removeprefix(_PREFIX)], root)
+    return [node, *(part for one in node.get("anyOf", ()) for part in _alternatives(one, root))]
+
+
+def _children(node: Schema, step: str | int) -> list[Schema]:
+    if isinstance(step, int):
+        found = node.get("items")
+    else:
+        found = node.get("properties", {}).get(step) or node.get("additionalProperties")
+    return [cast("Schema", found)] if isinstance(found, dict) else []
+
+
+def json_terms(message: str) -> str:
+    """A message of msgspec in the terms of JSON instead of those of Python and of regular expressions."""
+    if (form := _FORM.fullmatch(message)) is not None:
+        return _FORMS.get(form[1], "Expected `string` of another form")
+    words = _TYPES.sub(lambda found: _JSON_TYPES[found[0]], message)
+    return _WHOLE.sub(r"\1", words)

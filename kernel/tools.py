@@ -110,12 +110,16 @@ class Tool(NamedTuple):
 
 
 class ArgumentError(NamedTuple):
-    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none."""
+    """Why arguments do not fit a tool; `field` is the path of the field (`scope.type`), empty where there is none.
+
+    `given` is the value that an enum refused.
+    """
 
     tool: Tool
     problem: Literal["missing", "unknown", "wrong", "unreadable"]
     field: str
     message: str
+    given: str | None = None
 
 
 class Reply(NamedTuple):
@@ -220,6 +224,15 @@ class IndexSource(NamedTuple):
     words: str = ""
 
 
+class Restored(NamedTuple):
+    """A memory that an undo takes back: its text from now on, and the text the call left; None for no memory."""
+
+    space: str
+    key: str
+    text: str | None
+    left: str | None
+
+
 class Imported(NamedTuple):
     """The result of an import: rows by kind, and remarks for the user, one line each."""
 
@@ -241,10 +254,11 @@ class Dialect(NamedTuple):
     `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
     completions; `sources(tx)` returns everything of the dialect that the index must hold; `argument_fault(error)` words
     errors in arguments, where the kernel's words do not fit the contract; `after_undo(tx, restored)` restores what lies
-    outside the database, for the (space, key, text) of restored memories, and raises a Fault if it cannot. `choices`
-    maps parameters to settings that list their values, so that the schemas show what is configured. `deviations`
-    holds those of several tools, by a text that names the tools. A dialect that `reads_all_dialects` cannot be called
-    with a key or token that is limited to some dialects.
+    outside the database, and raises a Fault if it cannot. `choices` maps parameters to settings that list their values,
+    so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
+    the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
+    tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
+    `follow` is the precheck by which its reads notice what was changed outside the database.
     """
 
     name: str
@@ -259,8 +273,10 @@ class Dialect(NamedTuple):
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None
-    after_undo: Callable[[Tx, Sequence[tuple[str, str, str]]], None] | None = None
+    after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
+    follow: Precheck | None = None
     choices: Mapping[str, str] = MappingProxyType({})
+    supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     reads_all_dialects: bool = False
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from handlers.brain.schemas import ConfigRow, Id
+from handlers.brain.scoring import CONFIG_KEYS, CONFIG_PREFIX, parse_weight
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, read, write
@@ -38,7 +39,8 @@ def get_config(tx: Tx, request: GetConfig) -> ConfigRow | list[ConfigRow]:
 
 
 def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
-    """Set a configuration value for every database, such as a default weight of hybrid_search."""
+    """Set a configuration value for every database, such as a default weight of hybrid_search, from 0 to 1."""
+    _check_effect(request)
     row = tx.one(
         "brain.config.set",
         ConfigRow,
@@ -48,6 +50,16 @@ def set_config(tx: Tx, request: SetConfig) -> ConfigRow:
         now=tx.now,
     )
     return row or ConfigRow(request.key, request.value, request.description, tx.now)
+
+
+def _check_effect(request: SetConfig) -> None:
+    """Raises Fault("invalid") for a key or value under `retrieval.` that hybrid_search would ignore."""
+    if not request.key.startswith(CONFIG_PREFIX):
+        return
+    if request.key not in CONFIG_KEYS:
+        raise Fault("invalid", f"Invalid arguments: key under {CONFIG_PREFIX} is one of {', '.join(CONFIG_KEYS)}")
+    if parse_weight(request.value) is None:
+        raise Fault("invalid", f"Invalid arguments: value of {request.key} is a number from 0 to 1")
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -75,6 +87,12 @@ TOOLS: tuple[Tool, ...] = (
                 "yes",
                 "The weights of `hybrid_search` must be settable; the original has this tool beside the 24. It sets "
                 "them for every database",
+            ),
+            Deviation(
+                "behaviour: weights",
+                "not mentioned",
+                "under `retrieval.` only the four weights, each a number from 0 to 1; anything else is refused",
+                "The original stores what has no effect",
             ),
             Deviation(
                 "behaviour: description",

@@ -69,6 +69,23 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "behaviour: importance", "1 to 5", "whole numbers only", "The original takes 2.5; an import rounds it"
         ),
     ),
+    "update_memory, handle_correction, get_memories": (
+        Deviation(
+            "behaviour: category, status",
+            "any string",
+            "the twelve categories of save_memory; active, superseded, archived; get_memories refuses another word "
+            "only if it finds nothing, since imported memories may have it",
+            "A memory with a mistyped word would be lost to every search, and a mistyped filter looks like no memories",
+        ),
+    ),
+    "save_memory, bulk_save_memories, update_memory": (
+        Deviation(
+            "behaviour: metadata.immutable",
+            "`true` protects the memory",
+            'the same; refused if it is neither true nor false, such as `"true"` or 1',
+            "The caller would believe the memory to be protected",
+        ),
+    ),
     "get_memories, get_entities, get_notes, get_resources": (
         Deviation(
             "behaviour: tags",
@@ -152,10 +169,12 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: secrets",
             "not mentioned",
-            "text that looks like a key, token or password is replaced, and a text is cut to 1,000 characters; not "
-            "recognized: a password that no English name, `:`, `=`, arrow, `is` or `was` precedes (other than `my "
-            "password` and a word with a digit), the later words of one with spaces and no quotes, and key formats "
-            "that are not listed in `querylog.py`",
+            "text that looks like a key, token or password is replaced, by the rules of `sessions`, and a text is cut "
+            "to 1,000 characters; not recognized: a password that no English name with `:`, `=`, an arrow, `is` or "
+            "`was` precedes (other than `my password` and a word with a digit), a word without digits in the middle of "
+            "a sentence, one of fewer than four characters, the later words of one with spaces and no quotes, long "
+            "numbers and base64 without a name, which are mostly digests, and key formats that are not listed in "
+            "`kernel/security/secrets.py`",
             "Users search for what they just pasted",
         ),
     ),

@@ -58,7 +58,9 @@ class UpdateEntity(Struct, forbid_unknown_fields=True):
     name: Annotated[Title | None, Meta(description="New name")] = None
     description: Annotated[LongText | None, Meta(description="New description")] = None
     tags: Annotated[Tags | None, Meta(description="All tags from now on")] = None
-    status: Annotated[ShortText | None, Meta(description="active, archived or any other word")] = None
+    status: Annotated[
+        ShortText | None, Meta(description="active; any other word, such as archived, hides it from search")
+    ] = None
     metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on")] = None
 
 

@@ -240,7 +240,7 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "limit: weights",
                 "any number",
-                "0 to 1; any other value in the configuration counts as not set",
+                "0 to 1; set_config refuses any other, and an imported one counts as not set",
                 "Each signal stays in [0, 1]",
             ),
             Deviation(

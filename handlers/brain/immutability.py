@@ -1,4 +1,4 @@
-"""Immutable and superseded memories, and the faults for changing them (seed 003, update_memory)."""
+"""Immutable memories, and the fault for changing them (seed 003, update_memory)."""
 
 from typing import Any
 
@@ -40,9 +40,3 @@ def check_mutable(row: Memory, verb: str) -> None:
         "blocked",
         f"Cannot {verb} immutable memory '{row.id}'. Founding values and hard constraints are permanent.",
     )
-
-
-def check_not_superseded(row: Memory) -> None:
-    """Raises Fault("conflict") for a memory that is superseded already, naming its successor."""
-    if row.status != "active" and row.superseded_by:
-        raise Fault("conflict", f"Memory '{row.id}' is already superseded by '{row.superseded_by}'")

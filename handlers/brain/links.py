@@ -3,7 +3,7 @@
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from handlers.brain.base import NO_PREFIX, databases, json_text, new_id, not_found, space
 from handlers.brain.schemas import Database, Fraction, Id, JsonObject, Link, LinkableKind, ShortText
@@ -106,6 +106,23 @@ def delete_links_of(tx: Tx, db: str, kind: LinkableKind, key: str) -> None:
     others = [name for name in databases(tx) if name != db]
     alone = tx.all("brain.links.missing_ends", _LinkEnd, ends=[(kind, key)], databases=others)
     tx.run("brain.links.delete_of_row", databases=[db, *(others if alone else [])], type=kind, id=key)
+
+
+def carry_entity_links(tx: Tx, db: str, old: str, new: str) -> None:
+    """Gives the successor of a memory its links from and to entities; the memory keeps them."""
+    rows = [
+        replace(
+            row,
+            id=new_id(tx, "lnk"),
+            source_id=new if row.source_type == "memory" else row.source_id,
+            target_id=new if row.target_type == "memory" else row.target_id,
+            created_at=tx.now,
+        )
+        for row in tx.all("brain.links.with_entities", Link, db=db, id=old)
+    ]
+    for row in rows:
+        tx.run("brain.links.insert", db=db, **asdict(row))
+        history.append(tx, f"brain:{db}", row.id, "created", after=_link_text(row), reason=f"Carried on from {old}")
 
 
 def _link_text(row: Link) -> str:

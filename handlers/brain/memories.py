@@ -1,125 +1,34 @@
 """The memory tools of `brain` (seed 003, Memory Tools): save, get, update, supersede, bulk save, delete."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from handlers.brain import decay, repository
 from handlers.brain.base import embedding_columns, json_text, nothing_to_update, parse_time, space
 from handlers.brain.deviations import AS_ORIGINAL
-from handlers.brain.immutability import check_mutable, check_not_superseded
+from handlers.brain.immutability import check_mutable
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
-from handlers.brain.links import delete_links_of
-from handlers.brain.repository import Draft, Successor
-from handlers.brain.schemas import (
-    Category,
-    Database,
-    Id,
-    Importance,
-    JsonObject,
-    Limit,
-    Memory,
-    Offset,
-    ShortText,
-    Tags,
-    Text,
-    Time,
+from handlers.brain.links import carry_entity_links, delete_links_of
+from handlers.brain.memory_requests import (
+    BulkSaveMemories,
+    DeleteMemory,
+    GetMemories,
+    NewMemory,
+    Saved,
+    SaveMemory,
+    Superseded,
+    SupersedeMemory,
+    UpdateMemory,
 )
+from handlers.brain.repository import Draft, Successor
+from handlers.brain.schemas import Memory
+from handlers.brain.succession import check_not_replaced, free_predecessors, inherited_metadata
+from handlers.brain.vocabulary import check_category, check_filters, check_metadata, check_status
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
-
-MAX_BULK_MEMORIES = 100  # from the contract
-
-
-class NewMemory(Struct, forbid_unknown_fields=True):
-    """What a new memory says and how it is sorted."""
-
-    content: Annotated[Text, Meta(description="The memory: one fact, decision, learning or the like")]
-    category: Annotated[Category, Meta(description="What kind of memory it is")]
-    subcategory: Annotated[ShortText | None, Meta(description="Refinement of the category")] = None
-    tags: Annotated[Tags | None, Meta(description="Words to find it by")] = None
-    project_id: Annotated[Id | None, Meta(description="Id of the entity it belongs to")] = None
-    importance: Annotated[Importance, Meta(description="1 is minor, 5 foundational")] = 3
-    metadata: Annotated[JsonObject | None, Meta(description="Any JSON; `immutable: true` protects it for good")] = None
-
-
-class SaveMemory(NewMemory, forbid_unknown_fields=True, kw_only=True):
-    """A new memory and its database."""
-
-    db: Database
-
-
-class GetMemories(Struct, forbid_unknown_fields=True):
-    """Which memories to get."""
-
-    db: Database
-    category: Annotated[ShortText | None, Meta(description="Only this category")] = None
-    tags: Annotated[Tags | None, Meta(description="With any of these tags, in whatever case")] = None
-    project_id: Annotated[Id | None, Meta(description="Only of this project")] = None
-    status: Annotated[ShortText | None, Meta(description="active (if left out), superseded or archived")] = None
-    created_after: Annotated[Time | None, Meta(description="Created at or after this ISO 8601 date or time")] = None
-    created_before: Annotated[Time | None, Meta(description="Created at or before this ISO 8601 date or time")] = None
-    min_importance: Annotated[Annotated[int, Meta(ge=0, le=5)] | None, Meta(description="Least importance")] = None
-    limit: Limit = 50
-    offset: Offset = 0
-
-
-class UpdateMemory(Struct, forbid_unknown_fields=True):
-    """A memory, and what of it changes; what is left out stays."""
-
-    db: Database
-    id: Annotated[Id, Meta(description="Id of the memory")]
-    content: Annotated[Text | None, Meta(description="New content")] = None
-    category: Annotated[ShortText | None, Meta(description="New category")] = None
-    subcategory: Annotated[ShortText | None, Meta(description="New subcategory")] = None
-    tags: Annotated[Tags | None, Meta(description="All tags from now on")] = None
-    status: Annotated[ShortText | None, Meta(description="active, superseded or archived")] = None
-    importance: Annotated[Importance | None, Meta(description="New importance, 1 to 5")] = None
-    metadata: Annotated[JsonObject | None, Meta(description="All metadata from now on")] = None
-
-
-class SupersedeMemory(Struct, forbid_unknown_fields=True):
-    """A memory, and what is true instead."""
-
-    db: Database
-    old_id: Annotated[Id, Meta(description="Id of the memory to replace")]
-    new_content: Annotated[Text, Meta(description="What is true from now on")]
-    reason: Annotated[Annotated[str, Meta(max_length=10_000)] | None, Meta(description="Why it changed")] = None
-
-
-class BulkSaveMemories(Struct, forbid_unknown_fields=True):
-    """Several new memories of one database."""
-
-    db: Database
-    memories: Annotated[
-        list[NewMemory], Meta(description="Up to 100 new memories", min_length=1, max_length=MAX_BULK_MEMORIES)
-    ]
-
-
-class DeleteMemory(Struct, forbid_unknown_fields=True):
-    """The memory to delete."""
-
-    db: Database
-    id: Annotated[Id, Meta(description="Id of the memory")]
-
-
-class Superseded(Struct):
-    """Answer of supersede_memory: both memories as they are now, and the link from the new one to the old."""
-
-    old_memory: Memory
-    new_memory: Memory
-    link_id: str
-
-
-class Saved(Struct):
-    """Answer of bulk_save_memories; ids in the order given."""
-
-    saved: int
-    ids: list[str]
 
 
 def save_memory(tx: Tx, request: SaveMemory) -> Memory:
@@ -150,7 +59,7 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     recently updated.
     """
     space(tx, request.db)
-    return tx.all(
+    found = tx.all(
         "brain.memories.page",
         Memory,
         db=request.db,
@@ -164,6 +73,9 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
         limit=request.limit,
         offset=request.offset,
     )
+    if not request.offset:
+        check_filters(request.category, request.status, found)
+    return found
 
 
 def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
@@ -173,6 +85,9 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     here = space(tx, request.db)
     before = repository.get(tx, request.db, request.id)
     check_mutable(before, "modify")
+    check_category(request.category, before.category)
+    check_status(request.status, before.status)
+    check_metadata(request.metadata)
     changes = {
         "content": request.content,
         "category": request.category,
@@ -199,13 +114,14 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
 
 
 def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
-    """Replace a memory by a new one that inherits its category, tags, project and importance. The old one stays
-    readable as superseded, and a link leads from the new to the old. Immutable memories cannot be superseded.
+    """Replace a memory by a new one that inherits its category, tags, project, importance, metadata and links to
+    entities. The old one stays readable as superseded, and a link leads from the new to the old. Immutable memories
+    cannot be superseded.
     """
     space(tx, request.db)
     old = repository.get(tx, request.db, request.old_id)
     check_mutable(old, "supersede")
-    check_not_superseded(old)
+    check_not_replaced(tx, request.db, old)
     reason = request.reason or None
     new = repository.new_memory(
         tx,
@@ -215,15 +131,15 @@ def supersede_memory(tx: Tx, request: SupersedeMemory) -> Superseded:
         tags=old.tags,
         project_id=old.project_id,
         importance=old.importance,
-        metadata=json_text({"supersede_reason": reason}) if reason else old.metadata,
+        metadata=inherited_metadata(old, reason),
     )
     repository.add(tx, [Draft(request.db, new, old.content, reason or f"Supersedes {old.id}")])
     successor = Successor("superseded", "superseded", new.id, reason or f"Superseded by {new.id}")
     retired = repository.retire(tx, request.db, old, successor)
     noted = json_text({"reason": reason}) if reason else None
-    return Superseded(
-        retired, new, repository.link_successor(tx, request.db, new.id, old.id, "supersedes", metadata=noted)
-    )
+    link = repository.link_successor(tx, request.db, new.id, old.id, "supersedes", metadata=noted)
+    carry_entity_links(tx, request.db, old.id, new.id)
+    return Superseded(retired, new, link)
 
 
 def delete_memory(tx: Tx, request: DeleteMemory) -> str:
@@ -231,6 +147,7 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
     here = space(tx, request.db)
     row = repository.get(tx, request.db, request.id)
     check_mutable(row, "delete")
+    free_predecessors(tx, request.db, row.id)
     delete_links_of(tx, request.db, "memory", row.id)
     tx.run("brain.memories.delete", db=request.db, id=row.id)
     history.append(tx, here, row.id, "deleted", before=row.content)
@@ -240,6 +157,7 @@ def delete_memory(tx: Tx, request: DeleteMemory) -> str:
 
 def _new_draft(tx: Tx, db: str, item: NewMemory) -> Draft:
     space(tx, db)
+    check_metadata(item.metadata)
     row = repository.new_memory(
         tx,
         item.content,
@@ -302,6 +220,14 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Update memory", destructive=True, idempotent=True),
         permission="write",
         hooks=Hooks(texts=_updated_text),
+        deviations=(
+            Deviation(
+                "behaviour: status",
+                "not mentioned",
+                "`active` also clears `superseded_by`",
+                "A memory in force has no successor; the original leaves the id of one",
+            ),
+        ),
     ),
     write(
         supersede_memory,
@@ -312,11 +238,32 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: already superseded",
                 "not mentioned",
-                "refused as a conflict that names the successor, until update_memory makes the memory active again",
+                "refused as a conflict that names the successor, until that is deleted or update_memory makes the "
+                "memory active again",
                 "The original overwrites `superseded_by`, so the first successor is lost",
+            ),
+            Deviation(
+                "behaviour: inheritance",
+                "category, tags and importance",
+                "also subcategory, project, metadata, with the reason added, and links to entities, of which the old "
+                "memory keeps its own",
+                "The new text is about the same things; in the original, a reason replaces the metadata, and links "
+                "stay behind",
             ),
         ),
     ),
     write(bulk_save_memories, Hints("Save several memories"), permission="write", hooks=Hooks(texts=_bulk_texts)),
-    write(delete_memory, Hints("Delete memory", destructive=True), permission="write"),
+    write(
+        delete_memory,
+        Hints("Delete memory", destructive=True),
+        permission="write",
+        deviations=(
+            Deviation(
+                "behaviour: successors",
+                "not mentioned",
+                "what the memory superseded or corrected keeps its status, and its `superseded_by` becomes null",
+                "The original leaves the id of a row that is gone",
+            ),
+        ),
+    ),
 )

@@ -1,6 +1,5 @@
 """The query log of `brain` (seed 003, Query Log Tools): queries without their secrets, statistics, clean-up."""
 
-import re
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from msgspec import Meta, Struct
 from handlers.brain.base import json_text, new_id
 from handlers.brain.deviations import AS_ORIGINAL
 from handlers.brain.schemas import Limit
-from kernel.lazy_regex import regex
+from kernel.security import secrets
 from kernel.store.transaction import Tx
 from kernel.text import utc_time
 from kernel.tools import Deviation, Hints, Tool, read, write
@@ -22,33 +21,6 @@ Days = Annotated[int, Meta(ge=0, le=36_500)]
 
 REDACTED = "[redacted]"
 MAX_LOGGED_CHARACTERS = 1000
-# Secrets with a recognizable format; the last two alternatives are hex and base64 of at least 32 characters.
-_SECRET_FORMATS = regex(
-    r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    | \b(?:sk|pk|rk|hf|npm|glpat|github_pat|gh[a-z]|xox[a-z]|shpat|whsec)[-_][\w-]{16,}
-    | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b
-    | \bAIza[\w-]{30,}
-    | \bya29\.[\w-]{10,}
-    | (?<![\w-])eyJ[\w-]{10,}\.[\w-]+(?:\.[\w-]*)?
-    | (?<=://)[^\s/@:]*:[^\s/]+(?=@)
-    | (?i:(?<=\bbearer\s)|(?<=\bbasic\s))[\w.~+/=-]{8,}
-    | (?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}
-    | (?<![\w+/-])(?=[\w+/-]*\d)(?=[\w+/-]*[a-z])(?=[\w+/-]*[A-Z])[\w+/-]{32,}={0,2}
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-# Secrets that follow a name such as `password:` or `--user name:`; the first group is kept.
-_NAMED_SECRETS = regex(
-    r"""(?ix) (
-        (?<![\w-])[\w-]*
-            (?:passw(?:or)?d|passphrase|pwd|secret(?:[_ -]?key)?|token|credential|(?:api|access|private)[_ -]?key)s?\b
-            ["']? \s* (?:[:=]+>? | -{1,2}> | → | \b(?:is|was)\b (?:\s*[:=]+)?) \s*
-        | (?<![\w-])(?:[\w-]*[_-])?(?:pass|passcode|auth)\b ["']? \s* (?:[:=]+>? | -{1,2}> | →) \s*
-        | \bmy\s+(?:passw(?:or)?d|passphrase|pwd|passcode)\s+ (?=["']?[^\s"'\d]*\d)
-        | (?<!\S)(?:-u|--user)\s+[^\s:]+:
-    )
-    ( "[^"]*" | '[^']*' | \S+ )"""
-)
 
 
 class GetQueryStats(Struct, forbid_unknown_fields=True):
@@ -189,7 +161,7 @@ def elapsed_ms(start: float) -> float:
 
 def redact(text: str) -> str:
     """A query text with keys, tokens and passwords replaced, cut to MAX_LOGGED_CHARACTERS."""
-    shown = _NAMED_SECRETS.sub(lambda found: f"{found[1]}{REDACTED}", _SECRET_FORMATS.sub(REDACTED, text))
+    shown = secrets.redact(text, REDACTED)
     return shown if len(shown) <= MAX_LOGGED_CHARACTERS else f"{shown[: MAX_LOGGED_CHARACTERS - 1]}…"
 
 

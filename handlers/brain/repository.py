@@ -87,6 +87,11 @@ def get(tx: Tx, db: str, key: str) -> Memory:
     return found
 
 
+def exists(tx: Tx, db: str, key: str) -> bool:
+    """Whether a memory of this id is there, of any status."""
+    return tx.one("brain.repository.get", Memory, db=db, id=key) is not None
+
+
 def get_many(tx: Tx, db: str, ids: Sequence[str]) -> list[Memory]:
     """The memories of these ids, in that order."""
     return tx.all("brain.repository.get_many", Memory, db=db, ids=ids)

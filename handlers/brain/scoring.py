@@ -21,6 +21,9 @@ class Weights(Struct):
     importance: float = 0.1
 
 
+CONFIG_KEYS = tuple(f"{CONFIG_PREFIX}{name}_weight" for name in Weights.__struct_fields__)
+
+
 class Signals(Struct):
     """The contribution of each signal to a score: its value in [0, 1] times its weight."""
 
@@ -87,13 +90,14 @@ def resolve_weights(given: Mapping[str, float | None], configured: Mapping[str, 
     found = Weights()
     for name in found.__struct_fields__:
         asked = given.get(name)
-        value = _weight(configured.get(f"{CONFIG_PREFIX}{name}_weight")) if asked is None else asked
+        value = parse_weight(configured.get(f"{CONFIG_PREFIX}{name}_weight")) if asked is None else asked
         if value is not None:
             setattr(found, name, value)
     return found
 
 
-def _weight(text: str | None) -> float | None:
+def parse_weight(text: str | None) -> float | None:
+    """A configured weight; None if the text is not a number from 0 to 1."""
     try:
         value = float(text.strip().strip('"')) if text else math.nan
     except ValueError:

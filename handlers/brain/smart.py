@@ -8,9 +8,12 @@ from msgspec.structs import asdict
 from handlers.brain import repository
 from handlers.brain.base import json_text, space
 from handlers.brain.immutability import check_mutable
+from handlers.brain.links import carry_entity_links
 from handlers.brain.repository import Draft, Successor
 from handlers.brain.schemas import Category, Database, Fraction, Id, Importance, Memory, ShortText, Tags, Text
 from handlers.brain.settings import DUPLICATE_DISTANCE
+from handlers.brain.succession import check_not_replaced, inherited_metadata
+from handlers.brain.vocabulary import check_category
 from kernel.search import index
 from kernel.search.index import Hit
 from kernel.settings import setting
@@ -47,9 +50,9 @@ class HandleCorrection(Struct, forbid_unknown_fields=True):
     correct_content: Annotated[Text, Meta(description="What is right")]
     wrong_memory_id: Annotated[Id | None, Meta(description="Id of the wrong memory, if known")] = None
     wrong_content: Annotated[Text | None, Meta(description="What the wrong memory says, if its id is not known")] = None
-    category: Annotated[ShortText | None, Meta(description="Category of the correction, instead of `correction`")] = (
-        None
-    )
+    category: Annotated[
+        ShortText | None, Meta(description="Category of the correction as in save_memory, instead of `correction`")
+    ] = None
     tags: Annotated[Tags | None, Meta(description="Tags of the correction, instead of those of the wrong memory")] = (
         None
     )
@@ -111,13 +114,15 @@ def smart_save_memory(tx: Tx, request: SmartSaveMemory) -> NeedsDecision | Added
 
 def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
     """Correct a wrong memory: it is archived, and the correction is saved with the highest importance and a link to
-    it. Name the wrong memory by id, or by what it says; where nothing says that, only the correction is saved.
-    Immutable memories cannot be corrected.
+    it. Name the wrong memory by id, or by what it says; where nothing says that, only the correction is saved. It
+    inherits project, metadata and links to entities. Immutable memories cannot be corrected.
     """
     space(tx, request.db)
+    check_category(request.category)
     wrong = _find_wrong_memory(tx, request)
     if wrong is not None:
         check_mutable(wrong, "correct")
+        check_not_replaced(tx, request.db, wrong)
     tags = json_text(request.tags) if request.tags is not None or wrong is None else wrong.tags
     row = repository.new_memory(
         tx,
@@ -126,12 +131,15 @@ def handle_correction(tx: Tx, request: HandleCorrection) -> Corrected:
         importance=5,
         tags=tags,
         subcategory=wrong.subcategory if wrong else None,
+        project_id=wrong.project_id if wrong else None,
+        metadata=inherited_metadata(wrong) if wrong else None,
     )
     repository.add(tx, [Draft(request.db, row, wrong.content if wrong else None, "User correction")])
     if wrong is not None:
         reason = f"Corrected to: {request.correct_content}"
         repository.retire(tx, request.db, wrong, Successor("archived", "corrected", row.id, reason))
         repository.link_successor(tx, request.db, row.id, wrong.id, "corrects", context="User correction")
+        carry_entity_links(tx, request.db, wrong.id, row.id)
     return Corrected(wrong.id if wrong else None, row)
 
 
@@ -216,7 +224,8 @@ TOOLS: tuple[Tool, ...] = (
                 "if no vector matches, more than half the words in common",
                 "the same, but only for memories without an embedding",
                 "Facts of one kind share most words: of 180 new ones in the held-out set of the threshold, 120 would "
-                "be flagged",
+                "be flagged; the price is that a duplicate farther than the distance is saved, even with most words in "
+                "common",
             ),
             Deviation(
                 "behaviour: texts without words",
@@ -246,11 +255,25 @@ TOOLS: tuple[Tool, ...] = (
                 "The original saves the correction and leaves the wrong memory active",
             ),
             Deviation(
+                "behaviour: already replaced",
+                "not mentioned",
+                "a memory with a successor is refused as a conflict that names it, as supersede_memory does",
+                "The original overwrites `superseded_by`, and both successors stay in force",
+            ),
+            Deviation(
+                "behaviour: inheritance",
+                "not mentioned",
+                "tags and subcategory as in the original, also project, metadata and links to entities",
+                "Otherwise the corrected fact disappears from the project and the entities that it is about",
+            ),
+            Deviation(
                 "behaviour: content search",
                 "not mentioned",
                 "the best match that is as near as a duplicate or contains every word; otherwise nothing is archived "
                 "and `archived_memory_id` is null",
-                "Archiving the top hit unconditionally would retire unrelated memories",
+                "Archiving the top hit unconditionally would retire unrelated memories; as the bundled model is "
+                "English, texts in scripts that it splits into letters may still be taken for near, so pass the id "
+                "there",
             ),
             Deviation(
                 "behaviour: neither id nor content",

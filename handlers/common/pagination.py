@@ -8,11 +8,15 @@ from msgspec import UNSET
 
 from handlers.common.schemas import Explained, Provenance, Recall, Recalled, RecalledMemory, Signals
 from handlers.common.scoring import ScoredDocument
+from kernel.errors import Fault
 from kernel.search.pagination import SeenPage, cursor_length, encode_cursor
 from kernel.text import one_line
 
-BYTES_PER_TOKEN = 4  # a common estimate for English text
-_LINE_WIDTH = 160  # characters; about 40 tokens, enough to decide which text to read
+BYTES_PER_TOKEN = 3  # of JSON with English text; o200k_base and cl100k_base need fewer tokens
+_LINE_WIDTH = 240  # characters; about 55 tokens, which is all of most memories
+_LEAST_CUT = 40  # characters; below that a text gives way before its origin does
+_BARE = Recall(query="-")
+_LINE_DIGITS = 2
 _DIGITS = 4  # more would cost tokens and carry no information
 _COUNT_GROWTH_BYTES = 8  # growth of `omitted` and `tokens`, which are set after the memories
 
@@ -39,17 +43,25 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
         found = _fit(item, request, room - cursor, first=number == 1) or (
             _cut_to(item, request, room) if number == 1 else None
         )
+        if found is None and number == 1:
+            raise _too_few(item, request, room)
         if found is None:
             break
         answer.memories.append(found)
         room -= len(msgspec.json.encode(found)) + 1
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
-        keys = [(memory.space, memory.key) for memory in answer.memories]
-        cursor = encode_cursor(listing.shown, listing.question, keys)
+        shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
+        cursor = encode_cursor(listing.shown, listing.question, shown)
         answer.cursor = cursor if cursor and len(cursor) <= room else None
     answer.tokens = count_tokens(answer)
     return answer
+
+
+def _too_few(item: ScoredDocument, request: Recall, room: int) -> Fault:
+    missing = len(msgspec.json.encode(_recalled_memory(item, "…", _BARE))) - room
+    needed = request.max_tokens + -(-missing // BYTES_PER_TOKEN)
+    return Fault("invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {needed}")
 
 
 def count_tokens(answer: Recalled) -> int:
@@ -68,26 +80,31 @@ def _fit(item: ScoredDocument, request: Recall, room: int, *, first: bool) -> Re
 
 
 def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
-    document, scored = item.document, item.scored
-    hit = scored.hit if scored else None
-    signals = Signals(*(_round(value) for value in (hit.text_rank, hit.similarity, hit.late))) if hit else _NO_SIGNALS
-    origin = Provenance(document.dialect, document.tool, document.actor, document.created_at, document.updated_at)
-    return RecalledMemory(
-        f"{document.space}/{document.key}",
-        document.space,
-        document.key,
-        document.scope,
-        round(item.score, _DIGITS),
-        signals,
-        origin,
-        text,
-        text == document.text,
-        document.flag or UNSET,
-        _explained(item) if request.explain and hit else UNSET,
-    )
+    document = item.document
+    told = request.detail == "text" or bool(request.ids) or request.explain
+    score = round(item.score, _DIGITS if told else _LINE_DIGITS)
+    found = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
+    if told:
+        found.scope, found.signals = document.scope, _signals(item)
+    if told or document.flag:
+        found.provenance = Provenance(
+            document.dialect, document.tool, document.actor, document.created_at, document.updated_at
+        )
+    found.flag = document.flag or UNSET
+    found.explained = _explained(item) if request.explain and item.scored else UNSET
+    return found
 
 
-_NO_SIGNALS = Signals(None, None, None)
+def _is_whole(text: str, whole: str) -> bool:
+    """Whether a text leaves out nothing but line breaks and spaces."""
+    return text == whole or (len(whole) <= 4 * _LINE_WIDTH and text == " ".join(whole.split()))
+
+
+def _signals(item: ScoredDocument) -> Signals:
+    if item.scored is None:
+        return Signals(None, None, None)
+    hit = item.scored.hit
+    return Signals(*(_round(value) for value in (hit.text_rank, hit.similarity, hit.late)))
 
 
 def _explained(item: ScoredDocument) -> Explained:
@@ -108,8 +125,14 @@ def _round(value: float | None) -> float | None:
 
 
 def _cut_to(item: ScoredDocument, request: Recall, room: int) -> RecalledMemory | None:
-    """The memory with as much text as fits into `room` bytes, or None if not even an empty one fits."""
+    """The memory with as much text as fits into `room` bytes; without its origin where there is no room for that, and
+    None if there is none for its id.
+    """
     text = item.document.text
+    if len(msgspec.json.encode(_recalled_memory(item, text[:_LEAST_CUT] + "…", request))) > room:
+        request = _BARE
+    if len(msgspec.json.encode(_recalled_memory(item, "…", request))) > room:
+        return None
     # Binary search: the JSON size depends on escapes, so it cannot be computed from the length.
     low, high = 0, len(text)
     while low < high:
@@ -118,4 +141,4 @@ def _cut_to(item: ScoredDocument, request: Recall, room: int) -> RecalledMemory 
             low = middle
         else:
             high = middle - 1
-    return _recalled_memory(item, text[:low] + "…", request) if low else None
+    return _recalled_memory(item, text[:low] + "…", request)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from handlers.common.filters import Filters, filter_after_search, filters_of, folder_documents, matches
 from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
 from kernel.errors import Fault
@@ -12,7 +13,7 @@ from kernel.search import index
 from kernel.search.index import Document, Hit, Scored
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
-from kernel.text import one_line, utc_time
+from kernel.text import one_line
 
 _MIN_CANDIDATES = 101  # the largest page, and one more that shows whether another page follows
 _FILTERED_CANDIDATES = 400  # filters that the index cannot apply drop most hits
@@ -21,34 +22,22 @@ _MAX_CANDIDATES = 3200  # bounds the cost of one recall
 _MIN_DISTINCT = 10  # a flood of near-duplicates must not fill all candidates
 
 
-class TimeBounds(NamedTuple):
-    """The time bounds of a request in the format of the index; "" for none."""
-
-    after: str
-    before: str
-
-
 class RecallQuery(NamedTuple):
     """A request with its parsed parts."""
 
     request: Recall
-    within: Sequence[tuple[str, str | None]] | None
-    times: TimeBounds
+    filters: Filters
     weights: index.Weights
     rules: OrderRules
     shown: SeenPage | None
 
 
 def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
-    """The request with its partitions, times and rules; raises Fault("invalid") naming an invalid time."""
-    within = None
-    if request.spaces or request.dialects or request.scope is not None:
-        within = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
-    times = TimeBounds(_time("after", request.after), _time("before", request.before))
+    """The request with its filters and rules; raises Fault("invalid") naming a filter that is none."""
     weights = _weights(request.weights)
     now = shown.since if shown else tx.now
     rules = OrderRules(request.weights.recency, request.half_life_days, now, request.alike, request.per_source)
-    return RecallQuery(request, within, times, weights, rules, shown)
+    return RecallQuery(request, filters_of(tx, request), weights, rules, shown)
 
 
 def _weights(given: SignalWeights) -> index.Weights:
@@ -70,13 +59,14 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[list[Hit], list[ScoredDocument]]:
     """The hits, and the documents for the page, best first: one more than its limit if more follow."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.digests) if asked.shown else 0
-    among = index.prefilter(tx, asked.request.actor, *asked.times, asked.within) if _is_filtered(asked) else None
-    width = max(_FILTERED_CANDIDATES if _is_filtered(asked) and among is None else _MIN_CANDIDATES, before + wanted)
+    among = _prefiltered(tx, asked.filters)
+    filtered = filter_after_search(asked.filters) and among is None
+    width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + wanted)
     while True:
         hits = index.search(
             tx,
             asked.request.query,
-            within=asked.within,
+            within=asked.filters.within,
             limit=width,
             docs=among,
             lexical=asked.weights.words > 0,
@@ -89,8 +79,35 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[list[Hit], list[ScoredDocument]]:
         width = min(width * _WIDENING_FACTOR, _MAX_CANDIDATES)
 
 
+def _prefiltered(tx: Tx, filters: Filters) -> list[int] | None:
+    """The documents to search where filters leave few; None to filter the hits of a search."""
+    if filters.actor is not None or filters.after or filters.before:
+        return index.prefilter(tx, filters.actor, filters.after, filters.before, filters.within)
+    return folder_documents(tx, filters)
+
+
+def find_newest(tx: Tx, asked: RecallQuery) -> list[ScoredDocument]:
+    """The documents that pass the filters, last changed first: one more than the limit if more follow."""
+    filters, wanted = asked.filters, asked.request.limit + 1
+    width = wanted + (len(asked.shown.digests) if asked.shown else 0)
+    while True:
+        docs = index.newest(tx, filters.actor, filters.after, filters.before, filters.within, width)
+        documents = index.documents(tx, docs)
+        found = [documents[doc] for doc in docs if doc in documents and _passes(tx, asked, documents[doc])]
+        if len(found) >= wanted or len(docs) < width:
+            return [ScoredDocument(1.0, None, document) for document in found[:wanted]]
+        width *= _WIDENING_FACTOR
+
+
+def _passes(tx: Tx, asked: RecallQuery, document: Document) -> bool:
+    return _matches(tx, document, asked) and (asked.shown is None or _is_new_on_page(document, asked.shown))
+
+
 def find_by_ids(tx: Tx, request: Recall) -> list[ScoredDocument]:
-    """The memories of ids from an earlier recall, in that order; raises Fault("invalid") for an invalid id."""
+    """The memories of ids from an earlier recall that pass the filters, in that order; raises Fault("invalid") for an
+    invalid id.
+    """
+    asked = prepare(tx, request, None)
     keys: list[tuple[str, str]] = []
     for given in request.ids:
         space, slash, key = given.partition("/")
@@ -100,17 +117,17 @@ def find_by_ids(tx: Tx, request: Recall) -> list[ScoredDocument]:
     docs = index.doc_ids(tx, keys)
     documents = index.documents(tx, docs)
     kept = (documents[doc] for doc in docs if doc in documents)
-    return [ScoredDocument(1.0, None, document) for document in kept if not _is_quarantined(tx, request, document)]
-
-
-def _is_filtered(asked: RecallQuery) -> bool:
-    """Whether hits are filtered after the search, so that more candidates are needed."""
-    return asked.request.actor is not None or any(asked.times)
+    return [ScoredDocument(1.0, None, document) for document in kept if _matches(tx, document, asked)]
 
 
 def _needs_documents(asked: RecallQuery) -> bool:
     """Whether filtering or ordering needs the documents of all hits."""
-    return _is_filtered(asked) or asked.shown is not None or asked.rules.recency > 0 or asked.rules.per_source > 0
+    return (
+        filter_after_search(asked.filters)
+        or asked.shown is not None
+        or asked.rules.recency > 0
+        or asked.rules.per_source > 0
+    )
 
 
 def _rank(tx: Tx, asked: RecallQuery, hits: list[Hit], wanted: int) -> tuple[list[ScoredDocument], int]:
@@ -155,21 +172,8 @@ def _is_quarantined(tx: Tx, request: Recall, document: Document) -> bool:
 
 
 def _matches(tx: Tx, document: Document, asked: RecallQuery) -> bool:
-    times = asked.times
-    return (
-        not _is_quarantined(tx, asked.request, document)
-        and asked.request.actor in (None, document.actor)
-        and (not times.after or document.updated_at >= times.after)
-        and (not times.before or document.updated_at < times.before)
-    )
+    return not _is_quarantined(tx, asked.request, document) and matches(asked.filters, document)
 
 
 def _is_new_on_page(document: Document, shown: SeenPage) -> bool:
     return shown.existed(document.doc, document.created_at) and not shown.contains(document.space, document.key)
-
-
-def _time(name: str, given: str) -> str:
-    moment = utc_time(given) if given else ""
-    if moment is None:
-        raise Fault("invalid", f"{name} is not an ISO 8601 time")
-    return moment

@@ -33,23 +33,28 @@ class SignalWeights(Struct, forbid_unknown_fields=True, frozen=True):
 class Recall(Struct, forbid_unknown_fields=True):
     """A question to the whole store, or the ids of memories found before."""
 
-    query: Annotated[str, Meta(description="What to look for, in plain words", max_length=4096)] = ""
+    query: Annotated[
+        str, Meta(description="What to look for, in plain words; empty: the newest memories", max_length=4096)
+    ] = ""
     ids: Annotated[
         list[str], Meta(description="Ids from an earlier recall, to read their full text", max_length=100)
     ] = []
-    dialects: Annotated[list[str], Meta(description="Only memories written through these dialects", max_length=16)] = []
-    spaces: Annotated[list[str], Meta(description="Only memories of these spaces", max_length=64)] = []
-    scope: Annotated[Annotated[str, Meta(max_length=256)] | None, Meta(description="Only memories of this scope")] = (
-        None
-    )
+    dialects: Annotated[
+        list[str], Meta(description="Only memories of these dialects, such as paths or notes", max_length=16)
+    ] = []
+    spaces: Annotated[
+        list[str], Meta(description="Only memories of these spaces, such as paths or brain:core", max_length=64)
+    ] = []
+    scope: Annotated[
+        Annotated[str, Meta(max_length=256)] | None,
+        Meta(description="Only memories of this scope, or folder of paths"),
+    ] = None
     actor: Annotated[
         Annotated[str, Meta(max_length=64)] | None, Meta(description="Only memories written by this actor")
     ] = None
     after: Annotated[Time, Meta(description="Only memories updated at or after this ISO 8601 time")] = ""
     before: Annotated[Time, Meta(description="Only memories updated before this ISO 8601 time")] = ""
-    detail: Annotated[
-        Detail, Meta(description="line: ids and one-liners; text: full texts, as many as the budget holds")
-    ] = "line"
+    detail: Annotated[Detail, Meta(description="line: ids and one-liners; text: full texts with their origin")] = "line"
     weights: Annotated[SignalWeights, Meta(description="Weights of the signals; leave out when unsure")] = (
         SignalWeights()
     )
@@ -106,21 +111,20 @@ class Provenance(Struct):
     updated_at: str
 
 
-class RecalledMemory(Struct):
-    """One memory: its id for a later recall, its score in [0, 1], and its line or its text.
+class RecalledMemory(Struct, omit_defaults=True):
+    """One memory: its id (space/key) for a later recall, its score in [0, 1], its line or its text; `complete` is false
+    where that is not all of it, and else left out. Scope, signals and provenance come with detail=text, ids or explain.
 
     `flag` is there where it looks written to steer agents: as what.
     """
 
     id: str
-    space: str
-    key: str
-    scope: str
     score: float
-    signals: Signals
-    provenance: Provenance
     text: str
-    complete: bool
+    complete: bool = True
+    scope: str | UnsetType = UNSET
+    signals: Signals | UnsetType = UNSET
+    provenance: Provenance | UnsetType = UNSET
     flag: str | UnsetType = UNSET
     explained: Explained | UnsetType = UNSET
 

@@ -3,12 +3,11 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, memories, recall
+from handlers.notes import admin, forget, memories, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
-from handlers.notes.projects import SETTINGS
-from handlers.notes.sync import sources
+from handlers.notes.projects import SETTINGS, SPACE
 from kernel.errors import Fault
-from kernel.tools import Dialect, Reply, Tool
+from kernel.tools import Dialect, Precheck, Reply, Tool
 
 
 def reply(tool: Tool, result: Struct) -> Reply:
@@ -23,13 +22,14 @@ def fail(fault: Fault) -> Reply:
 
 
 DIALECT = Dialect(
-    name="notes",
+    name=SPACE,
     about="Typed memories in Markdown files that people edit too: remember, recall by words or meaning, forget.",
     tools=(*memories.TOOLS, *recall.TOOLS, *forget.TOOLS, *admin.TOOLS),
     reply=reply,
     fail=fail,
-    sources=sources,
+    sources=sync.sources,
     settings=SETTINGS,
-    after_undo=admin.restore_files,
+    after_undo=undo.restore_files,
+    follow=Precheck(sync.check_for_common, sync.write, sync.texts),
     deviations=DEVIATIONS,
 )

@@ -1,15 +1,14 @@
-"""Two tools beside the contract: read all files again, and report what is wrong with them; and the undo of files."""
+"""Two tools beside the contract: read all files again, and report what is wrong with them."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
-from handlers.notes import files, memory_types, note_file, sync
 from handlers.notes import front_matter as front
+from handlers.notes import memory_types, note_file, sync
 from handlers.notes.note_file import ParsedMemory
-from handlers.notes.projects import Project, projects, space
-from handlers.notes.scan import TEMPORARY_PREFIX
+from handlers.notes.projects import Project, projects, select_projects
 from handlers.notes.schemas import Issue, Lint, Linted, Summary, Sync, Synced
 from handlers.notes.slug import SUFFIX, slug
 from kernel.errors import Fault
@@ -23,6 +22,8 @@ _REQUIRED_KEYS = ("memory_type", "created", "modified")
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 # Links in code are examples.
 _CODE = regex(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+# Where git could not merge; `=======` alone may underline a heading.
+_CONFLICT = regex(r"^(?:<{7}|>{7})(?: .*)?$", re.MULTILINE)
 _WIKI_LINK = regex(r"\[\[([^\[\]|#\n]+)")
 
 
@@ -31,6 +32,7 @@ class _MemoryPage(NamedTuple):
     front: front.Page
     memory: ParsedMemory
     links: Set[str]
+    conflict: bool
 
 
 def memory_sync(tx: Tx, request: Sync) -> Synced:
@@ -42,49 +44,48 @@ def memory_sync(tx: Tx, request: Sync) -> Synced:
     return Synced(True, "Index and embeddings updated successfully")
 
 
-def restore_files(tx: Tx, restored: Sequence[tuple[str, str, str]]) -> None:
-    """Writes the files of restored memories, given as (space, path, text)."""
-    known = {space(project.name): project for project in projects(tx)}
-    for where, path, text in restored:
-        project = known.get(where)
-        if project is None:
-            raise Fault("storage", f"The project of {path} is not configured.")
-        try:
-            stamp = files.create(project.root, path, text.encode(), tx.new_id(TEMPORARY_PREFIX))
-        except OSError as error:
-            raise sync.file_fault(error, path) from None
-        if stamp is None:
-            raise Fault("conflict", f"There is another file {path} by now.")
-
-
 def memory_lint(tx: Tx, request: Lint) -> Linted:
-    """Check every memory file: front matter, types, empty or stale content, equal titles, broken [[links]], and files
-    that cannot be read. Changes nothing.
+    """Check every memory file: front matter, types, empty or stale content, equal titles, broken [[links]], conflicts
+    of version control, and files that cannot be read. Changes nothing.
     """
-    known = projects(tx)
-    issues: list[Issue] = []
-    types = _all_types(tx, known, issues)
-    total = 0
+    every = projects(tx)
+    known = select_projects(every, request.project)
+    types, found = _all_types(tx, every)
+    found = [pair for pair in found if pair[0] in known]
+    now, total = sync.nanoseconds(tx.now) // 1_000_000, 0
     for project in known:
         here = _pages(tx, project)
         total += len(here)
-        issues += _unreadable_issues(project)
-        issues += _issues(here, types, sync.nanoseconds(tx.now) // 1_000_000)
-    issues.sort(key=lambda issue: (_SEVERITY_ORDER[issue.severity], issue.file, issue.type))
-    affected = len({issue.file for issue in issues if issue.type != "unreadable"})
-    health = round(100 * (total - affected) / total) if total else 100
-    return Linted(not issues, Summary(total, len(issues), health), issues)
+        found += [(project, issue) for issue in (*_unreadable_issues(project), *_issues(here, types, now))]
+    affected = {(project.name, issue.file) for project, issue in found if _spoils(issue)}
+    health = round(100 * (total - len(affected)) / total) if total else 100
+    if len(every) > 1:
+        for project, issue in found:
+            issue.project = project.name
+    issues = sorted((issue for _, issue in found), key=_sort_key)
+    summary = Summary(total, len(issues), health, dict(Counter(issue.type for issue in issues)))
+    return Linted(not issues, summary, issues[: request.limit])
 
 
-def _all_types(tx: Tx, known: Sequence[Project], issues: list[Issue]) -> Set[str]:
+def _spoils(issue: Issue) -> bool:
+    """Whether a memory with this issue is not healthy; what cannot be read is not among the memories."""
+    return issue.type != "unreadable" and issue.severity != "info"
+
+
+def _sort_key(issue: Issue) -> tuple[int, str, str, str]:
+    return _SEVERITY_ORDER[issue.severity], issue.project or "", issue.file, issue.type
+
+
+def _all_types(tx: Tx, known: Sequence[Project]) -> tuple[Set[str], list[tuple[Project, Issue]]]:
     """The names of all types; a project with an unreadable configuration becomes an issue."""
     types = set(memory_types.load_types(setting(tx, "QUIPU_NOTES_CONFIG"), ()))
+    issues: list[tuple[Project, Issue]] = []
     for project in known:
         try:
             types.update(kind.name for kind in memory_types.project_types(project.root))
         except Fault as fault:
-            issues.append(_project_issue(project, fault))
-    return types
+            issues.append((project, _project_issue(project, fault)))
+    return types, issues
 
 
 def _unreadable_issues(project: Project) -> list[Issue]:
@@ -100,7 +101,7 @@ def _pages(tx: Tx, project: Project) -> list[_MemoryPage]:
     def page(path: str, modified: int, content: str) -> _MemoryPage:
         memory = note_file.parse_memory(path, content, modified)
         links = frozenset(found.strip() for found in _WIKI_LINK.findall(_CODE.sub("", memory.content)))
-        return _MemoryPage(path, front.parse(content), memory, links)
+        return _MemoryPage(path, front.parse(content), memory, links, _CONFLICT.search(content) is not None)
 
     return tx.all("notes.admin.list", page, project=project.name)
 
@@ -136,6 +137,8 @@ def _front_matter_issues(page: _MemoryPage, types: Set[str]) -> Iterator[Issue]:
 
 
 def _content_issues(page: _MemoryPage, now: int) -> Iterator[Issue]:
+    if page.conflict:
+        yield _issue(page, "conflict-marker", "Two versions stand in the file, as git left them", "Keep one of them")
     if not page.memory.content.strip():
         yield _issue(page, "empty-content", "There is no content", "Write some, or delete the file")
     if "\ufffd" in page.memory.content:
@@ -147,6 +150,7 @@ def _content_issues(page: _MemoryPage, now: int) -> Iterator[Issue]:
 _SEVERITY: dict[str, Literal["error", "warning", "info"]] = {
     "missing-frontmatter": "error",
     "invalid-type": "error",
+    "conflict-marker": "error",
     "orphan": "info",
 }
 
@@ -186,8 +190,8 @@ TOOLS: tuple[Tool, ...] = (
                 "tool",
                 "no",
                 "yes",
-                "A later release of the original has it; every recall follows the files by itself, and this tool "
-                "reads them all again if their time stamps are not reliable",
+                "A later release of the original has it; every recall, also that of `common`, follows the files by "
+                "itself, and this tool reads them all again if their time stamps are not reliable",
             ),
         ),
     ),
@@ -203,6 +207,13 @@ TOOLS: tuple[Tool, ...] = (
                 "yes",
                 "A later release of the original has it; files that people edit need a check for what went wrong in "
                 "them",
+            ),
+            Deviation(
+                "behaviour: issues",
+                "not mentioned",
+                "`limit` and `project`; the summary counts every issue by type, an orphan does not lower healthScore, "
+                "and conflicts of version control are issues",
+                "Hundreds of issues are too large for an answer, and one link must not make every other memory ill",
             ),
         ),
     ),

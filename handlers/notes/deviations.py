@@ -20,6 +20,15 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "Such a path could belong to any project, and the wrong file must not be changed or deleted",
         ),
     ),
+    "every tool": (
+        Deviation(
+            "behaviour: large requests",
+            "not mentioned",
+            "a request of more than 4 MiB is refused by the server before any tool sees it: 413 with JSON, or an error "
+            "of MCP",
+            "A body is not read beyond what any tool takes",
+        ),
+    ),
     "memory_remember, memory_recall": (
         Deviation(
             "behaviour: types",

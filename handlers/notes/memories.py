@@ -130,7 +130,7 @@ def _move_and_record(tx: Tx, spot: _ExistingFile, target: str, file: File, memor
         sync.record(tx, project.name, path, file, before, "updated")
         return _remembered(project, path, memory, update=True)
     sync.drop(tx, [(project.name, path, before)], "moved")
-    sync.record(tx, project.name, target, file._replace(stamp=moved), before, "updated")
+    sync.record(tx, project.name, target, file._replace(stamp=moved), None, "updated")
     return _remembered(project, target, memory, update=True)
 
 
@@ -220,7 +220,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     exclusive(
         memory_remember,
-        Hints("Remember"),
+        Hints("Remember", destructive=True),
         permission="write",
         hooks=Hooks(texts=remember_texts),
         deviations=(
@@ -229,6 +229,12 @@ TOOLS: tuple[Tool, ...] = (
                 "no",
                 "yes",
                 "The original serves the one project it was started in; a server for several projects needs the name",
+            ),
+            Deviation(
+                "behaviour: overwritten text",
+                "lost",
+                "no tool shows it, but `quipu undo` restores it for a week",
+                "An agent overwrites by mistake; the owner of the files can still restore them",
             ),
             Deviation(
                 "behaviour: same title",

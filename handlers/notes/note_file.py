@@ -49,7 +49,7 @@ def parse_file(path: str, file: File) -> ParsedMemory:
 
 def parse_memory(path: str, text: str, modified_ns: int) -> ParsedMemory:
     """The memory in the file at `path` below `.mnemonics`; its path and time replace missing front matter."""
-    page, own = front_matter.parse(text), _iso(modified_ns)
+    page, own = front_matter.parse(text), iso_time(modified_ns)
     return ParsedMemory(
         _text(page, "title") or title_of(path) or path,
         kebab(_text(page, "memory_type")) or kebab(path.partition("/")[0] if "/" in path else "") or FALLBACK,
@@ -122,6 +122,7 @@ def _text(page: Page, key: str) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _iso(nanoseconds: int) -> str:
+def iso_time(nanoseconds: int) -> str:
+    """A time of the file system in ISO 8601, UTC."""
     seconds = min(max(nanoseconds / 1e9, _MIN_SECONDS), _MAX_SECONDS)
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

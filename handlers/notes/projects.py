@@ -11,6 +11,7 @@ from kernel.settings import Setting, data_folder, setting, text
 from kernel.store.transaction import Tx
 
 DEFAULT = "default"
+SPACE = "notes"
 ABSOLUTE_PATH_HINT = "give the absolute path that memory_recall answers with"
 _QMD_SCHEME = "qmd://"
 
@@ -68,7 +69,7 @@ def select_projects(known: Sequence[Project], name: str) -> Sequence[Project]:
 
 def space(project: str) -> str:
     """The index and history space of a project."""
-    return f"notes:{project}"
+    return f"{SPACE}:{project}"
 
 
 def candidate_files(known: Sequence[Project], given: str) -> list[tuple[Project, str]]:

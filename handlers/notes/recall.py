@@ -136,6 +136,19 @@ TOOLS: tuple[Tool, ...] = (
                 "BM25 is 0 in a small store, and a position does not show how well a memory fits",
             ),
             Deviation(
+                "behaviour: vsearch floor",
+                "not mentioned",
+                "a cosine of 0.1, where the original has 0.3; so an answer is seldom empty, and the score must be "
+                "looked at",
+                "The cosines of the built-in model are lower: at 0.3 memories that fit would be missing",
+            ),
+            Deviation(
+                "behaviour: query",
+                "any text",
+                "at most 4096 characters",
+                "A text of that length is no question, and each call must end soon",
+            ),
+            Deviation(
                 "behaviour: no model",
                 "not mentioned",
                 "every search type uses words",

@@ -9,6 +9,7 @@ from handlers.notes.memory_types import MemoryType
 MAX_PATH = 4096
 MAX_QUERY = 4096
 MAX_LIMIT = 1000
+LINT_LIMIT = 50
 SearchType = Literal["search", "vsearch", "query"]
 
 
@@ -65,7 +66,10 @@ class Sync(Struct, forbid_unknown_fields=True):
 
 
 class Lint(Struct, forbid_unknown_fields=True):
-    """Nothing is needed."""
+    """Which files to check, and how much to say."""
+
+    project: Annotated[str, Meta(description="Only files of this project", max_length=256)] = ""
+    limit: Annotated[int, Meta(description="Most issues to list, errors first", ge=1, le=MAX_LIMIT)] = LINT_LIMIT
 
 
 class Types(Struct):
@@ -126,25 +130,30 @@ class Synced(Struct):
 
 
 class Summary(Struct):
-    """How healthy the memories are; `healthScore` is the percentage without an issue."""
+    """How healthy the memories are; `healthScore` is the percentage without an error or a warning."""
 
     totalMemories: int
     issuesFound: int
     healthScore: int
+    issuesByType: dict[str, int]
 
 
 class Issue(Struct):
-    """One thing to mend in a file, given by its path below `.mnemonics`, or in a project, given by its folder."""
+    """One thing to mend in a file, given by its path below `.mnemonics`, or in a project, given by its folder.
+
+    `project` is its name, only where there are several.
+    """
 
     type: str
     severity: Literal["error", "warning", "info"]
     file: str
     message: str
     suggestion: str
+    project: str | UnsetType = UNSET
 
 
 class Linted(Struct):
-    """Answer of memory_lint."""
+    """Answer of memory_lint; the `summary` counts also the issues over the limit."""
 
     success: bool
     summary: Summary

@@ -5,9 +5,9 @@ from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from handlers.notes import note_file
+from handlers.notes import debounce, note_file
 from handlers.notes.files import File, read_all
-from handlers.notes.projects import Project, projects, select_projects, space
+from handlers.notes.projects import SPACE, Project, projects, select_projects, space
 from handlers.notes.safe_fs import FOLDER, LINK_ERRNOS, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
 from kernel.errors import Fault
@@ -27,6 +27,8 @@ _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
 _DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 
 Key = tuple[str, str]
+# What a person or a program other than this server wrote: nobody knows who.
+BY_HAND = (SPACE, "file", "")
 
 
 class FileRow(NamedTuple):
@@ -69,6 +71,15 @@ def check(tx: Tx, request: object) -> FileChanges | None:
     return _find_changes(tx, select_projects(projects(tx), getattr(request, "project", "")))
 
 
+def check_for_common(tx: Tx, request: object) -> FileChanges | None:
+    """`check` for a search over every dialect, unless it leaves notes out; a project that cannot be read is skipped."""
+    dialects, spaces = getattr(request, "dialects", ()), getattr(request, "spaces", ())
+    places = [name.partition(":")[0] for name in (*spaces, *getattr(request, "ids", ()))]
+    if (dialects and SPACE not in dialects) or (places and SPACE not in places):
+        return None
+    return _find_changes(tx, projects(tx), skipping=True)
+
+
 def check_all(tx: Tx, request: object) -> FileChanges | None:
     """`check` by reading every file; files of unknown projects count as missing."""
     known = projects(tx)
@@ -108,7 +119,7 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, F
     for project, path, file in steps(tx, files):
         row = held.get((project, path))
         if row is None or row.content != note_file.decode_lossy(file.data):
-            _index_and_append(tx, project, path, file, row and row.content, "edited" if row else "found")
+            _index_by_hand(tx, project, path, file, row and row.content)
         kept.append(_row(tx, project, path, file))
     if kept:
         tx.run("notes.sync.upsert", rows=kept)
@@ -116,14 +127,31 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, F
 
 def record(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
     """Updates row, index and history for one file that was just written; `before` is its previous text."""
-    _index_and_append(tx, project, path, file, before, operation)
+    memory = note_file.parse_file(path, file)
+    _put(tx, space(project), path, memory, index.Origin(tx.call_context, memory.created, tx.now))
+    history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
+    keep_row(tx, project, path, file)
+
+
+def keep_row(tx: Tx, project: str, path: str, file: File) -> None:
+    """Updates the row of one file that was just written."""
     tx.run("notes.sync.upsert", rows=[_row(tx, project, path, file)])
 
 
-def _index_and_append(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
+def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | None) -> None:
+    """Updates index and history from a file that nobody wrote by a tool, with the times of the file.
+
+    What is edited was changed when the file was: seldom does a person keep `modified` in the front matter.
+    """
     memory = note_file.parse_file(path, file)
-    index.put(tx, space(project), path, note_file.index_text(memory), scope=memory.memory_type)
-    history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
+    changed = memory.modified if before is None else max(memory.modified, note_file.iso_time(file.stamp.modified))
+    text, operation = note_file.decode_lossy(file.data), "found" if before is None else "edited"
+    _put(tx, space(project), path, memory, index.Origin(BY_HAND, memory.created, changed))
+    history.append(tx, space(project), path, operation, before=before, after=text, at=changed, by=BY_HAND)
+
+
+def _put(tx: Tx, where: str, path: str, memory: note_file.ParsedMemory, origin: index.Origin) -> None:
+    index.put(tx, where, path, note_file.index_text(memory), scope=memory.memory_type, origin=origin)
 
 
 def _row(tx: Tx, project: str, path: str, file: File) -> tuple[Any, ...]:
@@ -133,11 +161,17 @@ def _row(tx: Tx, project: str, path: str, file: File) -> tuple[Any, ...]:
 
 def drop(tx: Tx, deleted: Sequence[tuple[str, str, str]], operation: str) -> None:
     """Removes rows and index entries of deleted files, given as (project, path, content)."""
+    by = BY_HAND if operation == "gone" else None
     for project, path, content in deleted:
         index.drop(tx, space(project), path)
-        history.append(tx, space(project), path, operation, before=content)
-    if deleted:
-        tx.run("notes.sync.delete", keys=[item[:2] for item in deleted])
+        history.append(tx, space(project), path, operation, before=content, by=by)
+    drop_rows(tx, [item[:2] for item in deleted])
+
+
+def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
+    """Removes the rows of files that are gone."""
+    if keys:
+        tx.run("notes.sync.delete", keys=keys)
 
 
 def sources(tx: Tx) -> list[IndexSource]:
@@ -167,16 +201,22 @@ def file_fault(error: OSError, path: str) -> Fault:
     return Fault("storage", f"Cannot use {path}: {error.strerror}.")
 
 
-def _find_changes(tx: Tx, known: Sequence[Project], *, every: bool = False) -> FileChanges | None:
+def _find_changes(
+    tx: Tx, known: Sequence[Project], *, every: bool = False, skipping: bool = False
+) -> FileChanges | None:
     found, settled = FileChanges([], [], []), list[FileChange]()
     for project in known:
-        seen = _scan_or_skip(project, alone=len(known) == 1)
+        begun = debounce.clock()
+        if not every and debounce.is_recent(tx.file, project.root):
+            continue
+        seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:
             continue
         held = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
         found.leftovers.extend((project, path) for path, time in seen.leftovers.items() if _abandoned(tx, time))
         if held == seen.stamps and not doubtful and not every:
+            debounce.found_no_change(tx.file, project.root, begun)
             continue
         missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
         found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in missing)

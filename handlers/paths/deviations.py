@@ -39,12 +39,26 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "To the caller, a full queue and an internal error are both failures of the store",
         ),
     ),
+    "clear_memory": (
+        Deviation(
+            "behaviour: personal memory",
+            "of one agent",
+            "of everybody who uses the store: all agents of a tenant share the paths, and one clear deletes them all",
+            "A path is unique in the store, so that agents can work on the same memories; tenants keep them apart",
+        ),
+    ),
     "add_memory, replace_memory": (
         Deviation(
             "limit: content",
             "up to 1 MB",
             "1 to 1,048,576 bytes of UTF-8",
             "The contract does not define 1 MB, and the original refuses empty content too",
+        ),
+        Deviation(
+            "error: content of more than 4 MiB",
+            "`MEMORY_CONTENT_TOO_LARGE`",
+            "the request is refused by the server before any tool sees it: 413 with JSON, or an error of MCP",
+            "A body is not read beyond what any tool takes",
         ),
     ),
     "drop_memory, clear_memory": (

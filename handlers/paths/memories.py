@@ -92,7 +92,9 @@ def drop_memory(tx: Tx, request: DropMemory) -> Dropped:
 
 
 def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
-    """Clear all personal memory. This operation is irreversible."""
+    """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
+    irreversible.
+    """
     cleared = tx.all("paths.clear", _Content)
     for memory in cleared:
         history.append(tx, SPACE, memory.path, "cleared", before=memory.content)

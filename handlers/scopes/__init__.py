@@ -26,17 +26,23 @@ from kernel.tools import Dialect, Import, Imported, Reply, Tool
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """The result as JSON: indented by two in the body, compact as structured content."""
-    compact = msgspec.json.encode(result)
-    return Reply(msgspec.json.format(compact, indent=2), "application/json", None, compact)
+    """The result as compact JSON, which is also the structured content."""
+    return _result(result)
+
+
+def _result(result: Any) -> Reply:
+    body = msgspec.json.encode(result)
+    return Reply(body, "application/json", None, body)
 
 
 def fail(fault: Fault) -> Reply:
-    """The contract's error object: error, code, and context if there is one."""
+    """The contract's error object: error, code, and context if there is one; a result that was rolled back as it is."""
+    if fault.label == errors.ROLLED_BACK:
+        return _result(fault.context["result"])
     body: dict[str, Any] = {"error": fault.message, "code": fault.label or errors.LABELS.get(fault.code, "E5000")}
     if fault.context:
         body["context"] = fault.context
-    return Reply(msgspec.json.format(msgspec.json.encode(body), indent=2), "application/json", fault.code)
+    return Reply(msgspec.json.encode(body), "application/json", fault.code)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -7,7 +7,8 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.entry_kinds import EntryType
 from handlers.scopes.field_types import Id, Label, Limit, NonEmptyText, Offset, page_bounds, validate
-from handlers.scopes.results import Conflict, Count, row_factory
+from handlers.scopes.results import Conflict, row_factory
+from handlers.scopes.totals import Count, count_rows
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
 
@@ -17,7 +18,7 @@ _conflict_row = row_factory(Conflict, "resolved", bool)
 class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Conflicts, oldest first."""
 
-    entry_type: EntryType | None = None
+    entry_type: Annotated[EntryType | None, Meta(description="Only conflicts of entries of this type")] = None
     resolved: Annotated[bool | None, Meta(description="Resolved ones instead of unresolved ones")] = False
     limit: Limit = 20
     offset: Offset = 0
@@ -26,7 +27,7 @@ class ListConflicts(Struct, tag="list", tag_field="action", forbid_unknown_field
 class ResolveConflict(Struct, tag="resolve", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The conflict to mark as resolved; the versions stay as they are."""
 
-    id: Id
+    id: Annotated[Id, Meta(description="Conflict ID")]
     resolution: Annotated[NonEmptyText, Meta(description="How it was resolved")]
     resolved_by: Annotated[Label | None, Meta(description="Who resolved it")] = None
 
@@ -49,14 +50,10 @@ def memory_conflict(tx: Tx, request: ListConflicts | ResolveConflict) -> Conflic
     """Manage version conflicts."""
     validate(request)
     if isinstance(request, ListConflicts):
-        found = tx.all(
-            "scopes.conflicts.list",
-            _conflict_row,
-            resolved=bool(request.resolved),
-            entry_type=request.entry_type,
-            **page_bounds(request.limit, request.offset),
-        )
-        return ConflictList(found, Count(len(found)))
+        page = page_bounds(request.limit, request.offset)
+        filters = {"resolved": bool(request.resolved), "entry_type": request.entry_type}
+        found = tx.all("scopes.conflicts.list", _conflict_row, **filters, **page)
+        return ConflictList(found, count_rows(tx, "scopes.conflicts.count", len(found), page, **filters))
     resolved = tx.one(
         "scopes.conflicts.resolve",
         _conflict_row,

@@ -15,38 +15,16 @@ def parameter(name: str, reason: str = _UNDOCUMENTED) -> Deviation:
     return Deviation(f"parameter {name}", "no", "yes", reason)
 
 
-LOCKS = (
-    parameter(
-        "fencing_token",
-        "An agent must not release a lock that expired and went to another agent; the number distinguishes the "
-        "two locks",
-    ),
-    Deviation(
-        "behaviour: checkout",
-        "refused to the holder too in the original",
-        "extends the lock and gives a new `fencingToken`",
-        "An agent that lost its context can continue, and its earlier lock is recognized as stale",
-    ),
-    Deviation(
-        "behaviour: expires_in",
-        "up to 86400, and none below 1 in the original",
-        "0 to 86400; 0 does not expire, and what is shorter than a millisecond lasts one",
-        "A negative time is a mistake",
-    ),
-    Deviation(
-        "behaviour: file_path",
-        "no `..` anywhere in the original",
-        "no `..` segment; absolute on any system",
-        "`a..b.ts` is a file, and the agent's system need not be the server's",
-    ),
-    Deviation(
-        "behaviour: force_unlock",
-        "leaves nothing in the original",
-        "status shows the last ten in `forceUnlocks`",
-        "An agent that lost a lock can see which agent broke it",
-    ),
-)
+def free_category(listed: str) -> Deviation:
+    """A category that is free text."""
+    return Deviation("values category", listed, "any", "The original takes any word, and no search depends on it")
+
+
 QUERY = (
+    parameter(
+        "offset", "`hasMore` is of use only if the next page can be asked for; a context skips so many of each type"
+    ),
+    Deviation("default context.limit", "none", "20", "A context is bounded, by what a search is bounded by"),
     parameter("asOf", f"{_AS_OF} by a search and a context; tags and relations are the current ones"),
     parameter(
         "includeShadowed",
@@ -99,69 +77,35 @@ QUERY = (
         "needs",
     ),
     Deviation(
+        "behaviour: result",
+        "in the original the whole rows of entry, version and tags, with nulls",
+        "tags as id and name, as the document shows them; each fact once, and nothing that is null or has its default "
+        "value; `get` gives the whole row",
+        "A context is read at the start of every session, and its size is what it costs",
+    ),
+    Deviation(
+        "behaviour: compact",
+        "tags as whole rows in the original",
+        "names of tags, if there are any; neither `scopeId` nor a second id",
+        "A compact result is a list of names",
+    ),
+    Deviation(
         "behaviour: expired knowledge",
         "not mentioned",
         "`expired: true` beside the entry, ranked after everything else",
         "The document has `validUntil`",
     ),
     Deviation(
-        "behaviour: scope.id, scopeId",
-        "required for non-global scopes",
-        "refused where it is missing; an unknown id inherits from global",
-        "As the document says; the original searches global without notice",
+        "limit: offset",
+        "not mentioned",
+        "0 to 10,000",
+        "What is skipped has to be ranked too",
     ),
     Deviation(
         "limit: limit",
         "not mentioned",
         "1 to 10,000",
         "An answer must fit into memory; the original takes anything and reads 0 as 20",
-    ),
-)
-IMPORT = (
-    Deviation(
-        "values format",
-        "json",
-        "json, markdown, yaml",
-        "The YAML of an export is read too; markdown is accepted to give the answer that the document promises",
-    ),
-    Deviation(
-        "behaviour: ids",
-        "always new in the original",
-        "kept with versions, times, authors, activity and relations, unless taken or `generateNewIds` is set",
-        "The document says that relations are preserved where ids match",
-    ),
-    Deviation(
-        "behaviour: match",
-        "by name, in global too if the scope has none",
-        "by id where name and scope are the same too, else by name in the same scope; `generateNewIds` matches by name "
-        "alone, and still updates the entry found",
-        "An import into a project must not change what all projects see",
-    ),
-    Deviation(
-        "behaviour: update, replace",
-        "the same in the original",
-        "update keeps the fields that the document leaves out, replace does not; neither adds a version where nothing "
-        "differs",
-        "The document distinguishes them; an import that is repeated changes nothing",
-    ),
-    Deviation(
-        "behaviour: error",
-        "lists what exists and adds the rest in the original",
-        "refused with the first hundred reasons in `context.errors`, and nothing is changed",
-        '"Strict, no modifications"',
-    ),
-    Deviation(
-        "behaviour: scopes",
-        "not exported, not checked in the original",
-        "created with their ids where they are missing; an entry of an unknown scope is left out and reported in "
-        "`errors`",
-        "An entry in a scope that does not exist cannot be found",
-    ),
-    Deviation(
-        "behaviour: values",
-        "ranges not checked in the original",
-        "`priority`, `confidence` and JSON of any range or shape",
-        "Exports of the original have them, and nothing may be lost",
     ),
 )
 SHARED: Mapping[str, tuple[Deviation, ...]] = {
@@ -173,6 +117,12 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "The form of the document, and ids that sort by creation",
         ),
         Deviation(
+            "behaviour: layout",
+            "indented in the examples and in the original",
+            "JSON without blanks",
+            "The blanks are a third of what a model reads",
+        ),
+        Deviation(
             "behaviour: unknown arguments",
             "ignored by the original",
             "refused by name",
@@ -182,7 +132,14 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "behaviour: values",
             "enums and ranges advertised, not enforced by the original",
             "enforced; NUL characters, blank names and texts over 1 MiB refused",
-            "An entry in a scope that does not exist, or of a priority of 150, is lost to every search",
+            "A mistyped scopeType is lost to every search; the other values are refused so that a mistake is noticed",
+        ),
+        Deviation(
+            "behaviour: names",
+            "stored as they are given",
+            "names and titles of entries, projects, organizations and tags are composed (NFC), without blanks at their "
+            "ends; those of an import stay as they are",
+            "Two names that look the same are one",
         ),
         Deviation(
             "behaviour: nested values",
@@ -221,6 +178,12 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
     "memory_org, memory_project, memory_session, memory_tool, memory_guideline, memory_knowledge, memory_tag, "
     "memory_relation, memory_conflict": (
         Deviation(
+            "behaviour: meta of lists",
+            "`returnedCount` alone",
+            "also `totalCount` and `hasMore`",
+            "An agent takes the first twenty rules for all of them",
+        ),
+        Deviation(
             "behaviour: order of lists",
             "none stated",
             "by creation; guidelines by priority first, conflicts by time",
@@ -246,6 +209,12 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "lost",
         ),
         Deviation(
+            "behaviour: validUntil",
+            "a text that nothing reads in the original",
+            "a date counts to the end of that day in UTC; get and list show `expired: true` after it",
+            "The document calls it an expiration, and a fact is valid on its last day",
+        ),
+        Deviation(
             "behaviour: get",
             "inherits from global alone in the original",
             "session, project, organization, global; the nearest wins",
@@ -265,8 +234,28 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
         ),
     ),
     "memory_guideline, memory_knowledge": (parameter("inherit"),),
+    "memory_tool": (free_category("api, cli, function, mcp"),),
+    "memory_knowledge": (free_category("context, decision, fact, reference"),),
+    "memory_tag": (free_category("category, custom, domain, language, meta"),),
     "memory_conflict, memory_project, memory_relation, memory_session, memory_tag": (parameter("offset"),),
     "memory_relation, memory_session, memory_tag": (parameter("limit"),),
+    f"{_ENTRY_TOOLS}, memory_query, memory_export, memory_import": (
+        Deviation(
+            "behaviour: scopeId",
+            "`Invalid scope configuration` is an error; the original takes an unknown id for global, and drops an id "
+            "beside global",
+            "an unknown id, a missing one, and one beside `global` are refused by field",
+            "A mistyped id looks like a project without rules, and a rule of a project must not become one of all",
+        ),
+    ),
+    "memory_project, memory_session, memory_relation, memory_query": (
+        Deviation(
+            "behaviour: unknown ids in filters",
+            "empty lists in the original",
+            "`orgId`, `projectId`, `sourceId`, `targetId` and `relatedTo.id` are refused as not found",
+            "An empty list looks like an answer",
+        ),
+    ),
     f"{_ENTRY_TOOLS}, memory_tag": (
         Deviation(
             "behaviour: unknown id",

@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from handlers.scopes import entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KINDS, KNOWLEDGE, TOOL, Kind, index_text
-from handlers.scopes.field_types import timestamp
+from handlers.scopes.field_types import end_time, normal_name
 from handlers.scopes.inheritance import GLOBAL, check_scope, required_scope_id, scope_key
 from handlers.scopes.results import EntryRow, VersionRow, dumps, entry_and_version
+from handlers.scopes.totals import Count, count_rows
 from kernel.search import index
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -137,31 +138,19 @@ def find(tx: Tx, kind: Kind, name: str, scopes: Sequence[str], at: str | None = 
     return tx.one("scopes.entries.find_as_of", entry_and_version, kind=kind.name, name=name, scopes=scopes, at=at)
 
 
-def list_scope(
-    tx: Tx, kind: Kind, scope_type: str | None, scope_id: str | None, filters: Mapping[str, Any]
-) -> list[EntryPair]:
-    """A page of the entries of one scope, of all scopes of a type, or of all scopes."""
+def listed_scope(scope_type: str | None, scope_id: str | None) -> tuple[str, dict[str, str | None]]:
+    """The end of the names of the list statements, and their filters: one scope, all of a type or an id, or all."""
     if scope_type == GLOBAL or (scope_type and scope_id):
-        return tx.all(
-            "scopes.entries.list_in",
-            entry_and_version,
-            kind=kind.name,
-            scope=scope_key(scope_type, scope_id),
-            **filters,
-        )
-    return tx.all(
-        "scopes.entries.list_all",
-        entry_and_version,
-        kind=kind.name,
-        scope_type=scope_type,
-        scope_id=scope_id,
-        **filters,
-    )
+        return "in", {"scope": scope_key(scope_type, scope_id)}
+    return "all", {"scope_type": scope_type, "scope_id": scope_id}
 
 
-def list_chain(tx: Tx, kind: Kind, scopes: Sequence[str], filters: Mapping[str, Any]) -> list[EntryPair]:
-    """A page of the entries that are visible in a chain of scopes, each name once."""
-    return tx.all("scopes.entries.list_chain", entry_and_version, kind=kind.name, scopes=scopes, **filters)
+def list_page(
+    tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], page: Mapping[str, int]
+) -> tuple[list[EntryPair], Count]:
+    """A page of entries and its totals; `which` is in, all, or chain for what a chain of scopes sees."""
+    found = tx.all(f"scopes.entries.list_{which}", entry_and_version, kind=kind.name, **filters, **page)
+    return found, count_rows(tx, f"scopes.entries.count_{which}", len(found), page, kind=kind.name, **filters)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:
@@ -204,7 +193,7 @@ def within_conflict_window(earlier: str, later: str) -> bool:
 
 
 def _name(request: Any) -> str:
-    return request.title if isinstance(request, entry_requests.AddKnowledge) else request.name
+    return normal_name(request.title if isinstance(request, entry_requests.AddKnowledge) else request.name)
 
 
 def _given_or_default(request: Any, field: str) -> Any:
@@ -223,7 +212,7 @@ def _version_columns(
         if given is None:
             columns[field] = _given_or_default(request, field) if before is None else getattr(before, field)
         elif field == "valid_until":
-            columns[field] = timestamp("validUntil", given)
+            columns[field] = end_time("validUntil", given)
         else:
             columns[field] = dumps(given) if field in _JSON_COLUMNS else given
     return columns

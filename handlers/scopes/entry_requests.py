@@ -1,14 +1,18 @@
 """Request types of memory_tool, memory_guideline and memory_knowledge (seed 000): six actions each."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
 from handlers.scopes.field_types import AsOf, Id, Label, Limit, Name, NonEmptyText, Object, Offset, ScopeId, Text, Time
 from handlers.scopes.inheritance import ScopeType
 
-ToolCategory = Literal["mcp", "cli", "function", "api"]
-KnowledgeCategory = Literal["decision", "fact", "context", "reference"]
+ToolCategory = Annotated[Label | None, Meta(description="mcp, cli, function, api or another word")]
+KnowledgeCategory = Annotated[Label | None, Meta(description="decision, fact, context, reference or another word")]
+GuidelineCategory = Annotated[Label | None, Meta(description="code_style, behavior, security, etc.")]
+Category = Annotated[Label | None, Meta(description="Only entries of this category")]
+EntryId = Annotated[Id, Meta(description="Entry ID; get takes name (knowledge: title) with scopeType instead")]
+ReadScope = Annotated[ScopeType | None, Meta(description="Scope to read; get by name needs it")]
 
 Creator = Annotated[Label | None, Meta(description="Creator identifier")]
 Updater = Annotated[Label | None, Meta(description="Who makes the change")]
@@ -27,7 +31,7 @@ Content = Annotated[NonEmptyText, Meta(description="The text itself")]
 Rationale = Annotated[Text | None, Meta(description="Why this guideline exists")]
 Examples = Annotated[Object | None, Meta(description="{good: [...], bad: [...]}")]
 Source = Annotated[Text | None, Meta(description="Where this knowledge came from")]
-ValidUntil = Annotated[Time | None, Meta(description="Expiration timestamp (ISO 8601)")]
+ValidUntil = Annotated[Time | None, Meta(description="Expiration time (ISO 8601); a date counts to its end")]
 EntryScope = Annotated[ScopeType, Meta(description="Scope the entry belongs to")]
 ByName = Annotated[Name | None, Meta(description="Instead of id, with scopeType")]
 Inherit = Annotated[
@@ -42,7 +46,7 @@ class AddTool(Struct, tag="add", tag_field="action", forbid_unknown_fields=True,
     scope_type: EntryScope
     name: Annotated[Name, Meta(description="Name, unique within its scope")]
     scope_id: ScopeId = None
-    category: ToolCategory | None = None
+    category: ToolCategory = None
     description: Description = None
     parameters: Parameters = None
     examples: ToolExamples = None
@@ -57,8 +61,8 @@ class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=
     name: Annotated[Name, Meta(description="Name, unique within its scope")]
     content: Content
     scope_id: ScopeId = None
-    category: Annotated[Label | None, Meta(description="code_style, behavior, security, etc.")] = None
-    priority: Annotated[Priority | None, Meta(description="0-100, higher is more important")] = 50
+    category: GuidelineCategory = None
+    priority: Annotated[Priority | None, Meta(description="0-100, higher is more important (default: 50)")] = 50
     rationale: Rationale = None
     examples: Examples = None
     created_by: Creator = None
@@ -71,9 +75,9 @@ class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=
     title: Annotated[Name, Meta(description="Title, unique within its scope")]
     content: Content
     scope_id: ScopeId = None
-    category: KnowledgeCategory | None = None
+    category: KnowledgeCategory = None
     source: Source = None
-    confidence: Annotated[Confidence | None, Meta(description="0-1, how certain")] = 1.0
+    confidence: Annotated[Confidence | None, Meta(description="0-1, how certain (default: 1.0)")] = 1.0
     valid_until: ValidUntil = None
     created_by: Creator = None
 
@@ -81,7 +85,7 @@ class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=
 class UpdateTool(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new version of a tool; what is left out stays."""
 
-    id: Id
+    id: EntryId
     description: Description = None
     parameters: Parameters = None
     examples: ToolExamples = None
@@ -94,8 +98,8 @@ class UpdateTool(Struct, tag="update", tag_field="action", forbid_unknown_fields
 class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new version of a guideline; what is left out stays."""
 
-    id: Id
-    category: Label | None = None
+    id: EntryId
+    category: GuidelineCategory = None
     priority: Priority | None = None
     content: NonEmptyText | None = None
     rationale: Rationale = None
@@ -108,8 +112,8 @@ class UpdateGuideline(Struct, tag="update", tag_field="action", forbid_unknown_f
 class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new version of a knowledge entry; what is left out stays."""
 
-    id: Id
-    category: KnowledgeCategory | None = None
+    id: EntryId
+    category: KnowledgeCategory = None
     content: NonEmptyText | None = None
     source: Source = None
     confidence: Confidence | None = None
@@ -122,9 +126,11 @@ class UpdateKnowledge(Struct, tag="update", tag_field="action", forbid_unknown_f
 class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One entry by id, or by name as a scope sees it."""
 
-    id: Id | None = None
+    needs: ClassVar[str] = "id, or name with scopeType"
+
+    id: EntryId | None = None
     name: ByName = None
-    scope_type: ScopeType | None = None
+    scope_type: ReadScope = None
     scope_id: ScopeId = None
     inherit: Inherit = True
     as_of: AsOf = None
@@ -133,9 +139,11 @@ class GetEntry(Struct, tag="get", tag_field="action", forbid_unknown_fields=True
 class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One knowledge entry by id, or by title as a scope sees it."""
 
-    id: Id | None = None
+    needs: ClassVar[str] = "id, or title with scopeType"
+
+    id: EntryId | None = None
     title: ByName = None
-    scope_type: ScopeType | None = None
+    scope_type: ReadScope = None
     scope_id: ScopeId = None
     inherit: Inherit = True
     as_of: AsOf = None
@@ -144,9 +152,9 @@ class GetKnowledge(Struct, tag="get", tag_field="action", forbid_unknown_fields=
 class ListEntries(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Entries with their current versions."""
 
-    scope_type: ScopeType | None = None
+    scope_type: ReadScope = None
     scope_id: ScopeId = None
-    category: Label | None = None
+    category: Category = None
     include_inactive: IncludeInactive = False
     inherit: Inherit = False
     limit: Limit = 20
@@ -156,14 +164,14 @@ class ListEntries(Struct, tag="list", tag_field="action", forbid_unknown_fields=
 class ListVersions(Struct, tag="history", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Every version of an entry, newest first."""
 
-    id: Id
+    id: EntryId
     as_of: AsOf = None
 
 
 class DeactivateEntry(Struct, tag="deactivate", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Takes an entry out of use; its versions stay."""
 
-    id: Id
+    id: EntryId
 
 
 Add = AddTool | AddGuideline | AddKnowledge

@@ -7,9 +7,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from handlers.scopes import entries, entry_requests, errors
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import page_bounds, timestamp, validate
-from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
-from handlers.scopes.results import AnyVersion, Count, Done, Guideline, Knowledge, Tool, to_entry, to_version
+from handlers.scopes.field_types import normal_name, page_bounds, timestamp, validate
+from handlers.scopes.inheritance import check_scope_filter, scope_chain, scope_to_read
+from handlers.scopes.results import AnyEntry, AnyVersion, Done, Guideline, Knowledge, Tool, to_entry, to_version
+from handlers.scopes.totals import Count
 from kernel.store.transaction import Tx
 from kernel.tools import Access, Hints, Hooks, write
 
@@ -92,7 +93,16 @@ def _get(tx: Tx, kind: Kind, request: entry_requests.GetEntry | entry_requests.G
     else:
         name = request.title if isinstance(request, entry_requests.GetKnowledge) else request.name
         found = _find_by_name(tx, kind, name, request, at)
-    return EntryFound(**_keyed(kind.name, found))
+    shown: dict[str, Any] = {kind.name: _with_expiry(to_entry(*found), at or tx.now)}
+    return EntryFound(**shown)
+
+
+def _with_expiry(entry: AnyEntry, now: str) -> AnyEntry:
+    """The entry, marked as expired if it is knowledge whose time is over."""
+    if isinstance(entry, Knowledge) and entry.current_version is not UNSET:
+        end = entry.current_version.valid_until
+        entry.expired = True if end is not None and end <= now else UNSET
+    return entry
 
 
 def _find_by_name(
@@ -102,31 +112,31 @@ def _find_by_name(
         raise errors.invalid("id", f"either id or {kind.name_field} is required")
     if request.scope_type is None:
         raise errors.invalid("scopeType", f"when using {kind.name_field}, scopeType is required")
-    scope_id = required_scope_id(request.scope_type, request.scope_id)
+    scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
-    found = entries.find(tx, kind, name, scopes, at)
+    # As given too: an imported name is stored as it is.
+    found = entries.find(tx, kind, normal_name(name), scopes, at) or entries.find(tx, kind, name, scopes, at)
     if found is None:
         raise errors.not_found(kind.full_label, name, kind.name_field)
     return found
 
 
 def _list(tx: Tx, kind: Kind, request: entry_requests.ListEntries) -> EntryList:
-    filters = {
-        "category": request.category,
-        "inactive": bool(request.include_inactive),
-        **page_bounds(request.limit, request.offset),
-    }
+    page = page_bounds(request.limit, request.offset)
+    filters: dict[str, Any] = {"category": request.category, "inactive": bool(request.include_inactive)}
     if request.inherit:
         if request.scope_type is None:
             raise errors.required("scopeType", "to inherit")
-        scope_id = required_scope_id(request.scope_type, request.scope_id)
-        pairs = entries.list_chain(tx, kind, scope_chain(tx, request.scope_type, scope_id), filters)
+        scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
+        which = "chain"
+        filters["scopes"] = scope_chain(tx, request.scope_type, scope_id)
     else:
-        # An id given with global is ignored, as in the other actions.
-        scope_id = None if request.scope_type == GLOBAL else request.scope_id
-        pairs = entries.list_scope(tx, kind, request.scope_type, scope_id, filters)
-    listed: dict[str, Any] = {kind.plural: [to_entry(*pair) for pair in pairs]}
-    return EntryList(**listed, meta=Count(len(pairs)))
+        check_scope_filter(tx, request.scope_type, request.scope_id)
+        which, where = entries.listed_scope(request.scope_type, request.scope_id)
+        filters |= where
+    pairs, totals = entries.list_page(tx, kind, which, filters, page)
+    listed: dict[str, Any] = {kind.plural: [_with_expiry(to_entry(*pair), tx.now) for pair in pairs]}
+    return EntryList(**listed, meta=totals)
 
 
 def _history(tx: Tx, kind: Kind, request: entry_requests.ListVersions) -> VersionList:

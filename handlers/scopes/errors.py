@@ -1,6 +1,5 @@
 """The errors of `scopes`: messages and codes of the original."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
@@ -17,6 +16,7 @@ CONFLICT = "E2002"
 LOCKED = "E3000"
 NOT_LOCKED = "E3001"
 EXPIRED = "E3002"
+ROLLED_BACK = "rolled back"  # no code of the contract: `fail` returns the result of such a fault
 LABELS: Mapping[str, str] = {
     "invalid": MISSING,
     "not_found": NOT_FOUND,
@@ -26,8 +26,13 @@ LABELS: Mapping[str, str] = {
     "internal": "E5001",
 }
 _SCOPE_FIELDS = {"scopeType", "scope.type"}
-_EMPTY_STRING = "Expected `str` of length >= 1"
+_EMPTY_STRING = "Expected `string` of length >= 1"
 _GOT_NULL = regex(r"Expected `.+`, got `null`")
+
+
+def rolled_back(result: Any, message: str) -> Fault:
+    """A fault that returns a result of which nothing was written: raising it rolls the call back."""
+    return Fault("invalid", message, ROLLED_BACK, {"result": result})
 
 
 def required(field: str, condition: str = "") -> Fault:
@@ -87,8 +92,7 @@ def _required_fields(error: ArgumentError) -> set[str]:
 
 
 def _unknown_action(error: ArgumentError) -> Fault:
-    given = re.fullmatch(r"Invalid (?:enum )?value '(.*)'", error.message, re.DOTALL)
-    name = given[1] if given else "undefined"
+    name = "undefined" if error.given is None else error.given
     arms = get_args(error.tool.request)
     only = () if arms else get_args(get_type_hints(error.tool.request)["action"])
     actions = [*only, *(arm.__struct_config__.tag for arm in arms)]

@@ -1,22 +1,33 @@
 """The tools memory_export and memory_import (seed 000), and the import of an export file by the command."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET
 
-from handlers.scopes import deviations, markdown, yaml
 from handlers.scopes import errors as faults
+from handlers.scopes import markdown, tool_deviations, yaml
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
 from handlers.scopes.export import Selection, export_document
-from handlers.scopes.field_types import Id, Label, Name, ScopeId, validate
-from handlers.scopes.import_document import as_object
-from handlers.scopes.import_entries import ImportState, Strategy
+from handlers.scopes.export_import_schemas import (
+    Export,
+    ExportMetadata,
+    ExportResult,
+    Format,
+    Import,
+    ImportCounts,
+    ImportResult,
+    LeftOut,
+    TargetScope,
+)
+from handlers.scopes.field_types import validate
+from handlers.scopes.import_document import as_object, scope_keys
+from handlers.scopes.import_entries import ImportState
 from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
 from handlers.scopes.import_scopes import Problem
-from handlers.scopes.inheritance import GLOBAL, ScopeType, check_scope
+from handlers.scopes.inheritance import check_scope, check_scope_filter, required_scope_id
 from kernel import tools
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
@@ -24,98 +35,14 @@ from kernel.text import yaml_block
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 MAX_REASONS_SHOWN = 100
+MAX_SCOPES_SHOWN = 20
 # The separators of each format and how many of them a request may hold: a decoded document takes many times the memory
 # of its text. Long texts may hold more, one for each 16 characters.
 MAX_SEPARATORS: Mapping[str, tuple[str, int]] = {"json": (",", 200_000), "yaml": (",\n", 100_000)}
 _CHARACTERS_PER_SEPARATOR = 16
 _NODES_PER_SEPARATOR = 4  # a key, its value and the lists around them; YAML can nest lists without a separator
-EntryTypes = Literal["tools", "guidelines", "knowledge"]
-Format = Literal["json", "markdown", "yaml"]
 _TOO_LARGE = "Too large for one request: `quipu import memory-export FILE` reads a file of any size."
 _DECODE_ERRORS = (msgspec.DecodeError, ValueError, RecursionError)
-
-
-class Export(Struct, forbid_unknown_fields=True, rename="camel"):
-    """What to export, and in which format."""
-
-    action: Literal["export"]
-    types: Annotated[list[EntryTypes] | None, Meta(description="Entry types to export (default: all)")] = None
-    scope_type: Annotated[ScopeType | None, Meta(description="Filter by scope type")] = None
-    scope_id: Annotated[Id | None, Meta(description="Filter by scope ID")] = None
-    tags: Annotated[list[Name] | None, Meta(description="Entries with any of these tags, in any case")] = None
-    format: Annotated[Format | None, Meta(description="Export format: json, markdown, or yaml")] = "json"
-    include_versions: Annotated[bool | None, Meta(description="Include full version history")] = False
-    include_inactive: Annotated[bool | None, Meta(description="Include inactive entries")] = False
-
-
-class ExportMetadata(Struct, rename="camel"):
-    """The metadata of an export."""
-
-    exported_at: str
-    entry_count: int
-    types: list[str]
-    scope_type: str | UnsetType = UNSET
-    scope_id: str | UnsetType = UNSET
-
-
-class ExportResult(Struct):
-    """Result of export; `content` is the whole document."""
-
-    success: bool
-    format: str
-    content: str
-    metadata: ExportMetadata
-
-
-class TargetScope(Struct, forbid_unknown_fields=True):
-    """The scope that replaces one of the document."""
-
-    type: ScopeType
-    id: ScopeId = None
-
-
-class Import(Struct, forbid_unknown_fields=True, rename="camel"):
-    """What to import, and how to treat entries that exist already."""
-
-    action: Literal["import"]
-    content: Annotated[str, Meta(min_length=1, description="Content to import (JSON or YAML string from export)")]
-    format: Annotated[Format | None, Meta(description="Import format: json or yaml; markdown is for people")] = "json"
-    conflict_strategy: Annotated[
-        Strategy | None,
-        Meta(description="skip, update, replace; or error: refuse all of it if anything exists or does not fit"),
-    ] = "update"
-    scope_mapping: Annotated[
-        dict[str, TargetScope] | None,
-        Meta(description='Map old scopes to new: {"global:": {"type": "project", "id": "proj_123"}}'),
-    ] = None
-    generate_new_ids: Annotated[bool | None, Meta(description="Generate new IDs for imported entries")] = False
-    imported_by: Annotated[Label | None, Meta(description="User/agent performing the import")] = None
-
-
-class ImportCounts(Struct):
-    """How many entries of one type."""
-
-    created: int
-    updated: int
-    skipped: int
-
-
-class LeftOut(Struct):
-    """An item that was left out, and the reason."""
-
-    entry: str
-    error: str
-
-
-class ImportResult(Struct):
-    """Result of import; `success` is false if the content is no export, which changes nothing."""
-
-    success: bool
-    created: int
-    updated: int
-    skipped: int
-    errors: list[LeftOut]
-    details: dict[str, ImportCounts]
 
 
 def memory_export(tx: Tx, request: Export) -> ExportResult:
@@ -124,17 +51,15 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     for tag in request.tags or ():
         if "\0" in tag:
             raise faults.invalid("tags", "must not hold NUL characters")
-    scope_id = None if request.scope_type == GLOBAL else request.scope_id
-    if request.scope_type is not None and scope_id is not None:
-        check_scope(tx, request.scope_type, scope_id)
+    check_scope_filter(tx, request.scope_type, request.scope_id)
     kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
     types = [kind.plural for kind in kinds]
-    scope = {"scopeType": request.scope_type, "scopeId": scope_id}
+    scope = {"scopeType": request.scope_type, "scopeId": request.scope_id}
     metadata = {"types": types, **{name: value for name, value in scope.items() if value is not None}}
     selection = Selection(
         kinds,
         request.scope_type,
-        scope_id,
+        request.scope_id,
         request.tags or None,
         versions=bool(request.include_versions),
         inactive=bool(request.include_inactive),
@@ -142,7 +67,7 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     found = export_document(tx, selection, metadata)
     shape = request.format or "json"
     count = sum(len(items) for items in found["entries"].values())
-    summary = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, scope_id or UNSET)
+    summary = ExportMetadata(tx.now, count, types, request.scope_type or UNSET, request.scope_id or UNSET)
     return ExportResult(True, shape, render(found, shape), summary)
 
 
@@ -158,12 +83,14 @@ def render(found: Mapping[str, Any], shape: Format) -> str:
 def memory_import(tx: Tx, request: Import) -> ImportResult:
     """Import memory entries from an export in JSON or YAML with intelligent conflict resolution."""
     validate(request)
-    scope_mapping: dict[str, tuple[str, str | None]] = {}
-    for source, target in (request.scope_mapping or {}).items():
-        scope_mapping[source if ":" in source else f"{source}:"] = (target.type, _checked_scope_id(tx, source, target))
+    scope_mapping = {
+        _mapping_key(source): (target.type, _checked_scope_id(tx, source, target))
+        for source, target in (request.scope_mapping or {}).items()
+    }
     found = _read(request.content, request.format or "json", _max_separators(tx, request))
     if isinstance(found, Problem):
         return _import_result([found], None)
+    _check_mapping_keys(found, request.scope_mapping or {})
     options = ImportOptions(
         request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
@@ -171,7 +98,24 @@ def memory_import(tx: Tx, request: Import) -> ImportResult:
     # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)
-    return _import_result(state.problems, state)
+    done = _import_result(state.problems, state, dry_run=bool(request.dry_run))
+    if request.dry_run or not done.success:
+        raise faults.rolled_back(done, _reasons(state.problems))
+    return done
+
+
+def _mapping_key(source: str) -> str:
+    return source if ":" in source else f"{source}:"
+
+
+def _check_mapping_keys(document: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Raises a Fault for a key of `scopeMapping` that no scope of the document has: its entries would not be moved."""
+    present = scope_keys(document) if given else set[str]()
+    for source in given:
+        if _mapping_key(source) not in present:
+            shown = ", ".join(sorted(present)[:MAX_SCOPES_SHOWN]) or "none"
+            hint = f"write it as type:id; the document has {shown}"
+            raise faults.invalid(f"scopeMapping.{source}", "is no scope of the document", hint)
 
 
 def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
@@ -183,7 +127,12 @@ def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     except UnicodeDecodeError:
         raise Fault("invalid", f"{path.name} is not text in UTF-8.") from None
     shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
-    done = memory_import(tx, Import("import", content, shape))
+    try:
+        done = memory_import(tx, Import("import", content, shape))
+    except Fault as fault:
+        if fault.label != faults.ROLLED_BACK:
+            raise
+        raise Fault("invalid", f"{path.name} was not imported: {fault.message}") from None
     if not done.success:
         raise Fault("invalid", f"{path.name} is no export: {done.errors[0].error}")
     counts = {"created": done.created, "updated": done.updated, "skipped": done.skipped}
@@ -194,12 +143,9 @@ def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:
     field = f"scopeMapping.{source}"
     if "\0" in source or "\0" in (target.id or ""):
         raise faults.invalid("scopeMapping", "must not hold NUL characters")
-    if target.type == GLOBAL:
-        return None
-    if target.id is None:
-        raise faults.required(f"{field}.id", "for non-global scope")
-    check_scope(tx, target.type, target.id, f"{field}.id")
-    return target.id
+    found = required_scope_id(target.type, target.id, f"{field}.id")
+    check_scope(tx, target.type, found, f"{field}.id")
+    return found
 
 
 def _max_separators(tx: Tx, request: Import) -> int | None:
@@ -232,13 +178,13 @@ def _read(content: str, shape: Format, limit: int | None) -> dict[str, Any] | Pr
     return as_object(found)
 
 
-def _import_result(problems: list[Problem], state: ImportState | None) -> ImportResult:
+def _import_result(problems: list[Problem], state: ImportState | None, *, dry_run: bool = False) -> ImportResult:
     zero = dict.fromkeys(OUTCOMES, 0)
     details = {kind.plural: ImportCounts(**(state.counts[kind.plural] if state else zero)) for kind in KINDS}
-    totals = {name: sum(getattr(counts, name) for counts in details.values()) for name in OUTCOMES}
-    return ImportResult(
-        state is not None, **totals, errors=[LeftOut(*problem) for problem in problems], details=details
-    )
+    created, updated, skipped = (sum(getattr(counts, name) for counts in details.values()) for name in OUTCOMES)
+    success = state is not None and (not problems or created + updated + skipped > 0)
+    errors = [LeftOut(*problem) for problem in problems]
+    return ImportResult(success, created, updated, skipped, errors, details, True if dry_run else UNSET)
 
 
 def _strict_refusal(state: ImportState) -> Fault:
@@ -249,10 +195,17 @@ def _strict_refusal(state: ImportState) -> Fault:
         "errors": [problem._asdict() for problem in found[:MAX_REASONS_SHOWN]],
         "count": len(found),
     }
-    reasons = f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
+    reasons = _reasons(found)
     if state.conflicts:
         return Fault("conflict", f"Nothing was imported, {reasons}", faults.EXISTS, context)
     return Fault("invalid", f"Nothing was imported, {reasons}", faults.MISSING, context)
+
+
+def _reasons(found: Sequence[Problem]) -> str:
+    """The first problem, and the number of the others."""
+    if not found:
+        return ""
+    return f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
 
 
 IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)
@@ -289,6 +242,6 @@ TOOLS: tuple[tools.Tool, ...] = (
         tools.Hints("Import", destructive=True),
         permission={"import": "admin"},
         long=True,
-        deviations=deviations.IMPORT,
+        deviations=tool_deviations.IMPORT,
     ),
 )

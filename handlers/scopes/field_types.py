@@ -1,16 +1,20 @@
 """Argument types that several tools of `scopes` share, their bounds, and the checks that types cannot express."""
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
+from kernel.lazy_regex import regex
 from kernel.text import utc_time
 
 MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_PAGE_ROWS = 100  # the cap of the contract
 MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, what YAML reads
+
+_HAS_TIME = regex(r"[T:\s]")
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
 Name = Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -20,7 +24,8 @@ NonEmptyText = Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_LENGTH)]
 Time = Annotated[str, Meta(max_length=64)]
 Object = dict[str, Any]
 Limit = Annotated[
-    Annotated[int, Meta(ge=0, le=2**31)] | None, Meta(description="Most rows to return; never more than 100")
+    Annotated[int, Meta(ge=0, le=2**31)] | None,
+    Meta(description="Most rows to return, at most 100 (default: 20; organizations: 50)"),
 ]
 Offset = Annotated[Annotated[int, Meta(ge=0, le=2**53)] | None, Meta(description="Rows to skip")]
 ScopeId = Annotated[
@@ -78,6 +83,22 @@ def timestamp(field: str, given: str | None) -> str | None:
     if found is None:
         raise errors.invalid(field, "is not an ISO 8601 time", "write it as 2026-01-31T12:00:00Z")
     return found
+
+
+def end_time(field: str, given: str | None) -> str | None:
+    """An ISO 8601 time as by `timestamp`; a date stands for the end of that day in UTC."""
+    found = timestamp(field, given)
+    return found and end_of_day(given or "", found)
+
+
+def end_of_day(given: str, found: str) -> str:
+    """The last millisecond of the day if `given` is a date, else `found`, the time it was read as."""
+    return found if _HAS_TIME.search(given.strip()) else f"{found[:10]}T23:59:59.999Z"
+
+
+def normal_name(given: str) -> str:
+    """A name as it is stored: composed (NFC), without blanks at its ends."""
+    return unicodedata.normalize("NFC", given).strip()
 
 
 def page_bounds(limit: int | None, offset: int | None, default: int = 20) -> dict[str, int]:

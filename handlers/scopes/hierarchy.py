@@ -1,14 +1,15 @@
 """The tools memory_org and memory_project (seed 000): the scopes that outlive a session."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, page_bounds, validate
+from handlers.scopes.field_types import Id, Label, Limit, Name, Object, Offset, Text, normal_name, page_bounds, validate
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Count, Organization, Project, dumps, loads, row_factory
+from handlers.scopes.results import Organization, Project, dumps, loads, row_factory
+from handlers.scopes.totals import Count, count_rows
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -16,6 +17,7 @@ from kernel.tools import Deviation, Hints, Tool, write
 
 PROJECT_SPACE = "scopes:projects"
 OrgId = Annotated[Id | None, Meta(description="Parent organization ID")]
+ProjectId = Annotated[Id, Meta(description="Project ID; get takes name instead")]
 Metadata = Annotated[Object | None, Meta(description="Additional metadata")]
 Goals = Annotated[Object | None, Meta(description="Goals, constraints, state; replaced as a whole by an update")]
 _org_row = row_factory(Organization, "metadata", loads)
@@ -57,15 +59,17 @@ class ListProjects(Struct, tag="list", tag_field="action", forbid_unknown_fields
 class GetProject(Struct, tag="get", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """One project by id, or by name in any case."""
 
-    id: Id | None = None
-    name: Name | None = None
+    needs: ClassVar[str] = "id or name"
+
+    id: ProjectId | None = None
+    name: Annotated[Name | None, Meta(description="Project name; get takes it instead of id")] = None
     org_id: OrgId = None
 
 
 class UpdateProject(Struct, tag="update", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The changes to a project; fields left out keep their value."""
 
-    id: Id
+    id: ProjectId
     name: Name | None = None
     description: Text | None = None
     root_path: Label | None = None
@@ -110,11 +114,12 @@ def memory_org(tx: Tx, request: CreateOrg | ListOrgs) -> OrgCreated | OrgList:
     """Manage organizations (top-level grouping)."""
     validate(request)
     if isinstance(request, CreateOrg):
-        org = Organization(tx.new_id("org"), request.name, tx.now, request.metadata)
+        org = Organization(tx.new_id("org"), normal_name(request.name), tx.now, request.metadata)
         tx.run("scopes.hierarchy.add_org", id=org.id, name=org.name, now=tx.now, metadata=dumps(org.metadata))
         return OrgCreated(True, org)
-    orgs = tx.all("scopes.hierarchy.orgs", _org_row, **page_bounds(request.limit, request.offset, 50))
-    return OrgList(orgs, Count(len(orgs)))
+    page = page_bounds(request.limit, request.offset, 50)
+    orgs = tx.all("scopes.hierarchy.orgs", _org_row, **page)
+    return OrgList(orgs, count_rows(tx, "scopes.hierarchy.count_orgs", len(orgs), page))
 
 
 def memory_project(
@@ -128,12 +133,18 @@ def memory_project(
         return ProjectSaved(True, _update_project(tx, request))
     if isinstance(request, GetProject):
         return ProjectFound(_get_project(tx, request))
+    return _list_projects(tx, request)
+
+
+def _list_projects(tx: Tx, request: ListProjects) -> ProjectList:
     page = page_bounds(request.limit, request.offset)
     if request.org_id is None:
         projects = tx.all("scopes.hierarchy.projects", _project_row, **page)
     else:
+        check_scope(tx, "org", request.org_id, "orgId")
         projects = tx.all("scopes.hierarchy.projects_of_org", _project_row, org_id=request.org_id, **page)
-    return ProjectList(projects, Count(len(projects)))
+    totals = count_rows(tx, "scopes.hierarchy.count_projects", len(projects), page, org_id=request.org_id)
+    return ProjectList(projects, totals)
 
 
 def _create_project(tx: Tx, request: CreateProject) -> Project:
@@ -144,8 +155,8 @@ def _create_project(tx: Tx, request: CreateProject) -> Project:
         _project_row,
         id=tx.new_id("proj"),
         org_id=request.org_id,
-        name=request.name,
-        fold=request.name.casefold(),
+        name=normal_name(request.name),
+        fold=normal_name(request.name).casefold(),
         description=request.description,
         root_path=request.root_path,
         now=tx.now,
@@ -162,8 +173,8 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
         "scopes.hierarchy.update_project",
         _project_row,
         id=request.id,
-        name=request.name,
-        fold=request.name and request.name.casefold(),
+        name=request.name and normal_name(request.name),
+        fold=request.name and normal_name(request.name).casefold(),
         description=request.description,
         root_path=request.root_path,
         now=tx.now,
@@ -180,9 +191,11 @@ def _update_project(tx: Tx, request: UpdateProject) -> Project:
 def _get_project(tx: Tx, request: GetProject) -> Project:
     if request.id is not None:
         return _project_by_id(tx, request.id)
+    if request.org_id is not None:
+        check_scope(tx, "org", request.org_id, "orgId")
     if request.name is None:
         raise errors.invalid("id", "either id or name is required")
-    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=request.name.casefold())
+    found = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=normal_name(request.name).casefold())
     matching = [project for project in found if project.org_id == request.org_id]
     if not matching and request.org_id is None:
         if len(found) > 1:
@@ -201,7 +214,7 @@ def _project_by_id(tx: Tx, project_id: str) -> Project:
 
 
 def _name_taken(tx: Tx, name: str, org_id: str | None) -> Fault:
-    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=name.casefold())
+    same_name = tx.all("scopes.hierarchy.projects_by_name", _project_row, fold=normal_name(name).casefold())
     holder = next((project.id for project in same_name if project.org_id == org_id), None)
     return errors.exists("Project", name, f"org:{org_id}" if org_id else "no organization", "name", holder)
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from handlers.scopes.import_coercion import Row, integer, json_column, required_time, text, time_or_text
-from handlers.scopes.locks import accepts
+from handlers.scopes.lock_paths import accepts, normal_path
 from kernel.store.external import ExternalDatabase
 from kernel.store.transaction import Tx
 
@@ -126,7 +126,7 @@ def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
 
 def _add_lock(tx: Tx, row: Row, expires_at: str | None) -> int:
     path, holder, since = (
-        text(row, "file_path"),
+        normal_path(text(row, "file_path") or ""),
         text(row, "checked_out_by"),
         required_time(tx, row, "checked_out_at"),
     )

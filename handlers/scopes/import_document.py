@@ -7,14 +7,15 @@ from typing import Annotated, Any, NamedTuple, cast
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from handlers.scopes.entry_kinds import KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import Id, Label, Name, Text, nested_deeper
+from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper
 from kernel.text import utc_time
 
 # Levels of objects and lists; an entry adds some to the fields of its versions.
 _MAX_FIELD_DEPTH = 64
 _MAX_ENTRY_DEPTH = 80
 _MAX_EXACT_INT = 2**53  # JSON readers that use doubles keep whole numbers up to this
+SCOPE_TYPES: Mapping[str, str] = {"organizations": "org", "projects": "project", "sessions": "session"}
 _VersionNumber = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 
 
@@ -171,6 +172,25 @@ def convert(raw: Any, shape: Any) -> Any:
     return found
 
 
+def scope_keys(document: Mapping[str, Any]) -> set[str]:
+    """The keys of `scopeMapping` that fit a document: `type:id` of its entries, its scopes and the projects they name.
+
+    Items that are not valid count too, since each of them is reported on its own.
+    """
+    held = as_object(document.get("entries"))
+    entries = [as_object(one) for kind in KINDS.values() for one in as_list(held.get(kind.plural))]
+    found = {f"{one.get('scopeType', 'global')}:{_scope_id(one)}" for one in entries}
+    scopes = as_object(document.get("scopes"))
+    listed = {many: [as_object(one) for one in as_list(scopes.get(many))] for many in SCOPE_TYPES}
+    found |= {f"{SCOPE_TYPES[many]}:{one.get('id')}" for many, items in listed.items() for one in items}
+    links = [as_object(link) for one in [*entries, *listed["projects"]] for link in as_list(one.get("relations"))]
+    return found | {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
+
+
+def _scope_id(entry: Mapping[str, Any]) -> str:
+    return "" if entry.get("scopeType", "global") == "global" else str(entry.get("scopeId") or "")
+
+
 def as_object(raw: Any) -> dict[str, Any]:
     """`raw` if it is an object, else an empty one."""
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
@@ -211,13 +231,19 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
         msgspec.structs.replace(
             one,
             version_num=next(later) if one.version_num is None else one.version_num,
-            valid_until=one.valid_until and (utc_time(one.valid_until) or one.valid_until),
+            valid_until=one.valid_until and _end_time(one.valid_until),
             created_at=timestamp("createdAt", one.created_at),
             content=one.content if kind is TOOL else one.content or "",
         )
         for one in given
     ]
     return numbered[place], sorted(numbered, key=lambda one: one.version_num or 0)
+
+
+def _end_time(given: str) -> str:
+    """An expiry as stored: a date stands for the end of that day; any other text stays as it is."""
+    found = utc_time(given)
+    return end_of_day(given, found) if found else given
 
 
 def _version_by_id(given: Sequence[VersionItem], version_id: str | None) -> VersionItem | None:

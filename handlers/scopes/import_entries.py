@@ -52,7 +52,8 @@ class ImportState(Struct):
 
     `kept_ids` are the entry ids of the document that are to be kept, `existing_entries` the entries that have them
     here, `matched_ids` the entries that an entry of the document was matched with, `new_ids` maps kind and id in the
-    document to the id here, and `used_version_ids` are the version ids that are taken.
+    document to the id here, `used_version_ids` are the version ids that are taken, and `unchanged` are plural and id of
+    the entries that were the same already.
     """
 
     strategy: Strategy
@@ -67,6 +68,7 @@ class ImportState(Struct):
     matched_ids: set[str]
     new_ids: dict[tuple[str, str], str]
     taggings: list[Tagging]
+    unchanged: list[tuple[str, str]]
 
 
 def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
@@ -106,8 +108,8 @@ def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
     return number
 
 
-def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> None:
-    """Merges an entry of the document into an existing one, in a new version if a field differs.
+def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> bool:
+    """Merges an entry of the document into an existing one, in a new version if a field differs. Whether it changed.
 
     If the document holds the newest version of this store and later ones, the later ones are added unchanged.
     `replace` also clears the fields that the document leaves out.
@@ -138,6 +140,7 @@ def merge_entry(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> No
     after = entries.get(tx, kind, number)
     if after != before:
         _record(tx, kind, before, after)
+    return after != before
 
 
 def _fast_forward(tx: Tx, state: ImportState, one: ParsedEntry, number: str) -> str | None:

@@ -57,7 +57,11 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
             state.taggings.append(
                 Tagging("project", project.id, f"project {project.name}", project.tags, project.relations, False)
             )
-    state.problems += attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
+    attached = attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
+    state.problems += attached.problems
+    # An entry that was the same already counts as updated only if it got a tag or a relation, or lost one.
+    for plural, number in state.unchanged:
+        state.counts[plural]["updated" if number in attached.changed_ids else "skipped"] += 1
     return state
 
 
@@ -87,8 +91,26 @@ def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -
     known = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=list(own))}
     taken = set(tx.all("scopes.import_merge.used_version_ids", str, ids=list(version_ids)))
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
+    # Relations to a project that is mapped to another one go to that one.
+    mapped = {
+        ("project", source.removeprefix("project:")): target_id
+        for source, (target_type, target_id) in options.scope_mapping.items()
+        if source.startswith("project:") and target_type == "project" and target_id is not None
+    }
     return ImportState(
-        options.strategy, options.imported_by, options.generate_ids, own, known, taken, counts, [], [], set(), {}, []
+        options.strategy,
+        options.imported_by,
+        options.generate_ids,
+        own,
+        known,
+        taken,
+        counts,
+        conflicts=[],
+        problems=[],
+        matched_ids=set(),
+        new_ids=mapped,
+        taggings=[],
+        unchanged=[],
     )
 
 
@@ -110,9 +132,12 @@ def _import_entry(tx: Tx, state: ImportState, named: LabelledEntry) -> None:
     if existing is not None and state.strategy == "skip":
         state.counts[kind.plural]["skipped"] += 1
         return
-    if existing is not None:
-        merge_entry(tx, state, one, number)
-    state.counts[kind.plural]["created" if existing is None else "updated"] += 1
+    if existing is None:
+        state.counts[kind.plural]["created"] += 1
+    elif merge_entry(tx, state, one, number):
+        state.counts[kind.plural]["updated"] += 1
+    else:
+        state.unchanged.append((kind.plural, number))
     exact = existing is not None and state.strategy == "replace"
     tags, relations = _none_if_unset(item.tags), _none_if_unset(item.relations)
     state.taggings.append(Tagging(kind.name, number, named.label, tags, relations, exact))

@@ -29,15 +29,20 @@ class Tagging(NamedTuple):
     exact: bool
 
 
+class Attached(NamedTuple):
+    """The result of `attach_all`: the problems found, and the ids of the items that got or lost a tag or a relation."""
+
+    problems: list[Problem]
+    changed_ids: set[str]
+
+
 class _Tag(NamedTuple):
     name: str
     id: str
 
 
-def attach_all(
-    tx: Tx, definitions: Any, tagged: Sequence[Tagging], ids: Mapping[tuple[str, str], str]
-) -> list[Problem]:
-    """Attaches tags, created as the document defines them where missing, and relations. The problems found.
+def attach_all(tx: Tx, definitions: Any, tagged: Sequence[Tagging], ids: Mapping[tuple[str, str], str]) -> Attached:
+    """Attaches tags, created as the document defines them where missing, and relations.
 
     `ids` maps kind and id of an entry in the document to its id here. A relation without an existing
     target is a problem.
@@ -46,12 +51,13 @@ def attach_all(
     known, problems = _resolve_tags(tx, definitions, list(names))
     taken = {link.id for one in tagged for link in one.relations or () if link.id is not None}
     used = set(tx.all("scopes.import_tags.used_relation_ids", str, ids=list(taken)))
+    changed: set[str] = set()
     for one in tagged:
-        if one.tags is not None:
-            _attach(tx, one, [known[name] for name in one.tags])
-        if one.relations is not None:
-            problems += _relate(tx, one, ids, used)
-    return problems
+        if one.tags is not None and _attach(tx, one, [known[name] for name in one.tags]):
+            changed.add(one.id)
+        if one.relations is not None and _relate(tx, one, ids, used, problems):
+            changed.add(one.id)
+    return Attached(problems, changed)
 
 
 def _resolve_tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
@@ -87,18 +93,26 @@ def _add_tag(tx: Tx, tag: TagItem) -> str:
     return kept or tx.one("scopes.import_tags.add_tag", str, id=fresh, **columns) or fresh
 
 
-def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> None:
+def _attach(tx: Tx, one: Tagging, tags: Sequence[str]) -> int:
+    """Attaches the tags of one item. The number of tags that it got and lost."""
+    changed = 0
     for tag in tags:
-        tx.run("scopes.tags.attach", id=tx.new_id("et"), type=one.kind, entry_id=one.id, tag_id=tag, now=tx.now)
+        key = {"type": one.kind, "entry_id": one.id, "tag_id": tag}
+        changed += tx.run("scopes.tags.attach", id=tx.new_id("et"), now=tx.now, **key)
     if one.exact:
         removed = tx.all("scopes.import_tags.detach_others", EntryTag, kind=one.kind, id=one.id, tags=tags)
         for row in removed:
             history.append(tx, TAG_SPACE, row.id, "detached", before=msgspec.json.encode(row).decode())
+        changed += len(removed)
+    return changed
 
 
-def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[str]) -> list[Problem]:
-    """Adds the relations of one item; `used` are the relation ids that are taken. The relations left out."""
-    problems: list[Problem] = []
+def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[str], problems: list[Problem]) -> int:
+    """Adds the relations of one item. The number of those added and removed.
+
+    `used` are the relation ids that are taken. A relation that is left out is added to `problems`.
+    """
+    changed = 0
     kept: list[str] = []
     for link in one.relations or ():
         target = ids.get((link.target_type, link.target_id), link.target_id)
@@ -118,12 +132,14 @@ def _relate(tx: Tx, one: Tagging, ids: Mapping[tuple[str, str], str], used: set[
         added = tx.one("scopes.relations.add", Relation, id=number, now=created_at, created_by=link.created_by, **ends)
         found = added or tx.one("scopes.relations.get", Relation, **ends)
         used.add(number)
+        changed += added is not None
         kept += [found.id] if found else []
     if one.exact:
         removed = tx.all("scopes.import_tags.delete_other_relations", Relation, kind=one.kind, id=one.id, kept=kept)
         for row in removed:
             history.append(tx, RELATION_SPACE, row.id, "deleted", before=msgspec.json.encode(row).decode())
-    return problems
+        changed += len(removed)
+    return changed
 
 
 def _checked_time(tx: Tx, link: RelationItem, target: str) -> str:

@@ -24,7 +24,7 @@ def scope_key(scope_type: str, scope_id: str | None) -> str:
 
 
 def scope_chain(tx: Tx, scope_type: str, scope_id: str | None, *, inherit: bool = True) -> list[str]:
-    """The keys of a scope and of those it inherits from, nearest first; an unknown id inherits from global."""
+    """The keys of an existing scope and of those it inherits from, nearest first."""
     own = scope_key(scope_type, scope_id)
     if not inherit or own == GLOBAL:
         return [own]
@@ -42,13 +42,45 @@ def _ancestors(tx: Tx, scope_type: str, scope_id: str | None) -> _Ancestors:
     return found or _Ancestors(None, None)
 
 
-def required_scope_id(scope_type: ScopeType, scope_id: str | None) -> str | None:
-    """The id of a scope: None for global; raises a Fault if another type of scope has none."""
+def required_scope_id(scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
+    """The id of a scope: None for global; raises a Fault if global has one, or if another type of scope has none."""
     if scope_type == GLOBAL:
+        check_no_global_id(scope_type, scope_id, field)
         return None
     if not scope_id:
-        raise errors.required("scopeId", "for non-global scope")
+        raise errors.required(field, "for non-global scope")
     return scope_id
+
+
+def check_no_global_id(scope_type: str | None, scope_id: str | None, field: str = "scopeId") -> None:
+    """Raises a Fault for an id beside global: one of the two is a mistake."""
+    if scope_type == GLOBAL and scope_id is not None:
+        problem = f"must not be given for global scope, which has no id: {scope_id}"
+        raise errors.invalid(field, problem, "leave it out, or give the scopeType that it is of")
+
+
+def check_scope_filter(tx: Tx, scope_type: ScopeType | None, scope_id: str | None) -> None:
+    """Raises a Fault for an id beside global, and for that of an unknown scope; either argument may be left out."""
+    check_no_global_id(scope_type, scope_id)
+    if scope_id is not None:
+        check_known_scope(tx, scope_type, scope_id)
+
+
+def scope_to_read(tx: Tx, scope_type: ScopeType, scope_id: str | None, field: str = "scopeId") -> str | None:
+    """The id of a scope to read: None for global; raises a Fault for an invalid scope and for an unknown one."""
+    found = required_scope_id(scope_type, scope_id, field)
+    if found is not None:
+        check_known_scope(tx, scope_type, found, field)
+    return found
+
+
+def check_known_scope(tx: Tx, scope_type: str | None, scope_id: str, field: str = "scopeId") -> None:
+    """Raises a Fault for a scope that does not exist and has no entries; None stands for any type of scope.
+
+    An imported database may have entries in scopes that were not in it, which stay readable.
+    """
+    if not tx.one("scopes.inheritance.known", int, type=scope_type, id=scope_id):
+        raise errors.not_found("Scope" if scope_type is None else LABELS[scope_type], scope_id, field)
 
 
 def check_scope(tx: Tx, scope_type: str, scope_id: str | None, field: str = "scopeId") -> None:

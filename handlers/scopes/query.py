@@ -1,23 +1,20 @@
 """The tool memory_query (seed 000): search over tools, guidelines and knowledge, and the context of a scope."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
 from handlers.scopes.deviations import QUERY
 from handlers.scopes.entry_kinds import KINDS
-from handlers.scopes.field_types import timestamp, validate
-from handlers.scopes.inheritance import GLOBAL, required_scope_id, scope_chain
+from handlers.scopes.field_types import normal_name, timestamp, validate
+from handlers.scopes.inheritance import GLOBAL, scope_chain, scope_to_read
+from handlers.scopes.query_results import QueryResult, TagRef, compact_result, full_result
 from handlers.scopes.query_schemas import (
     DEFAULT_LIMIT,
     DEFAULT_THRESHOLD,
-    CompactGuideline,
-    CompactKnowledge,
-    CompactTool,
     ContextScope,
     GetContext,
-    QueryResult,
     RelationFilter,
     ScopeContext,
     ScopeFilter,
@@ -26,7 +23,8 @@ from handlers.scopes.query_schemas import (
     TagFilter,
     Totals,
 )
-from handlers.scopes.results import EntryRow, Tag, VersionRow, entry_and_version, to_entry, to_version
+from handlers.scopes.results import EntryRow, VersionRow, entry_and_version
+from handlers.scopes.targets import check_known_target
 from kernel.store.transaction import Tx
 from kernel.tools import Hints, Tool, read
 
@@ -53,29 +51,33 @@ def _search(tx: Tx, request: Search) -> SearchResults:
     if query is None:
         return SearchResults([], Totals(0, 0, truncated=False, has_more=False))
     pool = candidates.find_candidates(tx, query)
-    page = candidates.rank(query, pool)[: query.limit]
+    ranked = candidates.rank(query, pool)
+    skipped, page = _page(ranked, request.offset, query.limit)
     shown = _View(bool(request.compact), bool(request.include_versions), query.as_of)
-    return SearchResults(_to_results(tx, page, shown), _totals(pool, len(page)))
+    return SearchResults(_to_results(tx, page, shown), _totals(pool, skipped, len(page)))
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
-    scope_id = required_scope_id(request.scope_type, request.scope_id)
+    scope_id = scope_to_read(tx, request.scope_type, request.scope_id)
     at = timestamp("asOf", request.as_of)
     scopes = scope_chain(tx, request.scope_type, scope_id, inherit=request.inherit is not False)
     query = EntryQuery(
         tuple(KINDS),
         scopes,
         at or tx.now,
-        request.limit or DEFAULT_LIMIT,
+        _reach(request),
         at,
         include_shadowed=bool(request.include_shadowed),
     )
     pool = candidates.find_candidates(tx, query)
     ranked = candidates.rank(query, pool)
-    pages = {kind: [one for one in ranked if one.candidate.kind == kind][: query.limit] for kind in KINDS}
-    every = _to_results(tx, [one for page in pages.values() for one in page], _View(bool(request.compact), at=at))
+    pages = [
+        _page([one for one in ranked if one.candidate.kind == kind], request.offset, query.limit) for kind in KINDS
+    ]
+    every = _to_results(tx, [one for _, page in pages for one in page], _View(bool(request.compact), at=at))
+    totals = _totals(pool, sum(skipped for skipped, _ in pages), len(every))
     lists = {KINDS[kind].plural: [result for result in every if result.type == kind] for kind in KINDS}
-    return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=_totals(pool, len(every)))
+    return ScopeContext(ContextScope(request.scope_type, scope_id), **lists, meta=totals)
 
 
 def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
@@ -91,7 +93,7 @@ def _entry_query(tx: Tx, request: Search) -> EntryQuery | None:
         kinds,
         scopes,
         at or tx.now,
-        request.limit or DEFAULT_LIMIT,
+        _reach(request),
         at,
         include_inactive=bool(request.include_inactive),
         include_shadowed=bool(request.include_shadowed),
@@ -107,9 +109,9 @@ def _searched_scopes(tx: Tx, scope: ScopeFilter | None) -> list[str]:
         return [GLOBAL]
     if scope.type is None and scope.id is not None:
         raise errors.required("scope.type", "with scope.id")
-    if scope.type not in {None, GLOBAL} and scope.id is None:
-        raise errors.required("scope.id", "for non-global scope")
-    return scope_chain(tx, scope.type or GLOBAL, scope.id, inherit=scope.inherit is not False)
+    scope_type = scope.type or GLOBAL
+    scope_id = scope_to_read(tx, scope_type, scope.id, "scope.id")
+    return scope_chain(tx, scope_type, scope_id, inherit=scope.inherit is not False)
 
 
 def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
@@ -130,7 +132,7 @@ def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
 
 
 def _casefolded(names: list[str] | None) -> set[str]:
-    return {name.casefold() for name in names or ()}
+    return {normal_name(name).casefold() for name in names or ()}
 
 
 def _ids_of(ids: dict[str, set[str]], folds: set[str]) -> frozenset[str]:
@@ -144,11 +146,23 @@ def _related_ids(tx: Tx, anchor: RelationFilter | None) -> frozenset[str] | None
         raise errors.required("relatedTo.type")
     if anchor.id is None:
         raise errors.required("relatedTo.id")
+    check_known_target(tx, anchor.type, anchor.id, "relatedTo.id")
     return frozenset(tx.all("scopes.query.related", str, type=anchor.type, id=anchor.id, relation=anchor.relation))
 
 
-def _totals(pool: CandidateSet, returned: int) -> Totals:
-    return Totals(pool.total, returned, pool.truncated, pool.total > returned)
+def _reach(request: Search | GetContext) -> int:
+    """How many results have to be ranked: those that are skipped too."""
+    return (request.offset or 0) + (request.limit or DEFAULT_LIMIT)
+
+
+def _page(ranked: Sequence[RankedCandidate], offset: int | None, reach: int) -> tuple[int, Sequence[RankedCandidate]]:
+    """How many results are skipped, and those to return."""
+    skipped = len(ranked[: offset or 0])
+    return skipped, ranked[skipped:reach]
+
+
+def _totals(pool: CandidateSet, skipped: int, returned: int) -> Totals:
+    return Totals(pool.total, returned, pool.truncated, pool.total > skipped + returned)
 
 
 def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[QueryResult]:
@@ -159,7 +173,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
     ids = [one.candidate.id for one in page]
     pairs = [(one.candidate.id, one.candidate.version_id) for one in page]
     rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, pairs=pairs, at=shown.at)}
-    tags: dict[str, list[Tag]] = {}
+    tags: dict[str, list[TagRef]] = {}
     for entry_id, tag in tx.all("scopes.query.tags", _tag_row, ids=ids):
         tags.setdefault(entry_id, []).append(tag)
     versions: dict[str, list[VersionRow]] = {}
@@ -179,42 +193,22 @@ def _to_result(
     one: RankedCandidate,
     row: EntryRow,
     current: VersionRow,
-    tags: list[Tag],
+    tags: list[TagRef],
     versions: list[VersionRow] | None,
     shown: _View,
 ) -> QueryResult:
-    inside: dict[str, Any] = {row.kind: _to_compact(row) if shown.compact else to_entry(row)}
-    if one.candidate.expired:
-        inside["expired"] = True
-    if not shown.compact:
-        inside["version"] = to_version(row.kind, current)
-    if versions is not None:
-        inside["versions"] = [to_version(row.kind, known) for known in versions]
-    return QueryResult(
-        type=row.kind,
-        id=row.id,
-        scope_type=row.scope_type,
-        scope_id=row.scope_id,
-        score=-one.minus_score,
-        tags=tags,
-        **inside,
-    )
-
-
-def _to_compact(row: EntryRow) -> CompactTool | CompactGuideline | CompactKnowledge:
-    if row.kind == "tool":
-        return CompactTool(row.id, row.name, row.category)
-    if row.kind == "guideline":
-        return CompactGuideline(row.id, row.name, row.category, 50 if row.priority is None else row.priority)
-    return CompactKnowledge(row.id, row.name, row.category)
+    score, expired = -one.minus_score, bool(one.candidate.expired)
+    if shown.compact:
+        return compact_result(row, score, tags, expired=expired)
+    return full_result(row, current, versions, score, tags, expired=expired)
 
 
 def _pair(first: str, second: str) -> tuple[str, str]:
     return first, second
 
 
-def _tag_row(entry_id: str, tag_id: str, name: str, category: str, predefined: int, *rest: Any) -> tuple[str, Tag]:
-    return entry_id, Tag(tag_id, name, category, bool(predefined), *rest)
+def _tag_row(entry_id: str, tag_id: str, name: str) -> tuple[str, TagRef]:
+    return entry_id, TagRef(tag_id, name)
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from handlers.scopes.field_types import AsOf, Id, Label, Text
 from handlers.scopes.inheritance import ScopeType
+from handlers.scopes.query_results import QueryResult
 from handlers.scopes.relations import RelationType
-from handlers.scopes.results import AnyVersion, Guideline, Knowledge, Tag, Tool
 from handlers.scopes.targets import TargetType
 
 DEFAULT_LIMIT = 20  # results, the default of the contract
@@ -15,6 +15,9 @@ DEFAULT_THRESHOLD = 0.7  # (1 + cosine) / 2, the default of the contract
 EntryTypes = Literal["tools", "guidelines", "knowledge"]
 TagNames = Annotated[list[Label], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=10_000)]
+QueryOffset = Annotated[
+    Annotated[int, Meta(ge=0, le=10_000)] | None, Meta(description="Results to skip, of each type in a context")
+]
 Compact = Annotated[bool | None, Meta(description="Entries without versions and without most fields")]
 IncludeShadowed = Annotated[
     bool | None, Meta(description="Also entries that a nearer scope has one of the same name for")
@@ -50,10 +53,13 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 
     types: Annotated[list[EntryTypes] | None, Meta(description="Types of entries; all of them for none")] = None
     scope: Annotated[ScopeFilter | None, Meta(description="Where to look; global for none")] = None
-    tags: TagFilter | None = None
+    tags: Annotated[TagFilter | None, Meta(description="Tags to filter by, in any case")] = None
     search: Annotated[Text | None, Meta(description="Free-text search")] = None
     related_to: Annotated[RelationFilter | None, Meta(description="Only what has a relation with this")] = None
-    limit: Annotated[Limit | None, Meta(description="Max results")] = DEFAULT_LIMIT
+    limit: Annotated[
+        Limit | None, Meta(description=f"Max results, of each type in a context (default: {DEFAULT_LIMIT})")
+    ] = DEFAULT_LIMIT
+    offset: QueryOffset = 0
     include_versions: Annotated[bool | None, Meta(description="Include version history")] = False
     include_inactive: Annotated[bool | None, Meta(description="Include deactivated entries")] = False
     include_shadowed: IncludeShadowed = False
@@ -68,55 +74,14 @@ class Search(Struct, tag="search", tag_field="action", forbid_unknown_fields=Tru
 class GetContext(Struct, tag="context", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The scope to return the best entries of, by kind."""
 
-    scope_type: ScopeType
+    scope_type: Annotated[ScopeType, Meta(description="Scope to return the context of")]
     scope_id: Annotated[Id | None, Meta(description="Required for non-global scopes")] = None
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
     compact: Compact = False
-    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = None
+    limit: Annotated[Limit | None, Meta(description=f"Max results per type (default: {DEFAULT_LIMIT})")] = DEFAULT_LIMIT
+    offset: QueryOffset = 0
     include_shadowed: IncludeShadowed = False
     as_of: AsOf = None
-
-
-class CompactTool(Struct):
-    """A tool in a compact result."""
-
-    id: str
-    name: str
-    category: str | None
-
-
-class CompactGuideline(Struct):
-    """A guideline in a compact result."""
-
-    id: str
-    name: str
-    category: str | None
-    priority: int
-
-
-class CompactKnowledge(Struct):
-    """A knowledge entry in a compact result."""
-
-    id: str
-    title: str
-    category: str | None
-
-
-class QueryResult(Struct, rename="camel", kw_only=True):
-    """One entry, under the name of its kind, with its current version beside it; `expired` is true or left out."""
-
-    type: str
-    id: str
-    scope_type: str
-    scope_id: str | None
-    score: float
-    expired: bool | UnsetType = UNSET
-    tags: list[Tag]
-    tool: Tool | CompactTool | UnsetType = UNSET
-    guideline: Guideline | CompactGuideline | UnsetType = UNSET
-    knowledge: Knowledge | CompactKnowledge | UnsetType = UNSET
-    version: AnyVersion | UnsetType = UNSET
-    versions: list[AnyVersion] | UnsetType = UNSET
 
 
 class Totals(Struct, rename="camel"):

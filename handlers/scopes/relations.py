@@ -1,6 +1,6 @@
 """The tool memory_relation (seed 000): links between entries."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -8,8 +8,9 @@ from msgspec import Meta, Struct
 from handlers.scopes import errors
 from handlers.scopes.deviations import TAG_VALUES, parameter
 from handlers.scopes.field_types import Id, Label, Limit, Offset, page_bounds, validate
-from handlers.scopes.results import Count, Done, Relation
-from handlers.scopes.targets import TargetType, check_target
+from handlers.scopes.results import Done, Relation
+from handlers.scopes.targets import TargetType, check_known_target, check_target
+from handlers.scopes.totals import Count, count_rows
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
@@ -20,25 +21,32 @@ _KEY_FIELDS = ("source_type", "source_id", "target_type", "target_id", "relation
 _KEY_REQUIRED = "either id or all of sourceType, sourceId, targetType, targetId and relationType are required"
 
 
+SourceType = Annotated[TargetType, Meta(description="What the source is; delete takes id or all five fields")]
+SourceId = Annotated[Id, Meta(description="ID of the source")]
+EndType = Annotated[TargetType, Meta(description="What the target is")]
+EndId = Annotated[Id, Meta(description="ID of the target")]
+LinkType = Annotated[RelationType, Meta(description="How the source stands to the target")]
+
+
 class CreateRelation(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The link to create."""
 
-    source_type: TargetType
-    source_id: Id
-    target_type: TargetType
-    target_id: Id
-    relation_type: RelationType
+    source_type: SourceType
+    source_id: SourceId
+    target_type: EndType
+    target_id: EndId
+    relation_type: LinkType
     created_by: Annotated[Label | None, Meta(description="Creator identifier")] = None
 
 
 class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Filters of the list; a link must match all that are given."""
 
-    source_type: TargetType | None = None
-    source_id: Id | None = None
-    target_type: TargetType | None = None
-    target_id: Id | None = None
-    relation_type: RelationType | None = None
+    source_type: SourceType | None = None
+    source_id: SourceId | None = None
+    target_type: EndType | None = None
+    target_id: EndId | None = None
+    relation_type: LinkType | None = None
     limit: Limit = 20
     offset: Offset = 0
 
@@ -46,12 +54,14 @@ class ListRelations(Struct, tag="list", tag_field="action", forbid_unknown_field
 class DeleteRelation(Struct, tag="delete", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """The link to delete, by its id or by all five of its fields."""
 
+    needs: ClassVar[str] = "id, or all five fields"
+
     id: Annotated[Id | None, Meta(description="Relation to delete; or give all five fields")] = None
-    source_type: TargetType | None = None
-    source_id: Id | None = None
-    target_type: TargetType | None = None
-    target_id: Id | None = None
-    relation_type: RelationType | None = None
+    source_type: SourceType | None = None
+    source_id: SourceId | None = None
+    target_type: EndType | None = None
+    target_id: EndId | None = None
+    relation_type: LinkType | None = None
 
 
 class RelationCreated(Struct):
@@ -79,8 +89,7 @@ def memory_relation(
         return RelationCreated(True, relate(tx, _key_of(request), request.created_by))
     if isinstance(request, DeleteRelation):
         return Done(_delete(tx, request))
-    relations = _list(tx, request)
-    return RelationList(relations, Count(len(relations)))
+    return _list(tx, request)
 
 
 def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relation:
@@ -92,14 +101,21 @@ def relate(tx: Tx, ends: dict[str, str | None], created_by: str | None) -> Relat
     return found
 
 
-def _list(tx: Tx, request: ListRelations) -> list[Relation]:
-    params = {**_key_of(request), **page_bounds(request.limit, request.offset)}
+def _list(tx: Tx, request: ListRelations) -> RelationList:
     if request.source_id is not None:
-        return tx.all("scopes.relations.from_source", Relation, **params)
+        check_known_target(tx, request.source_type, request.source_id, "sourceId")
     if request.target_id is not None:
-        return tx.all("scopes.relations.to_target", Relation, **params)
-    del params["source_id"], params["target_id"]
-    return tx.all("scopes.relations.list", Relation, **params)
+        check_known_target(tx, request.target_type, request.target_id, "targetId")
+    filters, page = _key_of(request), page_bounds(request.limit, request.offset)
+    if request.source_id is not None:
+        which = "from_source"
+    elif request.target_id is not None:
+        which = "to_target"
+    else:
+        which = "list"
+        del filters["source_id"], filters["target_id"]
+    found = tx.all(f"scopes.relations.{which}", Relation, **filters, **page)
+    return RelationList(found, count_rows(tx, f"scopes.relations.count_{which}", len(found), page, **filters))
 
 
 def _delete(tx: Tx, request: DeleteRelation) -> bool:

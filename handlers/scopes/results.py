@@ -129,7 +129,7 @@ class Guideline(Struct, rename="camel"):
 
 
 class Knowledge(Struct, rename="camel"):
-    """A fact, a decision or a piece of context."""
+    """A fact, a decision or a piece of context; `expired` is true or left out."""
 
     id: str
     scope_type: str
@@ -141,6 +141,7 @@ class Knowledge(Struct, rename="camel"):
     created_at: str
     created_by: str | None
     current_version: KnowledgeVersion | UnsetType = UNSET
+    expired: bool | UnsetType = UNSET
 
 
 AnyEntry = Tool | Guideline | Knowledge
@@ -193,12 +194,6 @@ class Conflict(Struct, rename="camel"):
     resolution: str | None
     resolved_at: str | None
     resolved_by: str | None
-
-
-class Count(Struct, rename="camel"):
-    """How many rows a list returns."""
-
-    returned_count: int
 
 
 class Done(Struct):

@@ -1,13 +1,14 @@
 """The tool memory_session (seed 000): working sessions, the innermost scope."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
 from handlers.scopes.field_types import Id, Label, Limit, Object, Offset, Text, page_bounds, validate
 from handlers.scopes.inheritance import check_scope
-from handlers.scopes.results import Count, Session, dumps, loads, row_factory
+from handlers.scopes.results import Session, dumps, loads, row_factory
+from handlers.scopes.totals import Count, count_rows
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
 
@@ -72,12 +73,18 @@ def memory_session(tx: Tx, request: StartSession | EndSession | ListSessions) ->
         if ended is None:
             raise errors.not_found("Session", request.id)
         return SessionSaved(True, ended)
-    filters: dict[str, Any] = {"status": request.status, **page_bounds(request.limit, request.offset)}
+    return _list_sessions(tx, request)
+
+
+def _list_sessions(tx: Tx, request: ListSessions) -> SessionList:
+    page, filters = page_bounds(request.limit, request.offset), {"status": request.status}
     if request.project_id is None:
-        sessions = tx.all("scopes.sessions.list", _session_row, **filters)
+        sessions = tx.all("scopes.sessions.list", _session_row, **filters, **page)
     else:
-        sessions = tx.all("scopes.sessions.of_project", _session_row, project_id=request.project_id, **filters)
-    return SessionList(sessions, Count(len(sessions)))
+        check_scope(tx, "project", request.project_id, "projectId")
+        sessions = tx.all("scopes.sessions.of_project", _session_row, project_id=request.project_id, **filters, **page)
+    filters["project_id"] = request.project_id
+    return SessionList(sessions, count_rows(tx, "scopes.sessions.count", len(sessions), page, **filters))
 
 
 def _start_session(tx: Tx, request: StartSession) -> Session:

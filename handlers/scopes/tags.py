@@ -1,46 +1,51 @@
 """The tool memory_tag (seed 000): tags, and the entries they are attached to."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
-from handlers.scopes.field_types import Id, Limit, Name, Offset, Text, page_bounds, validate
-from handlers.scopes.results import Count, Done, EntryTag, Tag, row_factory
+from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, normal_name, page_bounds, validate
+from handlers.scopes.results import Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
+from handlers.scopes.totals import Count, count_rows
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Tool, write
 
 TAG_SPACE = "scopes:tags"
-Category = Literal["language", "domain", "category", "meta", "custom"]
+TagCategory = Annotated[
+    Label | None, Meta(description="language, domain, category, meta, custom or another word (create: default custom)")
+]
 EntryType = Annotated[TargetType, Meta(description="What the entry is")]
 EntryId = Annotated[Id, Meta(description="Entry ID")]
-TagId = Annotated[Id | None, Meta(description="Tag ID (this or tagName)")]
-TagName = Annotated[Name | None, Meta(description="Tag name (attach creates it if it doesn't exist)")]
+TagId = Annotated[Id | None, Meta(description="Tag ID; attach and detach take this or tagName")]
+TagName = Annotated[Name | None, Meta(description="Tag name in any case (attach creates it if it doesn't exist)")]
 _tag_row = row_factory(Tag, "is_predefined", bool)
 
 
 class CreateTag(Struct, tag="create", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """A new tag, or the one that has the name."""
 
-    name: Annotated[Name, Meta(description="Tag name (unique)")]
-    category: Category | None = None
+    name: Annotated[Name, Meta(description="Tag name (unique in any case)")]
+    category: TagCategory = None
     description: Annotated[Text | None, Meta(description="Tag description")] = None
 
 
 class ListTags(Struct, tag="list", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """Tags in the order of creation."""
 
-    category: Category | None = None
-    is_predefined: bool | None = None
+    category: TagCategory = None
+    is_predefined: Annotated[bool | None, Meta(description="Only predefined tags, or only others")] = None
     limit: Limit = 20
     offset: Offset = 0
 
 
 class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """An entry and the tag to attach to it."""
+
+    needs: ClassVar[str] = "entryType, entryId, tagId or tagName"
 
     entry_type: EntryType
     entry_id: EntryId
@@ -50,6 +55,8 @@ class Attach(Struct, tag="attach", tag_field="action", forbid_unknown_fields=Tru
 
 class Detach(Struct, tag="detach", tag_field="action", forbid_unknown_fields=True, rename="camel"):
     """An entry and the tag to detach from it."""
+
+    needs: ClassVar[str] = "entryType, entryId, tagId or tagName"
 
     entry_type: EntryType
     entry_id: EntryId
@@ -102,8 +109,9 @@ def memory_tag(
         return TagCreated(True, tag, existed)
     if isinstance(request, ListTags):
         page = page_bounds(request.limit, request.offset)
-        tags = tx.all("scopes.tags.list", _tag_row, category=request.category, predefined=request.is_predefined, **page)
-        return TagList(tags, Count(len(tags)))
+        filters = {"category": request.category, "predefined": request.is_predefined}
+        tags = tx.all("scopes.tags.list", _tag_row, **filters, **page)
+        return TagList(tags, count_rows(tx, "scopes.tags.count", len(tags), page, **filters))
     if isinstance(request, Detach):
         return Done(_detach(tx, request))
     check_target(tx, request.entry_type, request.entry_id, "entryId")
@@ -113,21 +121,16 @@ def memory_tag(
 
 
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
-    """The tag of a name, created if there is none, and whether it existed."""
-    created = tx.one(
-        "scopes.tags.add",
-        _tag_row,
-        id=tx.new_id("tag"),
-        name=name,
-        fold=name.casefold(),
-        category=category,
-        description=description,
-        now=tx.now,
-    )
-    found = created or tx.one("scopes.tags.by_name", _tag_row, name=name)
-    if found is None:
+    """The tag of a name in any case, created if there is none, and whether it existed."""
+    key = {"name": normal_name(name), "fold": normal_name(name).casefold()}
+    existing = tx.one("scopes.tags.by_name", _tag_row, **key)
+    if existing is not None:
+        return existing, True
+    added = {"category": category, "description": description, "now": tx.now}
+    created = tx.one("scopes.tags.add", _tag_row, id=tx.new_id("tag"), **key, **added)
+    if created is None:
         raise errors.not_found("Tag", name, "tagName")
-    return found, created is None
+    return created, False
 
 
 def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
@@ -160,7 +163,8 @@ def _detach(tx: Tx, request: Detach) -> bool:
         type=request.entry_type,
         entry_id=request.entry_id,
         tag_id=request.tag_id,
-        name=request.tag_name,
+        name=request.tag_name and normal_name(request.tag_name),
+        fold=request.tag_name and normal_name(request.tag_name).casefold(),
     )
     if detached is None:
         return False
@@ -174,6 +178,20 @@ TOOLS: tuple[Tool, ...] = (
         Hints("Tags"),
         permission={"create": "write", "list": "read", "attach": "write", "detach": "write", "for_entry": "read"},
         read_arms=(ListTags, ForEntry),
-        deviations=(Deviation("behaviour: detach", "`tagId`", "or `tagName`", "attach takes either"),),
+        deviations=(
+            Deviation("behaviour: detach", "`tagId`", "or `tagName`", "attach takes either"),
+            Deviation(
+                "behaviour: name",
+                "unique in one case",
+                "unique in any case: create and attach return the tag of another case",
+                "Filters take tags in any case, and an entry with two spellings of a tag would count twice",
+            ),
+            Deviation(
+                "behaviour: predefined tags",
+                "26 tags with the descriptions of the original, such as `Python programming language`",
+                "the same tags, described in other words",
+                "The document lists neither",
+            ),
+        ),
     ),
 )

@@ -56,4 +56,5 @@ DIALECT = Dialect(
     settings=SETTINGS,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,
+    supplied={"session_id": "CODE_MEMORY_SESSION_ID"},
 )

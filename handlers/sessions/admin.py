@@ -17,6 +17,7 @@ from kernel.tools import Deviation, Hints, Tool, exclusive, read
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
 _INCOMPLETE = "invalid action or missing parameter"
+_ARGUMENT_OF = {"session_id": "purge_session", "older_than_days": "prune_older_than"}
 _SECONDS_PER_DAY = 86_400
 
 
@@ -138,6 +139,7 @@ class _DeletedMemory(NamedTuple):
 
 def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
     """Give free space back, or delete memories with all that rests on them; deleting needs confirm=true."""
+    _check_arguments(request)
     if request.action == "vacuum":
         introspection.vacuum_after_commit(tx)
         return MaintenanceResult("ok", "vacuum")
@@ -197,6 +199,15 @@ def health(tx: Tx, request: Health) -> HealthReport:
     )
 
 
+def _check_arguments(request: Maintenance) -> None:
+    """Raises a Fault naming an argument of another action: who gives it expects to delete less than this call would."""
+    given = {"session_id": (request.session_id or "").strip(), "older_than_days": request.older_than_days}
+    for name, value in given.items():
+        action = _ARGUMENT_OF[name]
+        if value not in ("", None) and action != request.action:
+            raise Fault("invalid", f"{name} goes with {action} only, and {request.action} would ignore it")
+
+
 def _delete(tx: Tx, request: Maintenance) -> list[_DeletedMemory]:
     if request.action == "purge_all":
         return tx.all("sessions.admin.purge_all", _DeletedMemory)
@@ -248,6 +259,12 @@ TOOLS: tuple[Tool, ...] = (
             ),
             Deviation(
                 "behaviour: older_than_days", "negative deletes everything", "refused", "A negative age is a mistake"
+            ),
+            Deviation(
+                "behaviour: arguments of another action",
+                "ignored, so purge_all with a `session_id` deletes every session",
+                "refused by name",
+                "The caller expects to delete less than the call would",
             ),
             Deviation(
                 "behaviour: history",

@@ -13,12 +13,27 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "A client that does not parse the text would take an error for success, and the error would not match the "
             "output schema of the list tools",
         ),
+        Deviation(
+            "behaviour: types",
+            '`"5"` is taken for 5, and `"true"` for true',
+            "refused, naming the parameter",
+            "One rule for every dialect; a value of the wrong type is a mistake of the caller",
+        ),
+    ),
+    "remember, search_memory, maintenance": (
+        Deviation(
+            "behaviour: session_id, spaces",
+            "kept as given",
+            "without the spaces around it; remember and search_memory refuse one with characters that cannot be "
+            "printed",
+            "Two sessions that look the same would not find each other's memories",
+        ),
     ),
     "remember, search_memory": (
         Deviation(
             "behaviour: session_id",
             "required",
-            "required in the schema; a call without it uses the setting `CODE_MEMORY_SESSION_ID`, or is refused",
+            "required in the schema unless the setting `CODE_MEMORY_SESSION_ID` supplies it; without either, refused",
             "The original generates a session for each connection, and its memories are not found again",
         ),
     ),
@@ -28,6 +43,15 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "none",
             "1000",
             "An answer of any size does not help an agent; search_memory raises a limit below 1 to 1",
+        ),
+    ),
+    "upsert_entity, add_relation, get_entity, get_context_graph": (
+        Deviation(
+            "behaviour: disabled, skipped",
+            "`status` alone",
+            "`disabled` with the `setting` that enables the graph, which the descriptions name too; `skipped` with the "
+            "`reason`, such as `sensitive: name`",
+            "An agent cannot see settings, so it would try again",
         ),
     ),
     "upsert_entity, add_relation": (

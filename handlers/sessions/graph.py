@@ -18,16 +18,17 @@ from handlers.sessions.schemas import (
     RelationAdded,
     UpsertEntity,
 )
-from handlers.sessions.secret_scan import find_secret
 from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
+from kernel.security.secrets import sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, IndexSource, Tool, read, write
 
 ENTITY_SPACE = "sessions:entity"
 _GENERIC_TYPE = "entity"
+_SETTING = "CODE_MEMORY_ENABLE_GRAPH"
 _MAX_RELATIONS = 1000  # of one result
 _MAX_INDEX_TEXT = 4000  # characters
 _SCORE_DIGITS = 6
@@ -51,14 +52,17 @@ class _Ends(NamedTuple):
 
 
 def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
-    """Create an entity of the graph, or add observations to the one of that name and set its type."""
+    """Create an entity of the graph, or add observations to the one of that name and set its type.
+    Needs CODE_MEMORY_ENABLE_GRAPH=1.
+    """
     if not option(tx, "ENABLE_GRAPH"):
-        return EntityUpserted("disabled")
+        return EntityUpserted("disabled", setting=_SETTING)
     name, kind = checked_name("name", request.name), checked_name("entity_type", request.entity_type or _GENERIC_TYPE)
     observations = parse_observations(request.observations_json)
     memory = _existing_memory(tx, request.memory_id)
-    if find_secret([name, kind, *observations]):
-        return EntityUpserted("skipped")
+    fields = {"name": name, "entity_type": kind, "observations_json": "\n".join(observations)}
+    if sensitive := sensitive_field(fields):
+        return EntityUpserted("skipped", reason=f"sensitive: {sensitive}")
     # An entity that a caller writes without observations is a statement of its own, even with a memory.
     stated = memory is None or not observations
     number = add_entity_row(tx, name, kind, observations, memory, tx.now, stated=stated)
@@ -68,14 +72,16 @@ def upsert_entity(tx: Tx, request: UpsertEntity) -> EntityUpserted:
 
 
 def add_relation(tx: Tx, request: AddRelation) -> RelationAdded:
-    """Relate two entities of the graph, which are made if they are missing; the same relation is kept once."""
+    """Relate two entities of the graph, which are made if they are missing; the same relation is kept once.
+    Needs CODE_MEMORY_ENABLE_GRAPH=1.
+    """
     if not option(tx, "ENABLE_GRAPH"):
-        return RelationAdded("disabled")
+        return RelationAdded("disabled", setting=_SETTING)
     source, target = checked_name("source", request.source), checked_name("target", request.target)
     kind = checked_name("relation_type", request.relation_type)
     memory = _existing_memory(tx, request.memory_id)
-    if find_secret([source, target, kind]):
-        return RelationAdded("skipped")
+    if sensitive := sensitive_field({"source": source, "target": target, "relation_type": kind}):
+        return RelationAdded("skipped", reason=f"sensitive: {sensitive}")
     ends = [
         add_entity_row(tx, name, _GENERIC_TYPE, [], memory, tx.now, stated=memory is None) for name in (source, target)
     ]
@@ -86,9 +92,11 @@ def add_relation(tx: Tx, request: AddRelation) -> RelationAdded:
 
 
 def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
-    """Fetch an entity of the graph with its newest observations, the memories these come from, and its relations."""
+    """Fetch an entity of the graph with its newest observations, the memories these come from, and its relations.
+    Needs CODE_MEMORY_ENABLE_GRAPH=1.
+    """
     if not option(tx, "ENABLE_GRAPH"):
-        return EntityDetails("disabled")
+        return EntityDetails("disabled", setting=_SETTING)
     found = tx.one("sessions.graph.by_name", _entity_row, name=checked_name("name", request.name))
     if found is None:
         return EntityDetails("not_found")
@@ -106,9 +114,11 @@ def get_entity(tx: Tx, request: GetEntity) -> EntityDetails:
 
 
 def get_context_graph(tx: Tx, request: GetContextGraph) -> ContextGraph:
-    """Show the newest entities of the graph, or with a query those nearest to it in meaning, with their relations."""
+    """Show the newest entities of the graph, or with a query those nearest to it in meaning, with their relations.
+    Needs CODE_MEMORY_ENABLE_GRAPH=1.
+    """
     if not option(tx, "ENABLE_GRAPH"):
-        return ContextGraph("disabled")
+        return ContextGraph("disabled", setting=_SETTING)
     if request.query and request.query.strip():
         nodes = _search_entities(tx, request.query.strip(), request.limit)
     else:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import msgspec
 
 from handlers.sessions import graph, memories, summary
-from handlers.sessions.secret_scan import find_secret
 from kernel.errors import Fault
+from kernel.security.secrets import find_secret
 from kernel.store.external import ExternalDatabase, open_external
 from kernel.store.progress import steps
 from kernel.store.transaction import Tx

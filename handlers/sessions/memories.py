@@ -9,10 +9,10 @@ import msgspec
 
 from handlers.sessions import entity_extraction, graph, summary
 from handlers.sessions.schemas import Remember, Remembered, with_session
-from handlers.sessions.secret_scan import find_secret
 from handlers.sessions.settings import option
 from kernel.errors import Fault
 from kernel.search import index
+from kernel.security.secrets import find_secret, sensitive_field
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, write
@@ -41,14 +41,14 @@ class MemoryRow(NamedTuple):
 
 def remember(tx: Tx, request: Remember) -> Remembered:
     """Store a memory of a session: a decision, a fix, a fact. Give a summary and tags if you can. Text that holds keys,
-    passwords or tokens, and what the session stored within the last five minutes, is skipped.
+    passwords or tokens, and what the session stored within the last five minutes, is skipped; the answer says why.
     """
     session = resolve_session(tx, request.session_id)
     metadata = normalized_metadata(request.metadata_json)
     if not request.content.strip():
         raise Fault("invalid", "content is required")
-    if find_secret([request.content, request.kind or "", request.summary or "", request.tags or "", metadata]):
-        return Remembered("skipped")
+    if sensitive := sensitive_field(_searchable_fields(request, metadata)):
+        return Remembered("skipped", f"sensitive: {sensitive}")
     row = MemoryRow(
         0,
         session,
@@ -59,9 +59,13 @@ def remember(tx: Tx, request: Remember) -> Remembered:
         metadata,
         tx.now,
     )
-    number = add(tx, row, time_before(tx.now, DUPLICATE_WINDOW_SECONDS))
+    since = time_before(tx.now, DUPLICATE_WINDOW_SECONDS)
+    number = add(tx, row, since)
     if number is None:
-        return Remembered("skipped")
+        earlier = tx.one(
+            "sessions.memories.duplicate", int, session_id=session, hash=content_hash(row.content), since=since
+        )
+        return Remembered("skipped", f"duplicate of {earlier}")
     return Remembered(
         id=number, summary=row.summary, session_id=session, kind=row.kind, tags=row.tags, priority=row.priority
     )
@@ -159,6 +163,17 @@ def _summary_and_tags(request: Remember) -> tuple[str, str]:
     )
 
 
+def _searchable_fields(request: Remember, metadata: str) -> dict[str, str]:
+    """The texts of a call that must not hold a secret, by the name of their parameter."""
+    return {
+        "content": request.content,
+        "kind": request.kind or "",
+        "summary": request.summary or "",
+        "tags": request.tags or "",
+        "metadata_json": metadata,
+    }
+
+
 def _clamped_priority(request: Remember) -> int:
     low, high = PRIORITY_RANGE
     return _DEFAULT_PRIORITY if request.priority is None else max(low, min(high, request.priority))
@@ -177,8 +192,8 @@ def _nesting_depth(value: Any) -> int:
 def _prepare_summary(settings: Mapping[str, Any], request: Remember) -> Callable[[Tx], Remember] | None:
     """The generation of a missing summary by the configured model, which is too slow to run inside the write lock."""
     model = None if request.summary else summary.configured_model(settings)
-    texts = [request.content, request.kind or "", request.tags or "", request.metadata_json or ""]
-    if model is None or not request.content.strip() or find_secret(texts):
+    texts = _searchable_fields(request, request.metadata_json or "")
+    if model is None or not request.content.strip() or find_secret([*texts.values()]):
         return None
     return lambda _tx: msgspec.structs.replace(request, summary=summary.model_summary(model, request.content))
 
@@ -208,10 +223,18 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: sensitive content",
                 "three patterns over the content",
-                "these and rules for keys, tokens, passwords in URLs, private keys and web tokens, over content, kind, "
-                "summary, tags and metadata; `upsert_entity` and `add_relation` too; the session id is not checked",
+                "keys, tokens, passwords, also in sentences and URLs, private keys and web tokens, over content, kind, "
+                "summary, tags and metadata; `upsert_entity` and `add_relation` too; the session id is not checked; "
+                "`password:` before code, a type or a text about passwords is stored; the rules are those of the query "
+                "log of `brain`, and its table says what they do not recognize",
                 "A secret must not be stored in any field; a session id that looks like a key would lose the whole "
-                "session",
+                "session, and a note about passwords is none",
+            ),
+            Deviation(
+                "behaviour: skipped",
+                "`status` alone",
+                "`status` and `reason`: `duplicate of 12` or `sensitive: content`",
+                "An agent that does not know why nothing was stored tries again, or believes that it was",
             ),
             Deviation(
                 "behaviour: duplicates",

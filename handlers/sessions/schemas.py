@@ -56,8 +56,8 @@ class SearchMemory(Struct, forbid_unknown_fields=True):
     top_p: Annotated[
         float | None,
         Meta(
-            description="Recency filter in (0, 1]: this newest share of the candidates is kept, and of the older ones "
-            "only what ranks above some of these; 0.6 unless configured"
+            description="Recency filter in (0, 1]: only this newest share of the candidates is kept. If left out, 0.6 "
+            "unless configured, and older ones that rank above some of these"
         ),
     ] = None
 
@@ -116,9 +116,12 @@ class GetContextGraph(Struct, forbid_unknown_fields=True):
 
 
 class Remembered(Struct, omit_defaults=True):
-    """Result of remember: the memory as it is stored, or `status` skipped."""
+    """Result of remember: the memory as it is stored, or `status` skipped with the `reason`, such as `duplicate of 12`
+    or `sensitive: content`.
+    """
 
     status: Literal["skipped"] | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
     id: int | UnsetType = UNSET
     summary: str | UnsetType = UNSET
     session_id: str | UnsetType = UNSET
@@ -176,17 +179,21 @@ class MentionedEntities(Struct):
 
 
 class EntityUpserted(Struct, omit_defaults=True):
-    """Result of upsert_entity; `skipped` for sensitive content, `disabled` where there is no graph."""
+    """Result of upsert_entity: `skipped` with a `reason`, or `disabled` with the `setting` that enables the graph."""
 
     status: Literal["ok", "skipped", "disabled"]
     entity_id: int | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
 
 
 class RelationAdded(Struct, omit_defaults=True):
-    """Result of add_relation; `disabled` where there is no graph."""
+    """Result of add_relation: `skipped` with a `reason`, or `disabled` with the `setting` that enables the graph."""
 
     status: Literal["ok", "skipped", "disabled"]
     relation_id: int | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
 
 
 class GraphRelation(Struct):
@@ -198,7 +205,7 @@ class GraphRelation(Struct):
 
 
 class EntityDetails(Struct, omit_defaults=True):
-    """Result of get_entity, or only a `status`.
+    """Result of get_entity, or only a `status`; `setting` is what enables the graph.
 
     `observations` are the newest 50, newest first; `memory_ids` are the memories they come from, in the same order.
     """
@@ -211,6 +218,7 @@ class EntityDetails(Struct, omit_defaults=True):
     observations: list[str] | UnsetType = UNSET
     memory_ids: list[int | None] | UnsetType = UNSET
     relations: list[GraphRelation] | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
 
 
 class GraphEntity(Struct, omit_defaults=True):
@@ -224,11 +232,14 @@ class GraphEntity(Struct, omit_defaults=True):
 
 
 class ContextGraph(Struct, omit_defaults=True):
-    """Result of get_context_graph: entities, and the newest 1000 relations that touch them."""
+    """Result of get_context_graph: entities, and the newest 1000 relations that touch them; or `disabled` with the
+    `setting` that enables the graph.
+    """
 
     status: Literal["disabled"] | UnsetType = UNSET
     entities: list[GraphEntity] | UnsetType = UNSET
     relations: list[GraphRelation] | UnsetType = UNSET
+    setting: str | UnsetType = UNSET
 
 
 def with_session(request: type[Remember] | type[SearchMemory]) -> Schema:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEXICAL_BASE_SCORE = 1.0  # instead of a distance, for hits by words alone
+MIN_AGE_SPAN_SECONDS = 3600.0  # notes written within the hour differ in meaning, not in age
 _SCORE_DIGITS = 6
 
 
 class ScoreWeights(NamedTuple):
-    """The bonus for a hit by words, and the penalties per step of priority and for the oldest candidate."""
+    """The bonus for a hit by words, and the penalties per step of priority and for the age of the oldest candidate."""
 
     fts_bonus: float = 0.1
     priority: float = 0.15
@@ -38,7 +39,7 @@ class ScoredCandidate(NamedTuple):
 
 
 def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
-    """The score of one candidate; `age` is 0 for the newest of all candidates and 1 for the oldest.
+    """The score of one candidate; `age` is 0 for the newest of all candidates and at most 1.
 
     A hit by words alone starts from 1.0, content equal to the query from 0.0.
     """
@@ -47,30 +48,32 @@ def score(candidate: Candidate, age: float, weights: ScoreWeights) -> float:
     return round(base - bonus + weights.priority * (candidate.priority - 1) + weights.recency * age, _SCORE_DIGITS)
 
 
-def rank(candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, limit: int) -> list[ScoredCandidate]:
+def rank(
+    candidates: Sequence[Candidate], weights: ScoreWeights, top_p: float, limit: int, *, strict: bool = False
+) -> list[ScoredCandidate]:
     """The best `limit` candidates, best first, after the recency filter; equal scores keep the order given.
 
-    A candidate equal to the query comes first, regardless of its priority and age.
+    A candidate equal to the query comes first, regardless of its priority and age. Age is a share of the time between
+    the oldest and the newest candidate, or of an hour if they are nearer to each other.
     """
     if not candidates:
         return []
     newest = max(candidate.at for candidate in candidates)
-    span = newest - min(candidate.at for candidate in candidates)
+    span = max(newest - min(candidate.at for candidate in candidates), MIN_AGE_SPAN_SECONDS)
     scored = [
-        ScoredCandidate(score(candidate, (newest - candidate.at) / span if span else 0.0, weights), candidate)
+        ScoredCandidate(score(candidate, (newest - candidate.at) / span, weights), candidate)
         for candidate in candidates
     ]
     best = min(one.score for one in scored)
     # Priority and age may rank an exact match below others; it gets the best score instead.
     scored = [one._replace(score=min(one.score, best)) if one.candidate.exact else one for one in scored]
-    kept = recency_filter(scored, top_p)
+    kept = recency_filter(scored, top_p, strict=strict)
     return sorted(kept, key=lambda one: (one.score, not one.candidate.exact))[:limit]
 
 
-def recency_filter(scored: Sequence[ScoredCandidate], top_p: float) -> list[ScoredCandidate]:
-    """The newest share `top_p` of the candidates, at least one, and older ones that score better than one of these.
-
-    So the filter drops only candidates that are both older and worse than all that remain.
+def recency_filter(scored: Sequence[ScoredCandidate], top_p: float, *, strict: bool = False) -> list[ScoredCandidate]:
+    """The newest share `top_p` of the candidates, at least one; unless `strict`, also older ones that score better than
+    one of these, so that only candidates are dropped that are both older and worse than all that remain.
     """
     share = top_p if 0.0 < top_p <= 1.0 else 1.0
     count = max(1, math.ceil(round(len(scored) * share, _SCORE_DIGITS)))
@@ -79,4 +82,6 @@ def recency_filter(scored: Sequence[ScoredCandidate], top_p: float) -> list[Scor
         return []
     worst = max(one.score for one in by_age[:count])
     newest = {one.candidate.id for one in by_age[:count]}
+    if strict:
+        return [one for one in scored if one.candidate.id in newest]
     return [one for one in scored if one.candidate.id in newest or one.score < worst or one.candidate.exact]

@@ -57,7 +57,7 @@ def search_memory(tx: Tx, request: SearchMemory) -> SearchResults:
         _candidate(row, evidence.get(row.id), request.query, matches_every_word=row.id in full_matches) for row in rows
     ]
     by_id = {row.id: row for row in rows}
-    best = rank(candidates, weights(tx), top_p, limit)
+    best = rank(candidates, weights(tx), top_p, limit, strict=request.top_p is not None)
     return SearchResults(
         [
             ScoredMemory(*_result_fields(by_id[one.candidate.id]), score=one.score, fts_hit=one.candidate.fts_hit)
@@ -156,8 +156,15 @@ TOOLS: tuple[Tool, ...] = (
             Deviation(
                 "behaviour: top_p",
                 "keeps the newest share",
-                "keeps it, and every older memory that ranks above one of it",
-                "A better hit must not be dropped silently",
+                "the same for a `top_p` that the call gives; the configured share also keeps every older memory that "
+                "ranks above one of it",
+                "A better hit must not be dropped silently where the caller did not ask for the newest",
+            ),
+            Deviation(
+                "behaviour: age",
+                "a share of the time between the oldest and the newest candidate, in whole seconds",
+                "the same, in milliseconds, or a share of an hour if they lie nearer to each other",
+                "Notes written in one burst would be ranked by their order of arrival, not by their meaning",
             ),
         ),
     ),

@@ -11,7 +11,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
 from kernel.store.sqlite.connection import open_writer
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect
+from kernel.tools import Dialect, Restored
 
 Key = tuple[str, str]
 
@@ -29,8 +29,8 @@ def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number:
         dialect = next(dialect for dialect in dialects if dialect.name == entry.dialect)
         before = _events(tx, data.targets)
         if dialect.after_undo is not None:
-            deleted = [(*key, event.before) for key, (event, _) in before.items() if event.after is None]
-            dialect.after_undo(tx, [(space, key, text) for space, key, text in deleted if text is not None])
+            events = [(key, event) for key, (event, _) in before.items()]
+            dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, event in events])
         check_index(tx, [dialect], repair=True)
         _record(tx, number, before)
         audit.record(tx, f"undid {number}")

@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel.limits import Limits, excess
 from kernel.mcp import protocol
+from kernel.schema import json_terms
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
 
 if TYPE_CHECKING:
@@ -311,18 +312,16 @@ def open_params(era: protocol.Era, method: str, raw: Raw | Call) -> tuple[Params
     try:
         return decode(text), None
     except _UNREADABLE as error:
-        wrong = ProtocolError(protocol.INVALID_PARAMS, f"Invalid params: {field_message(error)}")
+        # The decoder's message names the field and not its value.
+        malformed = not isinstance(error, msgspec.ValidationError)
+        reason = "not valid JSON" if malformed else json_terms(str(error)).replace("`$.", "`")
+        wrong = ProtocolError(protocol.INVALID_PARAMS, f"Invalid params: {reason}")
     if text[:1] != b"{":
         raise ProtocolError(protocol.INVALID_REQUEST, "params must be an object")
     try:
         return _decode_params(text), wrong
     except _UNREADABLE:
         raise wrong from None
-
-
-def field_message(error: Exception) -> str:
-    """The decoder's message, which names the field and not its value."""
-    return str(error).replace("`$.", "`") if isinstance(error, msgspec.ValidationError) else "not valid JSON"
 
 
 def encoded_id(id_: int | str) -> bytes:

@@ -55,6 +55,21 @@ def count(tx: Tx, within: Within) -> int:
     return tx.one("kernel.documents.count", int, pairs=[*within]) or 0
 
 
+def newest(tx: Tx, actor: str | None, after: str, before: str, within: Within | None, limit: int) -> list[int]:
+    """The ids of the documents of an actor, a time span and these (space, scope) pairs, last changed first."""
+    tx.flush_deferred()
+    partitions = None if within is None else matching_partitions(tx, within)
+    span = {"after": after, "before": before or _END_OF_TIME, "limit": limit}
+    return tx.all("kernel.documents.newest", int, actor=actor, partitions=partitions, **span)
+
+
+def in_folder(tx: Tx, spaces: Sequence[str], folder: str, limit: int) -> list[int]:
+    """The ids of documents without a scope whose keys lie in a folder: `a/b` and `a/b/c` for `a`."""
+    tx.flush_deferred()
+    bounds = {"folder": f"{folder}/", "end": f"{folder}0"}  # 0 is the character after the slash
+    return tx.all("kernel.documents.in_folder", int, spaces=spaces, limit=limit, **bounds)
+
+
 def prefilter(tx: Tx, actor: str | None, after: str, before: str, within: Within | None) -> list[int] | None:
     """The ids of the documents of an actor, a time span (ISO 8601, "" for open) and these (space, scope) pairs.
 

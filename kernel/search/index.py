@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kernel.search import quarantine
 from kernel.search.cache import SearchCache
-from kernel.search.documents import Document, count, doc_ids, documents, last_doc_id, prefilter
+from kernel.search.documents import Document, count, doc_ids, documents, in_folder, last_doc_id, newest, prefilter
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Hit
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
@@ -23,6 +23,7 @@ __all__ = [
     "CANDIDATES",
     "Document",
     "Hit",
+    "Origin",
     "Parts",
     "Ranking",
     "Scored",
@@ -40,10 +41,12 @@ __all__ = [
     "extra_fts_text",
     "fuse",
     "has_model",
+    "in_folder",
     "insert_vectors",
     "is_quarantining",
     "last_doc_id",
     "model_id",
+    "newest",
     "partitions_of",
     "prefilter",
     "put",
@@ -66,6 +69,7 @@ class _Put(NamedTuple):
     dialect: str
     tool: str
     actor: str
+    created_at: str  # empty for the time at which the document was first put
     at: str
 
 
@@ -81,7 +85,17 @@ class _Old(NamedTuple):
     created_at: str
 
 
-class _Origin(NamedTuple):
+class Origin(NamedTuple):
+    """The (dialect, tool, actor) that wrote a document, and when it was created and last changed (ISO 8601 UTC with
+    milliseconds and Z).
+    """
+
+    writer: tuple[str, str, str]
+    created_at: str
+    updated_at: str
+
+
+class _Kept(NamedTuple):
     """What a document keeps when it is put again: its id, and with it its neighbours, and its creation time."""
 
     id: int
@@ -94,12 +108,16 @@ class _Key(NamedTuple):
     key: str
 
 
-def put(tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str = "") -> None:
+def put(
+    tx: Tx, space: str, key: str, text: str, *, scope: str = "", words: str = "", origin: Origin | None = None
+) -> None:
     """Adds or replaces the document `(space, key)`.
 
-    `words`, such as tags, are indexed for lexical search and do not affect the vector.
+    `words`, such as tags, are indexed for lexical search and do not affect the vector. `origin` is that of a text which
+    was not written by the current call, or not now.
     """
-    tx.defer(_flush, _Put(space, key, scope, text, extra_fts_text(text, words), *tx.call_context, tx.now))
+    writer, created_at, at = origin or Origin(tx.call_context, "", tx.now)
+    tx.defer(_flush, _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at))
 
 
 def set_provenance(
@@ -228,26 +246,26 @@ def _flush(tx: Tx, items: list[_Put | _Drop]) -> None:
         _insert(tx, puts, origins)
 
 
-def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Origin]:
+def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
     if rows:
         ids = [row.id for row in rows]
         tx.run("kernel.index.fts_delete", ids=ids)
         delete_vectors(tx, ids)
         quarantine.unflag(tx, ids)
         tx.run("kernel.index.delete_docs", ids=ids)
-    return {(row.space, row.key): _Origin(row.id, row.created_at) for row in rows}
+    return {(row.space, row.key): _Kept(row.id, row.created_at) for row in rows}
 
 
-def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Origin]) -> None:
+def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept]) -> None:
     tx.context.search_cache.uncommitted = tx
     partitions = ensure_partitions(tx, {(put.space, put.scope) for put in puts})
     new_ids = itertools.count((tx.one("kernel.documents.last_id", int) or 0) + 1)
     rows: list[tuple[int, str, str, int, str, str, str, str, str, str, str]] = []
     for put in puts:
-        origin = origins.get((put.space, put.key)) or _Origin(next(new_ids), put.at)
+        origin = origins.get((put.space, put.key)) or _Kept(next(new_ids), put.at)
         partition = partitions[put.space, put.scope]
         indexed = (origin.id, put.space, put.key, partition, put.text, put.extra_text)
-        rows.append((*indexed, put.dialect, put.tool, put.actor, origin.created_at, put.at))
+        rows.append((*indexed, put.dialect, put.tool, put.actor, put.created_at or origin.created_at, put.at))
     ids = [row[0] for row in rows]
     tx.run("kernel.index.insert_docs", rows=rows)
     tx.run("kernel.index.fts_insert", ids=ids)

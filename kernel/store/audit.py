@@ -38,7 +38,7 @@ class _Record(NamedTuple):
     actor: str
     outcome: str
     targets: list[Target]
-    changes: bytes
+    changes: bytes | None
 
 
 class _Head(NamedTuple):
@@ -53,7 +53,7 @@ class UndoData(NamedTuple):
     changes: bytes
 
 
-def record(tx: Tx, outcome: str = "done", *, changes: bytes = b"") -> None:
+def record(tx: Tx, outcome: str = "done", *, changes: bytes | None = None) -> None:
     """Adds a row for the call that just ran: what it touched and, if it can be undone, its changes."""
     targets = [event[:3] for flush, event in tx.deferred_of_call if flush is history.flush]
     tx.defer(_flush, _Record(*tx.call_context, outcome, targets, changes))
@@ -109,7 +109,7 @@ def _flush(tx: Tx, items: list[_Record]) -> None:
         rows.append((*row, last.hash))
     tx.run("kernel.audit.append", rows=rows)
     for row, item in zip(rows, items, strict=True):
-        if item.changes:
+        if item.changes or (item.changes is not None and item.targets):
             tx.run("kernel.audit.add_undo", audit=row[0], at=tx.now, targets=item.targets, changes=item.changes)
 
 

@@ -27,7 +27,8 @@ class StoreContext(NamedTuple):
 
     Without an embedder there are no vectors, and search is lexical only. `settings` are those of the dialects, `data`
     is the data directory, `call_limits` bound the cost of one call, `injection_mode` is what happens to texts that
-    match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection.
+    match a rule of `kernel.security.injection`, `fts5_functions` are registered on every connection, `dialects` are the
+    names of those that are served.
     """
 
     statements: Mapping[str, str]
@@ -38,3 +39,4 @@ class StoreContext(NamedTuple):
     call_limits: CallLimits = CallLimits()
     injection_mode: str = "off"
     fts5_functions: Mapping[str, Callable[..., Any]] = _NONE
+    dialects: tuple[str, ...] = ()

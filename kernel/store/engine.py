@@ -45,8 +45,8 @@ class WriteConnection(Protocol):
         """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
         ...
 
-    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes]:
-        """`work()` and the changes it made, in a form that can be reverted; empty where they exceed the limit."""
+    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes | None]:
+        """`work()` and the changes it made, in a form that can be reverted; None where it failed or they are more."""
         ...
 
     def commit(self, tx: Tx) -> None:

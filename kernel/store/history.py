@@ -29,12 +29,14 @@ def append(
     after: str | None = None,
     reason: str | None = None,
     at: str | None = None,
+    by: tuple[str, str, str] | None = None,
 ) -> None:
     """Records one event of `(space, key)`, in the order of the calls.
 
-    `at` is when it happened, if not now: for events that an import brings along.
+    `at` is when it happened, if not now, and `by` its (dialect, tool, actor), if not those of the call: for what an
+    import brings along, and for what people did to files.
     """
-    tx.defer(flush, (space, key, operation, before, after, reason, *tx.call_context, at or tx.now))
+    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now))
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:

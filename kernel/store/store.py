@@ -278,7 +278,7 @@ class Store:
 
     def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         """Runs one call and records it in the audit if it changed anything."""
-        undoable, changes = job.undoable and self._undo_hours > 0, b""
+        undoable, changes = job.undoable and self._undo_hours > 0, None
         if undoable:
             audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
         before = db.total_changes()

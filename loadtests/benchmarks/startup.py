@@ -120,7 +120,7 @@ def _first_answer(port: int, started: float) -> float:
             answer = msgspec.json.decode(connection.getresponse().read())
             if "meaning" in answer.get("signals", ()):
                 spent = time.perf_counter() - started
-                if all(memory["key"] != question.path for memory in answer["memories"]):
+                if all(memory["id"] != f"paths/{question.path}" for memory in answer["memories"]):
                     raise RuntimeError(f"the first answer lacks {question.path}")
                 return spent
     finally:

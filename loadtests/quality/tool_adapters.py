@@ -130,6 +130,11 @@ def _ids(part: str, name: str = "id") -> Callable[[Any], list[str]]:
     return lambda answer: [str(row[name]) for row in answer[part]]
 
 
+def _recalled_keys(answer: Any) -> list[str]:
+    """What follows the space in each id, which holds no slash."""
+    return [row["id"].partition("/")[2] for row in answer["memories"]]
+
+
 _ALL: tuple[DialectAdapter, ...] = (
     DialectAdapter(
         "sessions",
@@ -152,7 +157,7 @@ _ALL: tuple[DialectAdapter, ...] = (
                     "limit": CUT,
                     "max_tokens": _ROOM,
                 },
-                _ids("memories", "key"),
+                _recalled_keys,
             ),
             JudgedTool(
                 "search_memory",

@@ -58,6 +58,20 @@ FROM brain_link
 WHERE db = :db AND (:relationship IS NULL OR relationship = :relationship)
 ORDER BY created_at DESC, id DESC;
 
+-- name: with_entities
+-- The links of a memory from and to entities, oldest first.
+SELECT
+    id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
+    metadata, created_at
+FROM (
+    SELECT * FROM brain_link
+    WHERE db = :db AND source_id = :id AND source_type = 'memory' AND target_type = 'entity'
+    UNION ALL
+    SELECT * FROM brain_link
+    WHERE db = :db AND target_id = :id AND target_type = 'memory' AND source_type = 'entity'
+)
+ORDER BY created_at, id;
+
 -- name: delete
 -- Returns the link, for the history.
 DELETE FROM brain_link WHERE db = :db AND id = :id

@@ -30,6 +30,7 @@ SET
     subcategory = coalesce(:subcategory, subcategory),
     tags = coalesce(:tags, tags),
     status = coalesce(:status, status),
+    superseded_by = iif(:status = 'active', NULL, superseded_by),
     importance = coalesce(:importance, importance),
     metadata = coalesce(:metadata, metadata),
     has_embedding = coalesce(:has_embedding, has_embedding),

@@ -11,6 +11,25 @@ SELECT d.id
 FROM json_each(:keys) AS k
 CROSS JOIN doc AS d ON d.space = k.value ->> 0 AND d.key = k.value ->> 1;
 
+-- name: newest
+-- The documents last changed first; null actor or partitions exclude nothing.
+SELECT d.id
+FROM doc AS d INDEXED BY doc_by_time
+WHERE
+    d.updated_at >= :after AND d.updated_at < :before
+    AND (:actor IS NULL OR d.actor = :actor)
+    AND (:partitions IS NULL OR d.place IN (SELECT value FROM json_each(:partitions)))
+ORDER BY d.updated_at DESC, d.id DESC
+LIMIT :limit;
+
+-- name: in_folder
+-- Of the documents without a scope in these spaces, those whose keys begin with the folder; all spaces for null.
+SELECT d.id
+FROM doc_place AS p
+CROSS JOIN doc AS d ON d.space = p.space AND d.key >= :folder AND d.key < :end AND d.place = p.id
+WHERE p.scope = '' AND p.space IN (SELECT value FROM json_each(:spaces))
+LIMIT :limit;
+
 -- name: last_id
 -- The largest document id ever assigned. doc.id is AUTOINCREMENT, so that no id is assigned twice.
 SELECT seq FROM sqlite_sequence WHERE name = 'doc';

@@ -12,3 +12,8 @@ SET resolved = 1, resolution = :resolution, resolved_at = :now, resolved_by = :r
 WHERE id = :id
 RETURNING
     id, entry_type, entry_id, version_a_id, version_b_id, detected_at, resolved, resolution, resolved_at, resolved_by;
+
+-- name: count
+SELECT count(*)
+FROM scopes_conflict
+WHERE resolved = :resolved AND (:entry_type IS NULL OR entry_type = :entry_type);

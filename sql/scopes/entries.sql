@@ -193,3 +193,36 @@ FROM scopes_entry AS e
 JOIN scopes_version AS v ON v.id = e.current_version_id
 WHERE e.deactivated_at IS NULL
 ORDER BY e.seq;
+
+-- name: count_all
+SELECT count(*)
+FROM scopes_entry AS e
+WHERE
+    e.kind = :kind
+    AND (:scope_type IS NULL OR e.scope_type = :scope_type)
+    AND (:scope_id IS NULL OR e.scope_id = :scope_id)
+    AND (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL);
+
+-- name: count_in
+SELECT count(*)
+FROM scopes_entry AS e
+WHERE
+    e.kind = :kind
+    AND e.scope = :scope
+    AND (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL);
+
+-- name: count_chain
+SELECT count(*)
+FROM json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = :kind AND e.scope = s.value
+WHERE
+    (:category IS NULL OR e.category = :category)
+    AND (:inactive OR e.deactivated_at IS NULL)
+    AND NOT EXISTS (
+        SELECT 1
+        FROM json_each(:scopes) AS n
+        CROSS JOIN scopes_entry AS x ON x.kind = e.kind AND x.name = e.name AND x.scope = n.value
+        WHERE n.key < s.key AND x.deactivated_at IS NULL
+    );

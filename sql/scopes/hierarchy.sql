@@ -61,3 +61,10 @@ WHERE
         )
     )
 RETURNING id, org_id, name, description, root_path, created_at, updated_at, metadata;
+
+-- name: count_orgs
+SELECT count(*) FROM scopes_org;
+
+-- name: count_projects
+-- The projects of an organization, or all for null.
+SELECT count(*) FROM scopes_project WHERE :org_id IS NULL OR org_id = :org_id;

@@ -15,3 +15,29 @@ SELECT CASE :type
     WHEN 'session' THEN EXISTS (SELECT 1 FROM scopes_session WHERE id = :id)
     ELSE 0
 END;
+
+-- name: known
+-- Whether a scope exists or has entries; of any type for null.
+SELECT
+    (
+        (:type IS NULL OR :type = 'org')
+        AND EXISTS (SELECT 1 FROM scopes_org WHERE id = :id)
+    )
+    OR (
+        (:type IS NULL OR :type = 'project')
+        AND EXISTS (SELECT 1 FROM scopes_project WHERE id = :id)
+    )
+    OR (
+        (:type IS NULL OR :type = 'session')
+        AND EXISTS (SELECT 1 FROM scopes_session WHERE id = :id)
+    )
+    OR EXISTS (
+        SELECT 1
+        FROM scopes_entry
+        WHERE
+            kind IN ('tool', 'guideline', 'knowledge')
+            AND scope IN (
+                coalesce(:type, 'org') || ':' || :id, coalesce(:type, 'project') || ':' || :id,
+                coalesce(:type, 'session') || ':' || :id
+            )
+    );

@@ -224,7 +224,7 @@ CROSS JOIN scopes_version AS v ON v.id = p.value ->> 1;
 
 -- name: tags
 -- The tags of these entries, in the order they were attached.
-SELECT t.entry_id, g.id, g.name, g.category, g.is_predefined, g.description, g.created_at
+SELECT t.entry_id, g.id, g.name
 FROM json_each(:ids) AS i
 CROSS JOIN scopes_entry_tag AS t ON t.entry_id = i.value
 CROSS JOIN scopes_tag AS g ON g.id = t.tag_id

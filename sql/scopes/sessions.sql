@@ -19,3 +19,9 @@ FROM scopes_session
 WHERE project_id = :project_id AND (:status IS NULL OR status = :status)
 ORDER BY seq
 LIMIT :limit OFFSET :offset;
+
+-- name: count
+-- The sessions of a project, or all for null.
+SELECT count(*)
+FROM scopes_session
+WHERE (:project_id IS NULL OR project_id = :project_id) AND (:status IS NULL OR status = :status);

@@ -6,7 +6,12 @@ ON CONFLICT (name) DO NOTHING
 RETURNING id, name, category, is_predefined, description, created_at;
 
 -- name: by_name
-SELECT id, name, category, is_predefined, description, created_at FROM scopes_tag WHERE name = :name;
+-- In any case; the spelling itself first, since an imported database may have several.
+SELECT id, name, category, is_predefined, description, created_at
+FROM scopes_tag
+WHERE fold = :fold
+ORDER BY name <> :name, seq
+LIMIT 1;
 
 -- name: get
 SELECT id, name, category, is_predefined, description, created_at FROM scopes_tag WHERE id = :id;
@@ -33,7 +38,17 @@ WHERE entry_id = :entry_id AND entry_type = :type AND tag_id = :tag_id;
 -- name: detach
 DELETE FROM scopes_entry_tag
 WHERE entry_id = :entry_id AND entry_type = :type
-    AND tag_id = coalesce(:tag_id, (SELECT id FROM scopes_tag WHERE name = :name))
+    AND tag_id = coalesce(
+        :tag_id,
+        (
+            SELECT t.id
+            FROM scopes_entry_tag AS m
+            JOIN scopes_tag AS t ON t.id = m.tag_id
+            WHERE m.entry_id = :entry_id AND m.entry_type = :type AND t.fold = :fold
+            ORDER BY t.name <> :name, t.seq
+            LIMIT 1
+        )
+    )
 RETURNING id, entry_type, entry_id, tag_id, created_at;
 
 -- name: of_entry
@@ -42,3 +57,8 @@ FROM scopes_entry_tag AS m
 JOIN scopes_tag AS t ON t.id = m.tag_id
 WHERE m.entry_id = :id AND m.entry_type = :type
 ORDER BY m.seq;
+
+-- name: count
+SELECT count(*)
+FROM scopes_tag
+WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined);

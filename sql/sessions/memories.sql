@@ -7,6 +7,13 @@ WHERE NOT EXISTS (
 )
 RETURNING id;
 
+-- name: duplicate
+-- The newest memory that keeps `add` from storing this content again.
+SELECT id FROM sessions_memory
+WHERE hash = :hash AND session_id = :session_id AND created_at > :since
+ORDER BY id DESC
+LIMIT 1;
+
 -- name: add_mentions
 -- Rows are (entity_type, name, source, path).
 INSERT INTO sessions_mention (memory_id, entity_type, name, source, path)

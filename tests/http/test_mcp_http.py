@@ -266,9 +266,9 @@ CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
         ),
         (
             meta(progressToken=1.5),
-            "Invalid params: Expected `int | str | null`, got `float` - at `_meta.progressToken`",
+            "Invalid params: Expected `integer | string | null`, got `number` - at `_meta.progressToken`",
         ),
-        (7, "Invalid params: Expected `object | null`, got `int` - at `_meta`"),
+        (7, "Invalid params: Expected `object | null`, got `integer` - at `_meta`"),
     ],
 )
 def test_modern_request_without_required_meta_is_refused(server: Served, given: Any, reason: str) -> None:

@@ -215,8 +215,8 @@ def test_unknown_tool_is_a_protocol_error(server: Served, make: Any) -> None:
         ({"name": "echo", "arguments": "{}"}, "arguments must be an object"),
         ({"name": "echo", "arguments": 0}, "arguments must be an object"),
         ({"arguments": {}}, "Object missing required field `name`"),
-        ({"name": 1}, "Expected `str`, got `int` - at `name`"),
-        ({"name": None}, "Expected `str`, got `null` - at `name`"),
+        ({"name": 1}, "Expected `string`, got `integer` - at `name`"),
+        ({"name": None}, "Expected `string`, got `null` - at `name`"),
     ],
 )
 @BOTH
@@ -228,7 +228,7 @@ def test_malformed_call_is_a_protocol_error(server: Served, make: Any, params: A
     ("arguments", "reason"),
     [
         ({}, "missing required field `text`"),
-        ({"text": 1}, "expected `str`, got `int` - at `text`"),
+        ({"text": 1}, "expected `string`, got `integer` - at `text`"),
     ],
 )
 @BOTH
@@ -361,7 +361,7 @@ def test_prompt_is_returned_with_its_arguments(server: Served, make: Any) -> Non
         ({"name": "greeting", "arguments": {"tone": "kind"}}, "Missing prompt arguments: name"),
         (
             {"name": "greeting", "arguments": {"name": 1}},
-            "Invalid params: Expected `str`, got `int` - at `arguments[...]`",
+            "Invalid params: Expected `string`, got `integer` - at `arguments[...]`",
         ),
         ({}, "Invalid params: Object missing required field `name`"),
     ],

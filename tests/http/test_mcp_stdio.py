@@ -124,7 +124,10 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
             message("tools/list", {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}),
             error(-32602, "params._meta lacks io.modelcontextprotocol/clientCapabilities"),
         ),
-        (message("tools/call", {"name": 1}), error(-32602, "Invalid params: Expected `str`, got `int` - at `name`")),
+        (
+            message("tools/call", {"name": 1}),
+            error(-32602, "Invalid params: Expected `string`, got `integer` - at `name`"),
+        ),
         (call("absent"), error(-32602, "Unknown tool: absent")),
     ],
 )

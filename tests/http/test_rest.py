@@ -190,7 +190,7 @@ def test_every_fault_has_its_status_and_only_busy_has_retry_after(send: Send, co
         (b'{"text":"\xff"}', "not valid JSON"),
         (b"[]", "expected `object`, got `array`"),
         (b"null", "expected `object`, got `null`"),
-        (b'{"text":1}', "expected `str`, got `int` - at `text`"),
+        (b'{"text":1}', "expected `string`, got `integer` - at `text`"),
         (b'{"text":' + b"[" * 20 + b"]" * 20 + b"}", "nested too deeply"),
     ],
 )

@@ -51,7 +51,7 @@ class Running:
             while time.monotonic() < deadline:
                 _, answer = client.call("recall", query=question)
                 if "meaning" in answer["signals"]:
-                    return bool(answer["memories"]) and answer["memories"][0]["key"] == path
+                    return bool(answer["memories"]) and answer["memories"][0]["id"] == f"paths/{path}"
                 time.sleep(0.05)
             return False
         finally:

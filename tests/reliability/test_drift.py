@@ -59,7 +59,7 @@ def test_a_clock_that_jumps_loses_nothing_and_makes_nothing_negative(
             numbers.append(told(lock)["lock"]["fencingToken"])
         assert lock.fault in {None, "conflict"}
         found = told(call("hybrid_search", db="core", query="the cart that was painted"))
-        shared = told(call("recall", query="the cart that was painted"))
+        shared = told(call("recall", query="the cart that was painted", explain=True))
         listed = told(call("list_recent", session_id="s", limit=5))
         assert found["results"]
         assert shared["memories"]
@@ -99,7 +99,7 @@ def test_what_cannot_be_embedded_is_kept_and_found_by_words_until_it_can(
     with monkeypatch.context() as patch:
         patch.setattr(Embedder, "embed", fail)
         assert [call(tool, **given).fault for tool, given in CALLS] == [None] * len(CALLS)
-        found = told(call("recall", query="horse"))["memories"]
+        found = told(call("recall", query="horse", explain=True))["memories"]
         assert len(found) == len(CALLS)
         assert {memory["signals"]["meaning"] for memory in found} == {None}
     lacking = consistency.check(kernel.config.file, world, app.DIALECTS)

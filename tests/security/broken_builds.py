@@ -14,19 +14,17 @@ from handlers.brain import immutability as immutable
 from handlers.brain import search
 from handlers.common import scoring
 from handlers.notes import safe_fs as steps
-from handlers.sessions import secret_scan
 from kernel import data_dir, dispatch, limits, text
 from kernel.limits import CallLimits
 from kernel.search import index, quarantine
 from kernel.search import query as terms
-from kernel.security import api_keys, auth, permissions
+from kernel.security import api_keys, auth, permissions, secrets
 from kernel.security.rate_limit import RateLimiter
 from kernel.store import audit
 from kernel.store.sqlite import connection, query_budget
 from kernel.store.sqlite.query_budget import Budget
 
 HERE = "tests/security"
-SESSIONS = "../unit/handlers/sessions"
 
 
 class Broken(NamedTuple):
@@ -122,7 +120,7 @@ def _following() -> None:
 
 
 def _careless() -> None:
-    put(secret_scan, _RULES_BY_HINT=())
+    put(secrets, _RULES_BY_HINT=())
 
 
 def _silent() -> None:
@@ -172,7 +170,7 @@ BUILDS: Mapping[str, Broken] = {
     "open folders": Broken("S16", "folders for everybody", _open_folders, "../unit/test_data_dir.py"),
     "following": Broken("S14", "links to folders are followed", _following, "test_links.py -k nobody_out"),
     "reaching": Broken("S17", "an id asks a server for its number", _reaching, "test_outward.py -k argument"),
-    "careless": Broken("S18", "nothing is taken for a secret", _careless, f"{SESSIONS}/test_secret_scan.py -k found"),
+    "careless": Broken("S18", "nothing is taken for a secret", _careless, "../unit/security/test_secrets.py -k found"),
     "credulous": Broken("S19", "what is marked is found", _credulous, "test_injection_samples.py -k not_found"),
     "blind": Broken("S19", "nothing is marked", _blind, "test_injection_samples.py -k not_found"),
     "flooded": Broken("S21", "the same said again counts again", _flooded, "test_flood.py -k numbered"),

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
-from kernel.schema import argument_error, error_message
+from kernel.schema import argument_error
 from kernel.store.context import StoreContext
 from kernel.store.store import Store
 from kernel.tools import (
@@ -295,9 +295,9 @@ def test_bug_is_an_internal_error_logged_once_with_detail(
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b'{"name": 1}', "Invalid arguments: expected `str`, got `int` - at `name`"),
-        (b'{"name": "much too long"}', "Invalid arguments: expected `str` of length <= 8 - at `name`"),
-        (b'{"kind": "odd"}', "Invalid arguments: invalid enum value 'odd' - at `kind`"),
+        (b'{"name": 1}', "Invalid arguments: expected `string`, got `integer` - at `name`"),
+        (b'{"name": "much too long"}', "Invalid arguments: expected `string` of length <= 8 - at `name`"),
+        (b'{"kind": "odd"}', "Invalid arguments: invalid enum value 'odd', choose from fancy, plain - at `kind`"),
         (b'{"size": 1}', "Invalid arguments: contains unknown field `size`"),
         (b"[]", "Invalid arguments: expected `object`, got `array`"),
         (b'{"name": "a"', "Invalid arguments: not valid JSON"),
@@ -311,15 +311,6 @@ def test_wrong_arguments_are_invalid_and_name_the_field(
     dispatch: Dispatch, runner: asyncio.Runner, raw: bytes, message: str
 ) -> None:
     assert runner.run(dispatch.call(dispatch.tools["put"], raw, TESTER)) == failure("invalid", message)
-
-
-def test_missing_arguments_are_named() -> None:
-    class Needing(msgspec.Struct):
-        name: str
-
-    with pytest.raises(msgspec.ValidationError) as raised:
-        msgspec.json.decode(b"{}", type=Needing)
-    assert error_message(raised.value) == "Invalid arguments: missing required field `name`"
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
@@ -339,10 +330,10 @@ class Outer(msgspec.Struct, forbid_unknown_fields=True):
         (b'{"name":"a","inner":{}}', "missing", "inner.size", "Object missing required field `size`"),
         (b'{"name":"a","b`c":1}', "unknown", "b`c", "Object contains unknown field `b`c`"),
         (b'{"name":"a","inner":{"size":1,"x\\n - at `$.y`":1}}', "unknown", "inner.x\n - at `$.y`", None),
-        (b'{"name":null}', "wrong", "name", "Expected `str`, got `null`"),
-        (b'{"name":"a","sizes":[1,"b"]}', "wrong", "sizes[1]", "Expected `int`, got `str`"),
+        (b'{"name":null}', "wrong", "name", "Expected `string`, got `null`"),
+        (b'{"name":"a","sizes":[1,"b"]}', "wrong", "sizes[1]", "Expected `integer`, got `string`"),
         (b"[]", "wrong", "", "Expected `object`, got `array`"),
-        (b"{", "unreadable", "", "Invalid arguments: not valid JSON"),
+        (b"{", "unreadable", "", "not valid JSON"),
     ],
 )
 def test_argument_error_has_field_and_problem(raw: bytes, problem: Any, field: str, message: str | None) -> None:

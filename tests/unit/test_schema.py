@@ -184,3 +184,5 @@ def test_setting_lists_the_values_of_its_parameters() -> None:
     assert schema["properties"]["kind"] == input_schema(dialect.tools[0])["properties"]["kind"]
     assert shown.tools[1] == dialect.tools[1]
     assert with_configured_choices(dialect, {"NAMES": ("a", "b")}) is dialect
+    supplied = with_configured_choices(dialect._replace(choices={}, supplied={"one": "NAMES"}), {"NAMES": ("a",)})
+    assert "one" not in input_schema(supplied.tools[0]).get("required", [])

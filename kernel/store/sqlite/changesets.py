@@ -11,10 +11,11 @@ R = TypeVar("R")
 
 _PROGRESS_STEPS = 50_000  # virtual machine steps between two checks of the recording's size
 _DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting")  # prefixes of tables that are not recorded
+_OF_FILES = "notes_file"  # its rows follow the files: who restores those restores the rows
 
 
-def record(db: apsw.Connection, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes]:
-    """`work()` and the changeset of what it changed; empty where recording needs more than `limit_bytes`.
+def record(db: apsw.Connection, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes | None]:
+    """`work()` and the changeset of what it changed; None where it failed or recording needs more than `limit_bytes`.
 
     Tables that are derived from the rows, such as full text and vectors, are not recorded.
     """
@@ -32,7 +33,7 @@ def record(db: apsw.Connection, work: Callable[[], R], limit_bytes: int) -> tupl
         answer = work()
         check_size()
         complete = session.enabled and not isinstance(answer, Fault)
-        return answer, session.changeset() if complete else b""
+        return answer, session.changeset() if complete else None
     finally:
         db.set_progress_handler(None, id=record)
         session.close()
@@ -41,13 +42,19 @@ def record(db: apsw.Connection, work: Callable[[], R], limit_bytes: int) -> tupl
 def revert(db: apsw.Connection, changes: bytes) -> bool:
     """Reverts recorded changes; False, with nothing changed, where a row has changed again since.
 
-    Events that were added to the history stay, and those that were deleted come back.
+    Events that were added to the history stay, and those that were deleted come back. Rows that follow files stay.
     """
+
+    def is_reverted(change: apsw.TableChange) -> bool:
+        return change.op == "INSERT" if change.name == "history" else change.name != _OF_FILES
+
+    if not changes:  # a call that changed files alone
+        return True
     try:
         apsw.Changeset.apply(
             apsw.Changeset.invert(changes),
             db,
-            filter_change=lambda change: change.name != "history" or change.op == "INSERT",
+            filter_change=is_reverted,
             conflict=lambda _reason, _change: apsw.SQLITE_CHANGESET_ABORT,
         )
     except apsw.AbortError:

@@ -152,7 +152,7 @@ class Connection:
         self._db.execute("RELEASE call")
         return answer
 
-    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes]:
+    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes | None]:
         """`work()` and the changeset of what it changed; empty where recording needs more than `limit_bytes`."""
         return changesets.record(self._db, work, limit_bytes)
 

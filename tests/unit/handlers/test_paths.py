@@ -796,3 +796,14 @@ def test_texts_hook_returns_the_indexed_text() -> None:
         found: KernelTool = TOOLS[tool]
         assert found.hooks.texts is not None
         assert list(found.hooks.texts(request)) == ["café\none"]
+
+
+def test_clear_deletes_the_memories_of_every_agent_and_its_description_says_so(kernel: Kernel, call: Call) -> None:
+    call("add_memory", path="a", content="x", by="ann")
+    call("add_memory", path="b", content="x", by="bob")
+
+    assert b"cleared_count: 2" in call("clear_memory", by="ann").body
+    assert kernel.dispatch.tools["clear_memory"].tool.description == (
+        "Clear all personal memory: every path, also those of the other agents that share this store. "
+        "This operation is irreversible."
+    )

@@ -59,6 +59,16 @@ def test_session_id_is_required_by_the_schema_as_in_the_contract() -> None:
         assert sorted(schema["properties"]) == sorted(TOOLS[name].request.__struct_fields__)
 
 
+def test_session_id_is_optional_in_the_schema_where_a_setting_supplies_it(tmp_path: Path) -> None:
+    with opened(tmp_path, SESSION_ID="home") as (kernel, ask):
+        shown = {name: input_schema(kernel.dispatch.tools[name].tool) for name in ("remember", "search_memory")}
+        assert {name: schema["required"] for name, schema in shown.items()} == {
+            "remember": ["content"],
+            "search_memory": ["query"],
+        }
+        assert ask("remember", content="tea")["session_id"] == "home"
+
+
 def test_an_empty_list_has_no_text_and_an_empty_result(call: Call) -> None:
     reply = call("list_recent")
     assert (reply.body, reply.structured, reply.content, reply.fault) == (b"[]", b'{"result":[]}', b"[]", None)

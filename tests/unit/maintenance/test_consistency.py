@@ -76,14 +76,17 @@ def found_by(config: Config, query: str, caller: Callable[[Dispatch], Call]) -> 
     """The results of a recall with their signals, by path."""
     running = open_kernel(config)
     try:
-        return recalled(caller(running.dispatch)("recall", query=query))
+        return recalled(caller(running.dispatch)("recall", query=query, detail="text"))
     finally:
         running.store.close()
 
 
 def recalled(reply: Reply) -> dict[str, dict[str, Any]]:
     assert reply.fault is None
-    return {memory["key"]: memory["signals"] for memory in msgspec.json.decode(reply.structured or b"")["memories"]}
+    return {
+        memory["id"].partition("/")[2]: memory["signals"]
+        for memory in msgspec.json.decode(reply.structured or b"")["memories"]
+    }
 
 
 FULL_TEXT = Finding("full text", 1, "differs from the documents")
@@ -315,9 +318,9 @@ def test_another_model_replaces_every_vector_while_calls_are_served(
     seen: list[tuple[list[Any], bool]] = []
 
     def look() -> bool:
-        hits = recalled(call("recall", query="dog barks"))
+        hits = recalled(call("recall", query="dog barks", explain=True))
         assert hits["dog"]["words"] is not None
-        meaning = recalled(call("recall", query="red", limit=100))
+        meaning = recalled(call("recall", query="red", limit=100, max_tokens=100_000, explain=True))
         seen.append((vectors(), any(signals["meaning"] is not None for signals in meaning.values())))
         return False
 

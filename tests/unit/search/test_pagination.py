@@ -126,7 +126,7 @@ def pages(recall: Recall, **arguments: Any) -> Iterator[list[str]]:
     cursor: str | None = ""
     for _ in range(200):
         page = recall(query="roses in the garden", cursor=cursor, **arguments)
-        yield [memory.key for memory in page.memories]
+        yield [memory.id.partition("/")[2] for memory in page.memories]
         cursor = page.cursor
         if cursor is None:
             return
@@ -187,7 +187,10 @@ def test_pages_follow_one_ranking(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(150)})
 
     first, whole = (
-        [memory.key for memory in recall(query="roses in the garden", limit=limit, max_tokens=100_000).memories]
+        [
+            memory.id.partition("/")[2]
+            for memory in recall(query="roses in the garden", limit=limit, max_tokens=100_000).memories
+        ]
         for limit in (10, 100)
     )
     seen = [key for page in pages(recall, limit=10) for key in page]
@@ -199,9 +202,9 @@ def test_pages_follow_one_ranking(kernel: Kernel, recall: Recall) -> None:
 def test_memories_over_the_token_budget_are_on_the_next_page(kernel: Kernel, recall: Recall) -> None:
     put(kernel, {str(number): number for number in range(30)})
 
-    found = list(pages(recall, limit=10, max_tokens=400))
+    found = list(pages(recall, limit=10, max_tokens=200))
 
-    assert {len(page) for page in found[:-1]} <= {1, 2, 3, 4}
+    assert {len(page) for page in found[:-1]} <= set(range(1, 10))
     assert sorted(key for page in found for key in page) == sorted(str(number) for number in range(30))
 
 

@@ -169,6 +169,21 @@ def tables(plan: list[str]) -> list[str]:
             "brain.links.from_source",
             ["SEARCH brain_link USING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?)"],
         ),
+        (
+            "brain.links.with_entities",
+            [
+                "CO-ROUTINE (subquery-3)",
+                "COMPOUND QUERY",
+                "LEFT-MOST SUBQUERY",
+                "SEARCH brain_link USING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "UNION ALL",
+                "SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?",
+            ],
+        ),
+        (
+            "brain.succession.free_predecessors",
+            ["SEARCH brain_memory USING INDEX sqlite_autoindex_brain_memory_1 (db=? AND id=?)"],
+        ),
         ("brain.links.to_target", ["SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?)"]),
         ("brain.links.list", ["SEARCH brain_link USING INDEX brain_link_by_age (db=?)"]),
         ("paths.get", ["SEARCH paths_memory USING INDEX sqlite_autoindex_paths_memory_1 (path=?)"]),

@@ -161,8 +161,8 @@ def test_every_destructive_call_can_be_undone_and_the_index_agrees(
                 assert reply.fault is None, step
         kept.take(step, reply)
     destructive = {name for name, bound in kernel.dispatch.tools.items() if bound.tool.hints.destructive}
-    # The first has its own test; in this scenario the others find nothing to change.
-    assert destructive - set(undone) == {"memory_forget", "memory_import", "cleanup_query_log"}
+    # The first two have their own tests, for their files; in this scenario the others find nothing to change.
+    assert destructive - set(undone) == {"memory_forget", "memory_remember", "memory_import", "cleanup_query_log"}
     assert kernel.store.read_sync(audit.first_broken) is None
     catalogue("S23", injected="destructive calls", times=len(undone), outcome="undone whole, index and all")
 

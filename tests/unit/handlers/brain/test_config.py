@@ -1,5 +1,7 @@
 """Configuration is set and read by key, by prefix, or all of it."""
 
+import pytest
+
 from tests.conftest import Clock
 from tests.unit.handlers.brain.conftest import CallOk
 from tests.unit.handlers.brain.test_memories import LATER, NOW
@@ -28,6 +30,23 @@ def test_values_are_listed_by_prefix_or_all_by_name(call_ok: CallOk, clock: Cloc
     assert call_ok("get_config", prefix="b%") == [row("b%", "{}")]
     assert call_ok("get_config", prefix="nothing") == []
     assert call_ok("get_config", key="a", prefix="b.") == row("a", "{}")
+
+
+@pytest.mark.parametrize("value", ["7", "-0.1", "banana", "", "{}", "nan", "true"])
+def test_a_weight_that_search_would_ignore_is_refused(refused: CallOk, value: str) -> None:
+    assert refused("set_config", key="retrieval.vector_weight", value=value) == (
+        "invalid",
+        "Error: Invalid arguments: value of retrieval.vector_weight is a number from 0 to 1",
+    )
+
+
+@pytest.mark.parametrize("key", ["retrieval.vektor_weight", "retrieval.", "retrieval.limit"])
+def test_a_key_that_search_would_ignore_is_refused(refused: CallOk, key: str) -> None:
+    assert refused("set_config", key=key, value="0.5") == (
+        "invalid",
+        "Error: Invalid arguments: key under retrieval. is one of retrieval.vector_weight, retrieval.fts_weight, "
+        "retrieval.recency_weight, retrieval.importance_weight",
+    )
 
 
 def test_an_unknown_key_is_not_found(refused: CallOk) -> None:

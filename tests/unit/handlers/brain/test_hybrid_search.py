@@ -96,7 +96,6 @@ def test_weights_are_those_given_then_those_configured_then_the_defaults(call_ok
 
     assert used() == PLAIN
     call_ok("set_config", key="retrieval.vector_weight", value="0.7")
-    call_ok("set_config", key="retrieval.fts_weight", value="no number")
     assert used() == PLAIN | {"vector": 0.7}
     assert used(weights={"vector": 0, "importance": 1}) == PLAIN | {"vector": 0, "importance": 1}
     assert used(weights={}) == used(weights=None) == PLAIN | {"vector": 0.7}

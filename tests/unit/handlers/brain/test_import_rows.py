@@ -78,7 +78,7 @@ def test_times_are_converted_to_our_format(value: Any, expected: str | None) -> 
 
 
 def test_query_text_is_cut_before_redaction() -> None:
-    kept = import_rows.query({"query_text": "password: " + "x" * 20_000}, "core", NOW)
+    kept = import_rows.query({"query_text": "password: " + "a1" * 10_000}, "core", NOW)
 
     assert kept[2] == "password: [redacted]"
     assert import_rows.query({"query_text": "a " * 10_000 + "b"}, "core", NOW)[2] == "a " * 499 + "a…"

@@ -266,7 +266,7 @@ def test_update_changes_what_is_given_and_leaves_the_rest(call_ok: CallOk, kerne
 
 def test_every_field_can_be_updated(call_ok: CallOk, clock: Clock) -> None:
     saved = call_ok("save_memory", db="core", content="x", category="fact", tags=["a"], metadata={"x": 1})
-    given = {"category": "own word", "subcategory": "s", "tags": [], "status": "archived", "metadata": {}}
+    given = {"category": "decision", "subcategory": "s", "tags": [], "status": "archived", "metadata": {}}
 
     changed = call_ok("update_memory", db="core", id=saved["id"], **given)
 
@@ -325,7 +325,7 @@ def test_supersede_makes_a_new_memory_of_the_old_and_links_them(call_ok: CallOk,
         **old,
         "id": "mem_2",
         "content": "Port 443",
-        "metadata": '{"supersede_reason":"TLS"}',
+        "metadata": '{"x":1,"supersede_reason":"TLS"}',
         "created_at": LATER,
         "updated_at": LATER,
     }

@@ -168,7 +168,10 @@ def test_rows_and_index_agree_afterwards(wordless: Config, caller: Any) -> None:
     [
         ({}, "missing required field `db`"),
         ({"db": "nowhere"}, "db is one of core, therapy, dnd, hlg"),
-        ({"db": "core", "types": ["link"]}, "invalid enum value 'link' - at `types[0]`"),
+        (
+            {"db": "core", "types": ["link"]},
+            "invalid enum value 'link', choose from entity, memory, note, resource - at `types[0]`",
+        ),
         ({"db": "core", "types": "memory"}, "at `types`"),
         ({"db": "core", "limit": 0}, "at `limit`"),
         ({"db": "core", "limit": "all"}, "at `limit`"),

@@ -53,8 +53,12 @@ def keys(part: str, name: str = "id") -> Callable[[Any], list[str]]:
     return lambda answer: [str(row[name]) for row in answer[part]]
 
 
+def recalled_keys(answer: Any) -> list[str]:
+    return [row["id"].partition("/")[2] for row in answer["memories"]]
+
+
 WAYS: dict[str, tuple[Callable[[Call, str], str], dict[str, Any], str, Callable[[Any], list[str]]]] = {
-    "recall": (remember, {}, "query", keys("memories", "key")),
+    "recall": (remember, {}, "query", recalled_keys),
     "search_memory": (remember, {"session_id": "s"}, "query", keys("result")),
     "hybrid_search": (save, {"db": "core"}, "query", keys("results")),
     "memory_query": (

@@ -17,7 +17,8 @@ from tests.unit.handlers.notes.conftest import CallOk, put
 from tests.unit.handlers.test_paths import everything
 
 HEAD = "---\nmemory_type: {}\ncreated: 2026-01-01\nmodified: 2026-01-01\n---\n\n"
-SOUND = {"success": True, "summary": {"totalMemories": 0, "issuesFound": 0, "healthScore": 100}, "issues": []}
+SUMMARY = {"totalMemories": 0, "issuesFound": 0, "healthScore": 100, "issuesByType": {}}
+SOUND = {"success": True, "summary": SUMMARY, "issues": []}
 
 
 def found(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -32,7 +33,7 @@ def test_files_written_by_tools_have_no_issues(call_ok: CallOk, clock: Clock) ->
     for title in ("One", "日本語", 'Third: "quoted"'):
         call_ok("memory_remember", title=title, content="x", memoryType="learning", tags=["a"])
 
-    assert call_ok("memory_lint") == SOUND | {"summary": {"totalMemories": 3, "issuesFound": 0, "healthScore": 100}}
+    assert call_ok("memory_lint") == SOUND | {"summary": SUMMARY | {"totalMemories": 3}}
 
 
 def test_every_issue_is_reported_with_a_suggestion(call_ok: CallOk, clock: Clock, folder: Path) -> None:
@@ -69,7 +70,22 @@ def test_every_issue_is_reported_with_a_suggestion(call_ok: CallOk, clock: Clock
         ("info", "orphan", "issue/lonely.md"),
     ]
     assert answer["success"] is False
-    assert answer["summary"] == {"totalMemories": 11, "issuesFound": 11, "healthScore": 27}
+    assert answer["summary"] == {
+        "totalMemories": 11,
+        "issuesFound": 11,
+        "healthScore": 36,
+        "issuesByType": {
+            "missing-frontmatter": 1,
+            "unreadable": 1,
+            "invalid-type": 1,
+            "duplicate-title": 2,
+            "broken-wikilink": 1,
+            "invalid-text": 1,
+            "empty-content": 1,
+            "stale": 1,
+            "orphan": 2,
+        },
+    }
     assert answer["issues"][0] == {
         "type": "missing-frontmatter",
         "severity": "error",
@@ -78,6 +94,60 @@ def test_every_issue_is_reported_with_a_suggestion(call_ok: CallOk, clock: Clock
         "suggestion": "Add it, or update it",
     }
     assert all(issue["message"] and issue["suggestion"] for issue in answer["issues"])
+
+
+CONFLICT = "<<<<<<< HEAD\n{}\n=======\n{}\n>>>>>>> other\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD.format("learning") + CONFLICT.format("ours", "theirs"),
+        HEAD.format("learning").replace("\n---\n\n", "\n" + CONFLICT.format("tags: [a]", "tags: [b]") + "---\n\nx\n"),
+        HEAD.format("learning") + "left over\n>>>>>>> other\n",
+    ],
+    ids=["body", "front matter", "half"],
+)
+def test_conflict_markers_of_git_are_reported(call_ok: CallOk, clock: Clock, folder: Path, text: str) -> None:
+    put(folder, "learning/a.md", text)
+
+    assert {
+        "type": "conflict-marker",
+        "severity": "error",
+        "file": "learning/a.md",
+        "message": "Two versions stand in the file, as git left them",
+        "suggestion": "Keep one of them",
+    } in call_ok("memory_lint")["issues"]
+
+
+def test_underlined_heading_is_no_conflict(call_ok: CallOk, clock: Clock, folder: Path) -> None:
+    put(folder, "learning/a.md", HEAD.format("learning") + "Heading\n=======\n\n`<<<<<<<` and 1 <<<<<<< 2\n")
+    assert call_ok("memory_lint") == SOUND | {"summary": SUMMARY | {"totalMemories": 1}}
+
+
+def test_lint_lists_as_many_issues_as_the_limit_and_counts_them_all(call_ok: CallOk, folder: Path) -> None:
+    for number in range(60):
+        put(folder, f"learning/n{number}.md", "x\n")
+
+    answers = [call_ok("memory_lint", **given) for given in ({}, {"limit": 2}, {"limit": 1000})]
+
+    assert [len(answer["issues"]) for answer in answers] == [50, 2, 60]
+    assert answers[0]["issues"][:2] == answers[1]["issues"]
+    assert [answer["summary"] for answer in answers] == [
+        {"totalMemories": 60, "issuesFound": 60, "healthScore": 0, "issuesByType": {"missing-frontmatter": 60}}
+    ] * 3
+
+
+def test_orphans_do_not_spoil_the_health_score(call_ok: CallOk, clock: Clock, folder: Path) -> None:
+    for name, text in (("a", "[[b]]"), ("b", "x"), ("c", "x")):
+        put(folder, f"learning/{name}.md", HEAD.format("learning") + f"{text}\n")
+
+    assert call_ok("memory_lint")["summary"] == {
+        "totalMemories": 3,
+        "issuesFound": 1,
+        "healthScore": 100,
+        "issuesByType": {"orphan": 1},
+    }
 
 
 @pytest.mark.parametrize("time", ["2026-02-30T10:00:00Z", "soonZ", "yesterday", "0001-01-01T00:00:00+14:00", "[a]"])
@@ -142,6 +212,27 @@ def test_unreadable_project_does_not_affect_others(several: tuple[Kernel, Call],
         0
     ].items()
     assert lint["summary"]["totalMemories"] == 3
+
+
+def test_lint_of_several_projects_names_the_project_of_each_issue(several: tuple[Kernel, Call], tmp_path: Path) -> None:
+    _, call = several
+    for project in ("web", "blog"):
+        put(tmp_path, f"{project}/.mnemonics/learning/bad.md", "x\n")
+    issue = {
+        "type": "missing-frontmatter",
+        "severity": "error",
+        "file": "learning/bad.md",
+        "message": "Front matter lacks memory_type, created, modified",
+        "suggestion": "Add it, or update it",
+    }
+
+    def issues(**given: str) -> list[dict[str, str]]:
+        found = msgspec.json.decode(call("memory_lint", **given).body)["issues"]
+        return [one for one in found if one["file"] == "learning/bad.md"]
+
+    assert issues() == [issue | {"project": "blog"}, issue | {"project": "web"}]
+    assert issues(project="web") == [issue | {"project": "web"}]
+    assert call("memory_lint", project="shop").body.decode() == ('Invalid project: "shop". Must be one of: web, blog.')
 
 
 def test_project_with_invalid_types_does_not_affect_others(several: tuple[Kernel, Call], tmp_path: Path) -> None:

@@ -575,7 +575,7 @@ def test_every_refusal_is_the_bare_message(code: Any) -> None:
 def test_texts_hook_returns_the_indexed_text(kernel: Kernel, call_ok: CallOk) -> None:
     request = Remember(**NOTE, tags=["a", " b "])
     call_ok("memory_remember", **NOTE, tags=["a", " b "])
-    (source,) = kernel.store.read_sync(lambda tx: list(notes.sources(tx)))
+    (source,) = kernel.store.read_sync(lambda tx: list(notes.sync.sources(tx)))
 
     assert remember_texts(request) == [source.text] == ["Use PostgreSQL\na, b\n## Decision\n\nJSONB."]
     assert remember_texts(Remember(**NOTE, filePath="x")) == []

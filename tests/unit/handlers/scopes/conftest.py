@@ -36,7 +36,7 @@ def result_of(reply: Reply) -> Any:
     answer = json.loads(reply.body)
     assert reply.fault is None, answer
     assert reply.media == "application/json"
-    assert reply.body.decode() == json.dumps(answer, indent=2, ensure_ascii=False)
+    assert reply.body.decode() == json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
     assert json.loads(reply.structured or b"") == answer
     return answer
 

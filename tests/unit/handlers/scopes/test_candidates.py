@@ -89,11 +89,9 @@ def test_related_to_matches_both_directions_and_the_anchor(
     assert seen(project, "applies_to") == {"a": 8.25}
     assert seen(("guideline", ids["a"])) == {"a": 8.25, "c": 8.25}
     assert seen(("guideline", ids["a"]), "conflicts_with") == {"a": 8.25}
-    assert seen(("tool", ids["a"])) == {"a": 8.25}
     assert set(seen(project, search="cords")) == {"a", "b"}
     assert set(seen(project, search="cords", includeInactive=True)) == {"a", "b"}
     assert seen(project, types=["tools"]) == {}
-    assert seen(("project", "unknown")) == {}
 
 
 def test_words_match_in_any_order_and_form(add: Add, found: Callable[..., list[str]]) -> None:

@@ -24,7 +24,7 @@ def test_list_filters_by_type_and_state_oldest_first(do: Do, clock: Clock) -> No
 
     def listed(**which: Any) -> list[int]:
         found = do("memory_conflict", "list", **which)
-        assert found["meta"] == {"returnedCount": len(found["conflicts"])}
+        assert found["meta"]["returnedCount"] == len(found["conflicts"])
         return [entries.index(conflict["entryId"]) for conflict in found["conflicts"]]
 
     assert listed() == listed(resolved=False) == listed(resolved=None) == [0, 1, 2]

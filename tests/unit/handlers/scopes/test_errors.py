@@ -302,7 +302,7 @@ def refusal(reply: Any, *fields: str) -> str:
     """The message of an error; its shape and field are checked."""
     answer = json.loads(reply.body)
     assert (list(answer), reply.media, reply.structured) == (["error", "code", "context"], "application/json", None)
-    assert reply.body.decode() == json.dumps(answer, indent=2, ensure_ascii=False)
+    assert reply.body.decode() == json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
     assert answer["context"]["field"].partition("[")[0] in fields, answer
     assert reply.fault in {"invalid", "not_found", "conflict"}
     return answer["error"]
@@ -414,7 +414,7 @@ def test_every_fault_has_the_contracts_shape(code: Any, label: str) -> None:
 def test_replies_are_indented_by_two() -> None:
     value = {"a": [], "b": {}, "c": [1, {"d": None}], "e": 'ü\n"\\\u2028', "f": 1.0, "g": True}
     reply = scopes.reply(TOOLS["memory_org"], value)
-    assert reply.body.decode() == json.dumps(value, indent=2, ensure_ascii=False)
+    assert reply.body.decode() == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert reply.structured == msgspec.json.encode(value)
 
 

@@ -68,7 +68,7 @@ def test_json_is_indented_and_yaml_is_equivalent(do: Do, clock: Clock, scope_ids
         ({"action": "import"}, "invalid", "E5001", "Unknown action for memory_export: import", "action"),
         ({"action": 7}, "invalid", "E5001", "Unknown action for memory_export: undefined", "action"),
         ({"types": ["tool"]}, "invalid", "E1000", "Validation error: types[0] - invalid enum value 'tool'", "types[0]"),
-        ({"types": "tools"}, "invalid", "E1000", "Validation error: types - expected array, got str", "types"),
+        ({"types": "tools"}, "invalid", "E1000", "Validation error: types - expected array, got string", "types"),
         ({"scopeType": "galaxy"}, "invalid", "E1001", "Validation error: scopeType - invalid enum value", "scopeType"),
         ({"scopeType": "org", "scopeId": "ghost"}, "not_found", "E2000", "Organization not found: ghost", "scopeId"),
         ({"scopeId": ""}, "invalid", "E1000", "Validation error: scopeId - must not be empty", "scopeId"),
@@ -77,8 +77,8 @@ def test_json_is_indented_and_yaml_is_equivalent(do: Do, clock: Clock, scope_ids
         ({"tags": "a"}, "invalid", "E1000", "Validation error: tags - expected array", "tags"),
         ({"tags": [""]}, "invalid", "E1000", "Validation error: tags[0] - must not be empty", "tags[0]"),
         ({"format": "xml"}, "invalid", "E1000", "Validation error: format - invalid enum value 'xml'", "format"),
-        ({"includeVersions": "yes"}, "invalid", "E1000", "Validation error: includeVersions - expected bool", ""),
-        ({"includeInactive": 1}, "invalid", "E1000", "Validation error: includeInactive - expected bool", ""),
+        ({"includeVersions": "yes"}, "invalid", "E1000", "Validation error: includeVersions - expected boolean", ""),
+        ({"includeInactive": 1}, "invalid", "E1000", "Validation error: includeInactive - expected boolean", ""),
         ({"limit": 1}, "invalid", "E1000", "Validation error: limit - memory_export has no such parameter", "limit"),
     ],
     ids=lambda value: str(value)[:40],
@@ -101,12 +101,12 @@ def test_bad_arguments_of_export_name_their_field(
         ({"action": "export"}, "E5001", "Unknown action for memory_import: export", "action"),
         ({"content": None}, "E1000", "content is required", "content"),
         ({"content": ""}, "E1000", "content is required", "content"),
-        ({"content": {}}, "E1000", "Validation error: content - expected str, got object", "content"),
+        ({"content": {}}, "E1000", "Validation error: content - expected string, got object", "content"),
         ({"content": EMPTY + "\0"}, "E1000", "Validation error: content - must not hold NUL characters", "content"),
         ({"format": "xml"}, "E1000", "Validation error: format - invalid enum value 'xml'", "format"),
         ({"conflictStrategy": "merge"}, "E1000", "Validation error: conflictStrategy - invalid enum", ""),
-        ({"generateNewIds": "no"}, "E1000", "Validation error: generateNewIds - expected bool, got str", ""),
-        ({"importedBy": 7}, "E1000", "Validation error: importedBy - expected str, got int", ""),
+        ({"generateNewIds": "no"}, "E1000", "Validation error: generateNewIds - expected boolean, got string", ""),
+        ({"importedBy": 7}, "E1000", "Validation error: importedBy - expected string, got integer", ""),
         ({"importedBy": "a\0b"}, "E1000", "Validation error: importedBy - must not hold NUL characters", ""),
         ({"scopeMapping": []}, "E1000", "Validation error: scopeMapping - expected object, got array", ""),
         ({"scopeMapping": {"global:": "x"}}, "E1000", "Validation error: scopeMapping[...] - expected object", ""),
@@ -179,7 +179,7 @@ def test_the_import_command_reads_export_files(
     assert capsys.readouterr() == ("created: 3\nupdated: 0\nskipped: 0\n", "")
     assert exported(do) == exported(second_store.do)
     assert commands.run(parser().parse_args([*bring, str(tmp_path / "export.json")]), config) == 0
-    assert capsys.readouterr() == ("created: 0\nupdated: 3\nskipped: 0\n", "")
+    assert capsys.readouterr() == ("created: 0\nupdated: 0\nskipped: 3\n", "")
     assert exported(do) == exported(second_store.do)
 
 

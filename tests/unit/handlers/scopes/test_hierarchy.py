@@ -19,7 +19,10 @@ def test_an_organization_is_created_and_listed(do: Do, clock: Clock) -> None:
     org = {"id": "org_1", "name": "My Company", "createdAt": NOW, "metadata": {"plan": "enterprise"}}
     assert made == {"success": True, "organization": org}
     assert plain["organization"] == {**org, "id": "org_2", "metadata": None}
-    assert do("memory_org", "list") == {"organizations": [org, plain["organization"]], "meta": {"returnedCount": 2}}
+    assert do("memory_org", "list") == {
+        "organizations": [org, plain["organization"]],
+        "meta": {"totalCount": 2, "returnedCount": 2, "hasMore": False},
+    }
 
 
 def test_organizations_are_listed_in_order_at_most_a_hundred_per_page(do: Do) -> None:
@@ -28,7 +31,7 @@ def test_organizations_are_listed_in_order_at_most_a_hundred_per_page(do: Do) ->
 
     def names(**page: Any) -> list[str]:
         found = do("memory_org", "list", **page)
-        assert found["meta"] == {"returnedCount": len(found["organizations"])}
+        assert found["meta"]["returnedCount"] == len(found["organizations"])
         return [org["name"] for org in found["organizations"]]
 
     everybody = [str(number) for number in range(103)]
@@ -66,8 +69,10 @@ def test_a_project_is_created_found_updated_and_listed(do: Do, clock: Clock) -> 
     after = {**project, "description": "Updated", "metadata": {"status": "active"}, "updatedAt": LATER}
     assert changed == {"success": True, "project": after}
     assert do("memory_project", "get", id="proj_2") == {"project": after}
-    assert do("memory_project", "list", orgId="org_1") == {"projects": [after], "meta": {"returnedCount": 1}}
-    assert do("memory_project", "list", orgId="unknown") == {"projects": [], "meta": {"returnedCount": 0}}
+    assert do("memory_project", "list", orgId="org_1") == {
+        "projects": [after],
+        "meta": {"totalCount": 1, "returnedCount": 1, "hasMore": False},
+    }
 
 
 def test_project_updates_are_in_the_history(kernel: Kernel, do: Do, scope_ids: ScopeIds, clock: Clock) -> None:
@@ -144,7 +149,7 @@ def test_a_hundred_concurrent_creates_of_a_name_make_one_project(concurrently: C
         replies = concurrently([("memory_project", {"action": "create", "name": "Same", "orgId": org})] * 100)
 
         assert sorted(reply.fault or "" for reply in replies) == ["", *["conflict"] * 99]
-    assert do("memory_project", "list", limit=100)["meta"] == {"returnedCount": 2}
+    assert do("memory_project", "list", limit=100)["meta"] == {"totalCount": 2, "returnedCount": 2, "hasMore": False}
 
 
 def test_an_unknown_organization_is_refused(unchanged: Call) -> None:

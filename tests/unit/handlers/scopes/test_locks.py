@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kernel.app import Kernel
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Concurrently, Do, ScopeIds, refused, result_of
 
@@ -72,7 +73,7 @@ def test_locks_expire_after_an_hour_by_default(do: Do, clock: Clock, seconds: fl
 def test_a_locked_file_is_refused_to_other_agents(do: Do, unchanged: Call, clock: Clock) -> None:
     do("memory_file_lock", "checkout", **FILE, agent_id="ada")
 
-    context = {"field": "file_path", "lockedBy": "ada", "expiresAt": HOUR}
+    context = {"field": "file_path", "lockedBy": "ada", "sessionId": None, "expiresAt": HOUR}
     assert refused(unchanged("memory_file_lock", action="checkout", **FILE, agent_id="bob")) == (
         "conflict",
         "E3000",
@@ -181,6 +182,130 @@ def test_list_filters_by_agent_session_and_project(do: Do, scope_ids: ScopeIds) 
     assert listed(agent_id="unknown") == ""
 
 
+@pytest.mark.parametrize(("field", "label"), [("session_id", "Session"), ("project_id", "Project")])
+def test_locks_of_an_unknown_session_or_project_are_refused(unchanged: Call, field: str, label: str) -> None:
+    assert refused(unchanged("memory_file_lock", action="list", **{field: "ghost"})) == (
+        "not_found",
+        "E2000",
+        f"{label} not found: ghost",
+        {"resource": label.lower(), "identifier": "ghost", "field": field},
+    )
+
+
+@pytest.fixture
+def sessions(do: Do) -> tuple[str, str]:
+    """Two sessions."""
+    return do("memory_session", "start")["session"]["id"], do("memory_session", "start")["session"]["id"]
+
+
+def test_a_lock_of_a_session_is_refused_to_another_session_of_its_agent(
+    do: Do, unchanged: Call, clock: Clock, sessions: tuple[str, str]
+) -> None:
+    mine, other = sessions
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=mine)
+
+    context = {"field": "file_path", "lockedBy": "ada", "sessionId": mine, "expiresAt": HOUR}
+    assert refused(unchanged("memory_file_lock", action="checkout", **FILE, agent_id="ada", session_id=other)) == (
+        "conflict",
+        "E3000",
+        f"File {PATH} is already locked by agent ada in session {mine}",
+        context,
+    )
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="ada", session_id=other)) == (
+        "conflict",
+        "E3000",
+        f"File {PATH} is locked by agent ada in session {mine}, not session {other}",
+        context,
+    )
+    assert do("memory_file_lock", "checkin", **FILE, agent_id="ada", session_id=mine)["success"]
+
+
+def test_the_session_of_a_lock_extends_it_and_a_checkout_without_one_too(
+    do: Do, clock: Clock, sessions: tuple[str, str]
+) -> None:
+    mine, other = sessions
+    held = [
+        do("memory_file_lock", "checkout", **FILE, agent_id="ada", **given)["lock"]
+        for given in ({}, {"session_id": mine}, {"session_id": mine}, {})
+    ]
+    assert held == [lock(1, id="lock_3"), *(lock(number, id="lock_3", sessionId=mine) for number in (2, 3, 4))]
+    assert do("memory_file_lock", "checkin", **FILE, agent_id="ada")["success"]
+    taken = do("memory_file_lock", "checkout", **FILE, agent_id="ada", session_id=other)["lock"]
+    assert taken["sessionId"] == other
+
+
+def test_checkin_after_a_forced_unlock_names_who_broke_the_lock_and_why(do: Do, unchanged: Call, clock: Clock) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada")
+    do("memory_file_lock", "force_unlock", **FILE, agent_id="admin", reason="Agent crashed")
+
+    broken = {"agentId": "admin", "holder": "ada", "reason": "Agent crashed", "at": NOW}
+    sentence = f"Agent admin broke your lock at {NOW}: Agent crashed"
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="ada")) == (
+        "not_found",
+        "E3001",
+        f"File {PATH} is not locked. {sentence}",
+        {"field": "file_path", "forceUnlock": broken},
+    )
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="bob"))[2:] == (
+        f"File {PATH} is not locked",
+        {"field": "file_path"},
+    )
+    do("memory_file_lock", "checkout", **FILE, agent_id="bob")
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="ada")) == (
+        "conflict",
+        "E3000",
+        f"File {PATH} is locked by agent bob, not ada. {sentence}",
+        {"field": "file_path", "lockedBy": "bob", "sessionId": None, "expiresAt": HOUR, "forceUnlock": broken},
+    )
+
+
+def test_a_forced_unlock_is_not_named_after_a_later_checkout(do: Do, unchanged: Call, clock: Clock) -> None:
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada")
+    do("memory_file_lock", "force_unlock", **FILE, agent_id="admin")
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="ada"))[2] == (
+        f"File {PATH} is not locked. Agent admin broke your lock at {NOW}, without a reason"
+    )
+    do("memory_file_lock", "checkout", **FILE, agent_id="ada")
+    do("memory_file_lock", "checkin", **FILE, agent_id="ada")
+    assert refused(unchanged("memory_file_lock", action="checkin", **FILE, agent_id="ada"))[2] == (
+        f"File {PATH} is not locked"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spellings", "form"),
+    [
+        (["/w//a.py", "/w/./a.py", "/w/a.py/", "/./w/a.py/.", "//w/a.py"], "/w/a.py"),
+        (["C:\\w\\a.py", "c:\\w\\a.py", "C:/w/a.py", "c:/w//.\\a.py\\"], "C:/w/a.py"),
+        (["c:\\", "c:/"], "C:/"),
+        (["\\\\host\\share\\a", "\\\\host/share//a/", "\\\\host\\.\\share\\a"], "\\\\host\\share\\a"),
+        (["/e\u0301", "/\u00e9"], "/\u00e9"),
+        (["//", "/./"], "/"),
+    ],
+)
+def test_every_spelling_of_a_path_is_one_lock(do: Do, call: Call, spellings: list[str], form: str) -> None:
+    first = do("memory_file_lock", "checkout", file_path=spellings[0], agent_id="ada")["lock"]
+    assert first["filePath"] == form
+    for path in [form, *spellings]:
+        assert do("memory_file_lock", "status", file_path=path)["lock"] == first
+        assert refused(call("memory_file_lock", action="checkout", file_path=path, agent_id="bob"))[1] == "E3000"
+    do("memory_file_lock", "checkin", file_path=spellings[-1], agent_id="ada")
+    assert do("memory_file_lock", "list") == {"success": True, "locks": [], "count": 0}
+
+
+def test_a_lock_of_an_earlier_release_is_released_under_its_own_path(do: Do, call: Call, kernel: Kernel) -> None:
+    columns = dict.fromkeys(("session_id", "project_id", "expires_at", "metadata"))
+    kernel.store.write_sync(
+        lambda tx: tx.run(
+            "scopes.import_agent_memory_tags.add_lock", id="l", path="/w//a", holder="ada", now=NOW, fence=1, **columns
+        )
+    )
+
+    assert do("memory_file_lock", "status", file_path="/w//a")["lock"]["filePath"] == "/w//a"
+    assert refused(call("memory_file_lock", action="checkout", file_path="/w//a", agent_id="bob"))[1] == "E3000"
+    assert do("memory_file_lock", "checkin", file_path="/w//a", agent_id="ada")["success"]
+
+
 @pytest.mark.parametrize("action", ["checkout", "checkin", "status", "force_unlock"])
 @pytest.mark.parametrize(
     ("path", "problem", "advice"),
@@ -207,7 +332,7 @@ def test_invalid_paths_are_refused(unchanged: Call, action: str, path: str, prob
     )
 
 
-@pytest.mark.parametrize("path", ["/a..b/...", "C:\\src\\a.py", "C:/src", "\\\\host\\share", "/", "/日本/ ", "/a//b"])
+@pytest.mark.parametrize("path", ["/a..b/...", "C:/src/a.py", "C:/", "\\\\host\\share", "/", "/日本/ "])
 def test_absolute_paths_are_kept_unchanged(do: Do, path: str) -> None:
     assert do("memory_file_lock", "checkout", file_path=path, agent_id="ada")["lock"]["filePath"] == path
     assert do("memory_file_lock", "status", file_path=path)["isLocked"]

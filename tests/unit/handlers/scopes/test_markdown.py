@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from handlers.scopes.field_types import normal_name
 from tests.conftest import Call, Clock
 from tests.unit.handlers.scopes.conftest import Do, ScopeIds
 from tests.unit.handlers.scopes.test_export import add
@@ -102,7 +103,7 @@ def test_a_page_shows_every_property(do: Do, clock: Clock, scope_ids: ScopeIds) 
 - **Inactive since:** {NOW}
 - **Category:** fact
 - **Confidence:** 0.5
-- **Valid until:** 2027-01-01T00:00:00.000Z
+- **Valid until:** 2027-01-01T23:59:59.999Z
 
 **Content:**
 
@@ -153,7 +154,7 @@ def check(do: Do, name: str, text: str) -> None:
     headings = [line for line in lines if line.startswith("#")]
     assert [line for line in headings if not line.startswith("### ")] == ["# Agent Memory Export", "## Tools (1)"]
     (title,) = [line[4:] for line in headings if line.startswith("### ")]
-    assert unmarked(title) == re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", name).strip()
+    assert unmarked(title) == re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", normal_name(name)).strip()
     assert not re.search(r"(?<!\\)(?:\\\\)*[*`<>\[\]#|]", title)
     allowed = r"\*\*[A-Z]\w+:\*\*( .*)?|- \*\*[A-Z]\w*( \w+)?:\*\* .+|- \d+, .*|#{1,3} .*|"
     assert [line for line in lines if not re.fullmatch(allowed, line)] == []

@@ -34,13 +34,13 @@ def test_create_returns_the_existing_tag(do: Do, clock: Clock) -> None:
     }
     assert made == {"success": True, "tag": tag, "existed": False}
     assert again == {"success": True, "tag": tag, "existed": True}
-    assert do("memory_tag", "create", name="Mine", category=None)["tag"]["category"] == "custom"
+    assert do("memory_tag", "create", name="fresh", category=None)["tag"]["category"] == "custom"
 
 
 def test_a_new_store_has_the_predefined_tags(do: Do) -> None:
     def names(**which: Any) -> list[str]:
         found = do("memory_tag", "list", **which)
-        assert found["meta"] == {"returnedCount": len(found["tags"])}
+        assert found["meta"]["returnedCount"] == len(found["tags"])
         assert all(tag["isPredefined"] and tag["description"] for tag in found["tags"])
         return [tag["name"] for tag in found["tags"]]
 
@@ -57,7 +57,7 @@ def test_attach_is_idempotent_and_creates_tags_by_name(do: Do, scope_ids: ScopeI
     mark = {"entryType": "guideline", "entryId": "gl_1"}
     put = do("memory_tag", "attach", **mark, tagName="python")
 
-    entry_tag = {"id": "et_4", **mark, "tagId": "tag_python", "createdAt": NOW}
+    entry_tag = {"id": "et_3", **mark, "tagId": "tag_python", "createdAt": NOW}
     assert put == {"success": True, "entryTag": entry_tag}
     clock.move(hours=1)
     assert do("memory_tag", "attach", **mark, tagId="tag_python") == put
@@ -128,3 +128,13 @@ def test_a_hundred_concurrent_creates_of_a_name_return_one_tag(concurrently: Con
     mark = {"action": "attach", "entryType": "project", "entryId": scope_ids.project, "tagName": "newer"}
     marks = {reply.body for reply in concurrently([("memory_tag", mark)] * 100)}
     assert len(marks) == 1
+
+
+@pytest.mark.parametrize("name", ["PYTHON", "Python", " python\t"])
+def test_a_tag_name_in_another_case_is_the_existing_tag(do: Do, scope_ids: ScopeIds, name: str) -> None:
+    mark = {"entryType": "project", "entryId": scope_ids.project}
+    assert do("memory_tag", "attach", **mark, tagName=name)["entryTag"]["tagId"] == "tag_python"
+    assert [tag["name"] for tag in do("memory_tag", "for_entry", **mark)["tags"]] == ["python"]
+    assert do("memory_tag", "create", name=name)["existed"]
+    assert do("memory_tag", "list", isPredefined=False)["tags"] == []
+    assert do("memory_tag", "detach", **mark, tagName=name) == {"success": True}

@@ -130,12 +130,36 @@ def test_purged_memories_stay_in_the_history_and_leave_the_index(tmp_path: Path,
         ),
         (
             {"action": "prune_older_than", "confirm": True, "older_than_days": -1},
-            "Invalid arguments: expected `int` >= 0 - at `older_than_days`",
+            "Invalid arguments: expected `integer` >= 0 - at `older_than_days`",
         ),
-        ({"action": "drop", "confirm": True}, "Invalid arguments: invalid enum value 'drop' - at `action`"),
+        (
+            {"action": "drop", "confirm": True},
+            "Invalid arguments: invalid enum value 'drop', "
+            "choose from prune_older_than, purge_all, purge_session, vacuum - at `action`",
+        ),
+        (
+            {"action": "purge_all", "confirm": True, "session_id": "s"},
+            "session_id goes with purge_session only, and purge_all would ignore it",
+        ),
+        (
+            {"action": "prune_older_than", "confirm": True, "older_than_days": 0, "session_id": "t"},
+            "session_id goes with purge_session only, and prune_older_than would ignore it",
+        ),
+        (
+            {"action": "purge_session", "confirm": True, "session_id": "s", "older_than_days": 0},
+            "older_than_days goes with prune_older_than only, and purge_session would ignore it",
+        ),
+        (
+            {"action": "purge_all", "confirm": True, "older_than_days": 30},
+            "older_than_days goes with prune_older_than only, and purge_all would ignore it",
+        ),
+        (
+            {"action": "vacuum", "session_id": "s"},
+            "session_id goes with purge_session only, and vacuum would ignore it",
+        ),
         (
             {"action": "purge_all", "confirm": "yes"},
-            "Invalid arguments: expected `bool | null`, got `str` - at `confirm`",
+            "Invalid arguments: expected `boolean | null`, got `string` - at `confirm`",
         ),
     ],
 )

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.conftest import Call, Clock
-from tests.unit.handlers.sessions.calls import Ask, opened
+from tests.unit.handlers.sessions.calls import TOOLS, Ask, opened
 
 SHOWN = "2026-01-02 03:04:05"
 UNSEEN = "holds a character that cannot be printed"
@@ -21,9 +21,15 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), CALLS)
-def test_graph_tools_answer_disabled_without_the_graph(unchanged: Call, name: str, arguments: dict[str, Any]) -> None:
+def test_graph_tools_answer_disabled_with_the_setting_that_enables_them(
+    unchanged: Call, name: str, arguments: dict[str, Any]
+) -> None:
     reply = unchanged(name, **arguments)
-    assert (reply.fault, msgspec.json.decode(reply.body)) == (None, {"status": "disabled"})
+    assert (reply.fault, msgspec.json.decode(reply.body)) == (
+        None,
+        {"status": "disabled", "setting": "CODE_MEMORY_ENABLE_GRAPH"},
+    )
+    assert "CODE_MEMORY_ENABLE_GRAPH=1" in TOOLS[name].description
 
 
 def test_mentions_do_not_need_the_graph(ask: Ask) -> None:
@@ -175,6 +181,11 @@ def test_invalid_observations_are_refused_with_the_reason(graph: Ask, text: str)
 
 def test_secrets_are_kept_out_of_the_graph_too(graph: Ask) -> None:
     token = "ghp_" + "a1B2" * 9
-    assert graph("upsert_entity", name="a", observations_json=f'["{token}"]') == {"status": "skipped"}
-    assert graph("add_relation", source="a", target=token, relation_type="uses") == {"status": "skipped"}
+    calls = [
+        ("upsert_entity", {"name": "a", "observations_json": f'["x", "{token}"]'}, "observations_json"),
+        ("upsert_entity", {"name": "a", "entity_type": token}, "entity_type"),
+        ("add_relation", {"source": "a", "target": token, "relation_type": "uses"}, "target"),
+    ]
+    for name, arguments, field in calls:
+        assert graph(name, **arguments) == {"status": "skipped", "reason": f"sensitive: {field}"}
     assert graph("get_context_graph") == {"entities": [], "relations": []}

@@ -27,7 +27,10 @@ EXAMPLE = {
     "priority": 1,
     "metadata_json": '{"repo":"mcp-code-vector-memory-sql","ticket":"MEM-12"}',
 }
-SKIPPED = {"status": "skipped"}
+
+
+def skipped(reason: str) -> dict[str, str]:
+    return {"status": "skipped", "reason": reason}
 
 
 def error(text: str, tool: str = "remember") -> dict[str, str]:
@@ -99,12 +102,12 @@ def test_a_secret_in_any_field_is_skipped_without_a_trace(call: Call, unchanged:
         place: f'{{"a": "{token}"}}' if place == "metadata_json" else token,
     }
     reply = unchanged("remember", **arguments)
-    assert (reply.fault, msgspec.json.decode(reply.body)) == (None, SKIPPED)
+    assert (reply.fault, msgspec.json.decode(reply.body)) == (None, skipped(f"sensitive: {place}"))
 
 
 @pytest.mark.parametrize("content", ["api_key=abcd1234abcd1234", "secret=abcdefghijkl", "password=123456"])
 def test_the_samples_of_the_original_are_skipped(ask: Ask, content: str) -> None:
-    assert ask("remember", content=content, session_id="s") == SKIPPED
+    assert ask("remember", content=content, session_id="s") == skipped("sensitive: content")
     assert ask("remember", content="all good here", session_id="s")["id"] == 1
 
 
@@ -113,13 +116,14 @@ def test_duplicates_are_skipped_for_five_minutes_per_session(
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     assert ask("remember", content="x", session_id="s")["id"] == 1
-    assert ask("remember", content="x", session_id="s", summary="other") == SKIPPED
+    assert ask("remember", content="x", session_id="s", summary="other") == skipped("duplicate of 1")
     assert ask("remember", content="x", session_id="t")["id"] == 2
     assert ask("remember", content="x ", session_id="s")["id"] == 3
     clock.move(seconds=299.999)
-    assert ask("remember", content="x", session_id="s") == SKIPPED
+    assert ask("remember", content="x", session_id="s") == skipped("duplicate of 1")
     clock.move(milliseconds=1)
     assert ask("remember", content="x", session_id="s")["id"] == 4
+    assert ask("remember", content="x", session_id="s") == skipped("duplicate of 4")
 
 
 def test_concurrent_duplicates_are_stored_once(kernel: Kernel, runner: asyncio.Runner) -> None:

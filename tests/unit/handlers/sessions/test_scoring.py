@@ -61,8 +61,19 @@ def scores(found: list[ScoredCandidate]) -> list[tuple[int, float]]:
 
 
 def test_age_is_relative_to_the_span_of_all_candidates() -> None:
-    candidates = [one(id=1, at=1000.0), one(id=2, at=900.0), one(id=3, at=800.0)]
+    candidates = [one(id=1, at=10_000.0), one(id=2, at=5_000.0), one(id=3, at=0.0)]
     assert scores(rank(candidates, DEFAULT, 1.0, 10)) == [(1, 1.0), (2, 1.1), (3, 1.2)]
+
+
+def test_memories_of_one_burst_are_ranked_by_meaning() -> None:
+    nearest = one(id=1, distance=1.0, at=0.0)
+    others = [one(id=number, distance=1.1, at=0.01 * number) for number in range(2, 21)]
+    assert scores(rank([*others[::-1], nearest], DEFAULT, 0.6, 3)) == [(1, 1.000011), (20, 1.1), (19, 1.100001)]
+
+
+@pytest.mark.parametrize(("seconds", "wanted"), [(1.0, 1.000056), (1800.0, 1.1), (3600.0, 1.2), (7200.0, 1.2)])
+def test_the_oldest_candidate_has_the_whole_penalty_only_after_an_hour(seconds: float, wanted: float) -> None:
+    assert scores(rank([one(id=1, at=seconds), one(id=2)], DEFAULT, 1.0, 10)) == [(1, 1.0), (2, wanted)]
 
 
 def test_candidates_of_the_same_time_keep_their_order() -> None:
@@ -101,6 +112,13 @@ def test_the_recency_filter_keeps_the_newest_share(count: int, top_p: float, kep
 def test_the_recency_filter_keeps_older_memories_that_rank_above_kept_ones() -> None:
     candidates = [one(id=1, distance=0.1, at=0.0), one(id=2, distance=1.9, at=0.0), one(id=3, distance=1.0, at=9.0)]
     assert [item.candidate.id for item in rank(candidates, DEFAULT, 0.3, 10)] == [1, 3]
+
+
+def test_a_strict_recency_filter_keeps_only_the_newest_share() -> None:
+    old = [one(id=1, distance=0.1, at=0.0), one(id=2, distance=0.0, at=1.0, exact=True)]
+    new = [one(id=number, distance=1.9, at=9.0 + number) for number in range(3, 11)]
+    assert [item.candidate.id for item in rank([*old, *new], DEFAULT, 0.1, 10, strict=True)] == [10]
+    assert [item.candidate.id for item in rank([*old, *new], DEFAULT, 0.1, 10)] == [2, 1, 10]
 
 
 def test_the_recency_filter_keeps_exact_matches() -> None:

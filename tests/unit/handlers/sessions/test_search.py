@@ -28,6 +28,24 @@ def test_a_small_session_finds_its_memory_among_many_others(kernel: Kernel, ask:
     assert {found["session_id"] for found in ask("search_memory", query="garage", session_id="other-3")} == {"other-3"}
 
 
+def test_a_given_top_p_returns_only_the_newest_share(ask: Ask, clock: Clock) -> None:
+    ask("remember", content="kubernetes ingress timeout is 60 seconds", session_id="s")
+    for number in range(9):
+        clock.move(days=1)
+        ask("remember", content=f"lunch menu {number}", session_id="s")
+    query = {"query": "kubernetes ingress timeout", "session_id": "s", "limit": 10}
+    assert ids(ask("search_memory", **query, top_p=0.1)) == [10]
+    assert ids(ask("search_memory", **query))[0] == 1
+
+
+def test_notes_written_within_a_second_are_ranked_by_meaning(ask: Ask, clock: Clock) -> None:
+    texts = ["Production is released by GitHub Actions after a tag is pushed", "The coffee machine is on floor two"]
+    for content in [*texts, "The meeting room is booked by phone", "Parking is behind the house", "Lunch is at noon"]:
+        ask("remember", content=content, session_id="s")
+        clock.move(milliseconds=15)
+    assert ids(ask("search_memory", query="how do we ship to prod", session_id="s"))[0] == 1
+
+
 QUERIES = [
     "",
     " ",
@@ -81,7 +99,7 @@ def test_words_with_punctuation_match(ask: Ask) -> None:
 def test_an_empty_query_returns_the_newest_share_of_the_session(ask: Ask, clock: Clock) -> None:
     for number in range(5):
         ask("remember", content=f"note {number}", session_id="s")
-        clock.move(minutes=1)
+        clock.move(hours=1)
     found = ask("search_memory", query="", session_id="s")
     assert [(memory["id"], memory["score"], memory["fts_hit"]) for memory in found] == [
         (5, 1.3, False),

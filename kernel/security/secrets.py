@@ -1,33 +1,26 @@
-"""Finds secrets that must not be stored: keys, tokens, passwords and private keys, by their form."""
+"""Finds and redacts secrets: keys, tokens, passwords and private keys, by their form or by the name before them.
 
-import math
+One set of rules for every dialect, so that what one refuses to store no other keeps in a log.
+"""
+
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from kernel.lazy_regex import regex
+from kernel.security.secret_values import (
+    VALUE,
+    is_assigned_secret,
+    is_literal,
+    is_password,
+    is_plain_value,
+    is_random_value,
+    is_strong_password,
+)
 
-_SECRET_NAME = regex(
-    "(?:(?:api|access|secret|account|auth|signing|encryption|private|master|shared|license|app|application|service)"
-    "[ _.-]?key|secret|token|credential|passw(?:or)?d|passphrase|pass|pwd|auth|signature)"
-    r"s?[\"'`\]\\]{0,4}\s{0,16}$",
-    re.I,
-)
-_SECRET_NAME_LENGTH = 48
-_VALUE = r"[A-Za-z0-9+/_.~!@#$%^&*-]{8,512}={0,2}"
-_PLACEHOLDER = regex(
-    r"example|sample|your|change.?me|placeholder|replace|redacted|dummy|insert|todo|x{4,}|\*{3,}|\.{3}|"
-    r"environ|getenv|\benv\b|config|settings|^\$|<|%\(|none|null|true|false|undefined|secrets?[./]",
-    re.I,
-)
-# Prefixes of tokens that are no secrets: cursors of lists, CSRF and idempotency tokens.
-_HARMLESS_PREFIX = regex(r"(?:page|next|sync|cursor|continuation|resume|cancel|csrf|xsrf|idempotency)[_.-]?$", re.I)
-_RUNS = regex(r"[A-Z]+|[a-z]+|[0-9]+")
-_WORDS = regex(r"[A-Z]?[a-z]{3,}")
-_MIN_TOKEN_LENGTH = 16
-_MIN_ENTROPY_BITS = 3.0
+_LONG = 128  # characters; the shortest limit of a pattern
+_REST = regex(r"""[^\s"'`]*""")
 
 
 class SecretRule(NamedTuple):
@@ -58,6 +51,40 @@ def find_secret(texts: Sequence[str]) -> str:
     return ""
 
 
+def sensitive_field(fields: Mapping[str, str]) -> str:
+    """The name of the first field that holds a secret; empty for none."""
+    return next((name for name, text in fields.items() if find_secret([text])), "")
+
+
+def redact(text: str, mark: str) -> str:
+    """The text with `mark` in place of each secret; it is changed if and only if `find_secret` finds one in it."""
+    shown, end = "", 0
+    for start, stop in sorted(_spans(text)):
+        if stop > end:
+            shown += f"{text[end:start]}{mark}" if start >= end else ""
+            end = stop
+    return shown + text[end:]
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where the secrets of a text lie: the values of rules that name one, the whole matches of the others."""
+    lower = text.lower()
+    return [
+        _span(match)
+        for rule in RULES
+        if any(hint in (lower if rule.fold else text) for hint in rule.hints)
+        for match in _compiled(rule.pattern, rule.fold).finditer(text)
+        if rule.check is None or rule.check(match)
+    ]
+
+
+def _span(match: re.Match[str]) -> tuple[int, int]:
+    """Where a secret lies; one longer than a pattern reads goes on to the next space or quote."""
+    start, stop = match.span("value" if "value" in match.re.groupindex else 0)
+    rest = _REST.match(match.string, stop) if stop - start >= _LONG else None
+    return start, rest.end() if rest else stop
+
+
 def _matches(rule: SecretRule, text: str) -> bool:
     pattern = _compiled(rule.pattern, rule.fold)
     if rule.check is None:
@@ -73,41 +100,6 @@ def _compile(pattern: str, fold: bool) -> re.Pattern[str]:
 _compiled = cache(_compile)
 
 
-def _looks_random(value: str) -> bool:
-    """Whether a value looks random: long, digits mixed with letters, no name and no placeholder."""
-    if len(value) < _MIN_TOKEN_LENGTH or _PLACEHOLDER.search(value):
-        return False
-    counts = Counter(value)
-    entropy = -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
-    digits = sum(letter.isdigit() for letter in value)
-    in_words = sum(map(len, _WORDS.findall(value)))
-    mixed = digits >= len(value) / 10 or in_words <= len(value) / 3
-    return digits > 0 and mixed and entropy >= _MIN_ENTROPY_BITS and len(_RUNS.findall(value)) >= len(value) / 8 + 2
-
-
-def _is_random_value(match: re.Match[str]) -> bool:
-    return _looks_random(match["value"])
-
-
-def _is_assigned_secret(match: re.Match[str]) -> bool:
-    """Whether a random-looking value is assigned to a name such as `api_key`."""
-    if not _looks_random(match["value"]):
-        return False
-    before = match.string[max(0, match.start() - _SECRET_NAME_LENGTH) : match.start()]
-    name = _SECRET_NAME.search(before)
-    return name is not None and not _HARMLESS_PREFIX.search(before[: name.start()])
-
-
-def _is_password(match: re.Match[str]) -> bool:
-    """Whether the value can be a password: anything but a placeholder or an identifier in code."""
-    value = match["value"].strip("\"'`,;)")
-    return len(value) >= 6 and not _PLACEHOLDER.search(value) and not re.fullmatch(r"[A-Za-z_][A-Za-z_.]*\(?", value)
-
-
-def _is_literal(match: re.Match[str]) -> bool:
-    return not _PLACEHOLDER.search(match["value"]) and match["value"].lower() not in {"password", "pass", "secret"}
-
-
 def _token(name: str, hints: str, body: str) -> SecretRule:
     """A rule for tokens with a fixed prefix that are not part of a longer word."""
     return SecretRule(name, tuple(hints.split()), rf"(?<![A-Za-z0-9])(?:{body})")
@@ -118,10 +110,34 @@ def _labelled(name: str, hints: str, body: str, check: Callable[[re.Match[str]],
     return SecretRule(name, tuple(hints.split()), body, True, check)
 
 
-_CONTRACT_RULES = (
-    _labelled("api key", "key", r"""api[_-]?key\s{0,64}[:=]\s{0,64}["'\\]?[\w/\\\]^+-]{16,}"""),
-    _labelled("secret", "secret", r"""secret\s{0,64}[:=]\s{0,64}["'\\]?[\w/\\\]^+-]{12,}"""),
-    _labelled("password", "password", r"password\s{0,64}[:=]"),
+_SIGN = r"""["'`\]\\]{0,4}[ \t]{0,16}(?P<sign>:=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{0,2}[:=])?(?=\s))\s{0,16}"""
+_GIVEN = r"""(?P<value>"[^"\n]{1,128}"|'[^'\n]{1,128}'|`[^`\n]{1,128}`|[^\s"'`]+)"""
+_NAMED_RULES = (
+    _labelled(
+        "api key",
+        "key",
+        r"""api[_-]?key\s{0,64}(?P<sign>[:=])\s{0,64}(?P<value>["'\\]?[\w/\\\]^+-]{16,})""",
+        is_plain_value,
+    ),
+    _labelled(
+        "secret",
+        "secret",
+        r"""secret\s{0,64}(?P<sign>[:=])\s{0,64}(?P<value>["'\\]?[\w/\\\]^+-]{12,})""",
+        is_plain_value,
+    ),
+    _labelled(
+        "password",
+        "passw passphrase passcode",
+        rf"(?:passw(?:or)?d|passwort|passphrase|passcode){_SIGN}{_GIVEN}",
+        is_password,
+    ),
+    _labelled("password", "pass pw", rf"(?<![a-z])(?:pass|pwd?){_SIGN}{_GIVEN}", is_strong_password),
+    _labelled(
+        "password",
+        "my",
+        rf"\bmy\s{{1,4}}(?:passw(?:or)?d|passphrase|passcode|pwd)(?P<sign>\s{{1,4}}){_GIVEN}",
+        is_strong_password,
+    ),
 )
 _TOKEN_RULES = (
     _token("AWS key id", "AKIA ASIA ABIA ACCA AROA AIDA", r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA)[A-Z2-7]{16}(?![A-Z0-9])"),
@@ -176,7 +192,12 @@ _TOKEN_RULES = (
     _token("chat bot token", ":AA", r"\d{8,10}:AA[\w-]{32,34}(?![\w-])"),
     # The lookbehind makes the pattern try each run of letters and hyphens once, from its start.
     _token("web token", "eyJ", r"(?<![\w-])eyJ[\w-]{8,}\.(?:eyJ[\w-]{8,}\.[\w-]*|[\w-]*\.[\w-]+\.[\w-]+\.[\w-]+)"),
-    _token("private key", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
+    _token(
+        "private key",
+        "-----BEGIN",
+        r"-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?s:.*?-----END [A-Z0-9 ]{0,64}PRIVATE KEY(?: BLOCK)?-----|.*)",
+    ),
     _token("private key", "PuTTY-User-Key-File", r"PuTTY-User-Key-File-\d"),
     _token("private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     _token("private key", "prv", r"[xyz]prv[A-HJ-NP-Za-km-z1-9]{100,}"),
@@ -186,49 +207,43 @@ _LABELLED_RULES = (
         "chat bot token",
         (".",),
         r"(?<=[A-Za-z\d]{23})\.[\w-]{6}\.(?P<value>[\w-]{27,40})(?![\w-])",
-        check=_is_random_value,
+        check=is_random_value,
     ),
     _labelled(
         "credentials in a URL",
         "://",
-        r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/@\"'<>]{3,256})@[\w.\[-]",
-        _is_literal,
+        r"://[^\s:/@?#\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{2,256})@[\w.\[-]",
+        is_literal,
     ),
-    _labelled("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{_VALUE})", _is_random_value),
+    _labelled("authorization header", "bearer", rf"bearer[\s:=]{{1,4}}[\"']?(?P<value>{VALUE})", is_random_value),
     _labelled(
         "authorization header",
         "authorization",
-        r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|token|apikey|digest)\s{1,4}(?P<value>[\w+/.~=-]{12,})",
-        _is_literal,
+        r"authorization[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:basic|bearer|token|apikey|digest)\s{1,4}(?P<value>[\w+/.~=-]{10,})",
+        is_literal,
     ),
     _labelled(
-        "login file", "login", r"\blogin\s{1,16}\S{1,128}\s{1,16}password\s{1,16}(?P<value>\S{4,256})", _is_literal
+        "login file", "login", r"\blogin\s{1,16}\S{1,128}\s{1,16}password\s{1,16}(?P<value>\S{4,256})", is_literal
     ),
     _labelled(
         "command line",
         "-u",
-        r"\bcurl\b[^\n]{0,256}\s-u\s{0,4}[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{4,128})",
-        _is_literal,
+        r"\bcurl\b[^\n]{0,256}\s(?:-u|--user)[\s=]{0,4}[\"']?[\w.@-]{1,64}:(?P<value>[^\s\"']{4,128})",
+        is_literal,
     ),
     _labelled(
         "command line",
         "--",
-        r"--(?:password|passwd|token|api-?key|secret|secret-key|client-secret|access-key)[ =][\"']?"
+        r"--(?:password|passwd|token|api-?key|secret|secret-key|client-secret|access-key)(?P<sign>[ =])[\"']?"
         r"(?P<value>[^\s\"']{6,512})",
-        _is_password,
-    ),
-    _labelled(
-        "passphrase",
-        "passw passphrase passcode",
-        r"(?:passw(?:or)?d|passphrase|passcode)[\"']?\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'](?P<value>[^\"'\n]{6,128})[\"']",
-        _is_password,
+        is_password,
     ),
     _labelled(
         "assigned secret",
         "key secret token cred pass pwd auth signature",
-        rf"(?::=|=>|[:=]|(?<=\s)(?:is|was)(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{_VALUE}))",
-        _is_assigned_secret,
+        rf"(?::=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{VALUE}))",
+        is_assigned_secret,
     ),
 )
-RULES: tuple[SecretRule, ...] = (*_CONTRACT_RULES, *_TOKEN_RULES, *_LABELLED_RULES)
+RULES: tuple[SecretRule, ...] = (*_NAMED_RULES, *_TOKEN_RULES, *_LABELLED_RULES)
 _RULES_BY_HINT = tuple((hint, rule) for rule in RULES for hint in rule.hints)

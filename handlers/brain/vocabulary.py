@@ -1,0 +1,39 @@
+"""Words that `brain` knows: a memory with another category or status would be lost to every search."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from handlers.brain.schemas import Category, Memory
+from kernel.errors import Fault
+
+STATUSES = ("active", "superseded", "archived")
+CATEGORIES: tuple[str, ...] = get_args(Category)
+
+
+def check_category(given: str | None, current: str | None = None) -> None:
+    """Raises Fault("invalid") for an unknown category, unless it is that of the memory already."""
+    if given not in (None, current, *CATEGORIES):
+        raise _unknown("category", CATEGORIES)
+
+
+def check_status(given: str | None, current: str | None = None) -> None:
+    """Raises Fault("invalid") for an unknown status, unless it is that of the memory already."""
+    if given not in (None, current, *STATUSES):
+        raise _unknown("status", STATUSES)
+
+
+def check_filters(category: str | None, status: str | None, found: Sequence[Memory]) -> None:
+    """Raises Fault("invalid") for an unknown word that found nothing; imported memories may have others."""
+    if not found:
+        check_category(category)
+        check_status(status)
+
+
+def check_metadata(given: Mapping[str, Any] | None) -> None:
+    """Raises Fault("invalid") for an `immutable` that is neither true nor false and so would not protect."""
+    if given is not None and not isinstance(given.get("immutable", False), bool):
+        raise Fault("invalid", "Invalid arguments: metadata.immutable is true or false")
+
+
+def _unknown(name: str, known: Sequence[str]) -> Fault:
+    return Fault("invalid", f"Invalid arguments: {name} is one of {', '.join(known)}")

@@ -1,0 +1,119 @@
+"""What a client reads where its arguments do not fit, and the numbers that fit in another form."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Struct
+
+from kernel.calls import ToolEntry
+from kernel.schema import allowed_values, argument_error, error_message, input_schema, path_steps
+from kernel.store.transaction import Tx
+from kernel.tools import Dialect, read
+from tests.conftest import Call
+
+
+class Where(Struct, forbid_unknown_fields=True):
+    """A place."""
+
+    kind: Literal["garden", "house"] = "house"
+    floors: list[int] = []
+
+
+class Move(Struct, forbid_unknown_fields=True):
+    """What to move."""
+
+    to: Where
+    times: Annotated[int, Meta(ge=1, le=9)] = 1
+    weight: Annotated[float, Meta(le=86400)] = 1.0
+    name: Annotated[str, Meta(pattern=r"\S")] = "box"
+    heavy: bool | None = None
+    sides: list[Literal["left", "right"]] = []
+    notes: dict[str, int] = {}
+
+
+class Moved(Struct):
+    """Nothing."""
+
+
+def move(tx: Tx, request: Move) -> Moved:
+    """Move something."""
+    return Moved()
+
+
+TOOL = read(move)
+
+
+def message(arguments: Any) -> str:
+    """The refusal of these arguments."""
+    with pytest.raises(msgspec.ValidationError) as refused:
+        msgspec.json.decode(msgspec.json.encode(arguments), type=Move)
+    return error_message(argument_error(TOOL, refused.value))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        ({"to": {"kind": "attic"}}, "invalid enum value 'attic', choose from garden, house - at `to.kind`"),
+        ({"to": {}, "sides": ["left", "up"]}, "invalid enum value 'up', choose from left, right - at `sides[1]`"),
+        ({"to": {}, "times": "2"}, "expected `integer`, got `string` - at `times`"),
+        ({"to": {}, "weight": 1e9}, "expected `number` <= 86400 - at `weight`"),
+        ({"to": {}, "heavy": 1}, "expected `boolean | null`, got `integer` - at `heavy`"),
+        ({"to": {}, "name": " "}, "must not be blank - at `name`"),
+        ({"to": {}, "weight": "heavy"}, "expected `number`, got `string` - at `weight`"),
+        ({}, "missing required field `to`"),
+        ({"to": {"street": 1}}, "contains unknown field `street` - at `to`"),
+    ],
+)
+def test_refusal_names_the_field_and_what_is_allowed_in_the_terms_of_json(arguments: Any, refusal: str) -> None:
+    assert message(arguments) == f"Invalid arguments: {refusal}"
+
+
+def test_path_of_an_error_is_read_step_by_step() -> None:
+    assert [path_steps(path) for path in ("", "a", "a.b[0].c", "[...]", "notes[...]")] == [
+        [],
+        ["a"],
+        ["a", "b", 0, "c"],
+        [""],
+        ["notes", ""],
+    ]
+
+
+@given(st.text())
+def test_any_path_has_a_list_of_allowed_values(path: str) -> None:
+    assert allowed_values(input_schema(TOOL), path) in ([], ["garden", "house"], ["left", "right"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "given"),
+    [
+        ("memory_query", {"action": "search", "limit": 5.0}, "limit"),
+        ("search_memory", {"query": "tea", "session_id": "s", "limit": 5.0}, "limit"),
+        ("get_memories", {"db": "core", "limit": 5.0}, "limit"),
+        ("list_memories", {"limit": 5.0}, "limit"),
+        ("memory_recall", {"query": "tea", "limit": 5.0}, "limit"),
+        ("recall", {"query": "tea", "limit": 5.0}, "limit"),
+    ],
+)
+def test_whole_float_is_taken_for_an_integer_and_no_other(
+    call: Call, name: str, arguments: dict[str, Any], given: str
+) -> None:
+    whole = call(name, **{**arguments, given: 5})
+    assert call(name, **arguments) == whole
+    refused = call(name, **{**arguments, given: 5.5})
+    assert refused.fault == "invalid"
+    assert given in refused.body.decode()
+
+
+def test_numbers_in_free_json_stay_as_they_were_given(call: Call) -> None:
+    metadata = {"ratio": 1.0, "count": 2}
+    call("save_memory", db="core", content="Tea", category="fact", importance=5.0, metadata=metadata)
+    assert b'"ratio":1.0' in call("get_memories", db="core", limit=1.0).body.replace(b" ", b"").replace(b"\\", b"")
+
+
+def test_decoder_of_a_tool_is_made_once() -> None:
+    dialect = Dialect("moves", "", (TOOL,), lambda _tool, _result: None, lambda _fault: None)  # type: ignore[arg-type,return-value]
+    entry = ToolEntry(dialect, TOOL)
+    assert entry.decode is entry.decode
