@@ -1,6 +1,6 @@
 """The types a dialect is declared with: tools, resources, prompts, imports, and the replies of its handlers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args, get_origin, get_type_hints
@@ -269,7 +269,7 @@ class Dialect(NamedTuple):
     resources: Resources | None = None
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
-    sources: Callable[[Tx], list[IndexSource]] | None = None
+    sources: Callable[[Tx], Iterator[IndexSource]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None

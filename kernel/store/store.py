@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kernel.embed.model import Embedding
@@ -33,7 +32,7 @@ R = TypeVar("R")
 GROUP_LIMIT = 256
 EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
-_UNDO_BYTES = 64 << 20  # a call that changed more cannot be undone
+_UNDO_BYTES = 64 << 20  # a call of which one statement changed more cannot be undone
 
 
 def _must_reopen(answer: object) -> bool:
@@ -278,17 +277,29 @@ class Store:
 
     def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         """Runs one call and records it in the audit if it changed anything."""
-        undoable, changes = job.undoable and self._undo_hours > 0, None
+        undoable, call = job.undoable and self._undo_hours > 0, ""
         if undoable:
             audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
         before = db.total_changes()
         if undoable:
-            answer, changes = db.record_changes(partial(self._call, db, tx, job), _UNDO_BYTES)
+            answer, call = self._undoable_call(db, tx, job)
         else:
             answer = self._call(db, tx, job)
-        if not isinstance(answer, Fault) and (db.total_changes() > before or tx.deferred_of_call):
-            audit.record(tx, changes=changes)
+        if not isinstance(answer, Fault) and (db.total_changes() > before or tx.has_deferred):
+            audit.record(tx, call=call)
         return answer
+
+    def _undoable_call(self, db: WriteConnection, tx: Tx, job: Job) -> tuple[Any, str]:
+        """Runs one call; its answer, and the name under which what it changed is kept."""
+        changes = db.record_changes(_UNDO_BYTES)
+        try:
+            kept = audit.UndoRecorder(tx, changes)
+            answer = self._call(db, tx, job)
+            kept.finish(keep=not isinstance(answer, Fault))
+            return answer, kept.call
+        finally:
+            tx.after_flush = None
+            changes.close()
 
     def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
         """The embeddings the group needs, computed before the lock is taken.
