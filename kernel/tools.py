@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args,
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
@@ -70,6 +71,8 @@ class Hooks(NamedTuple):
     each, and a Fault must have changed nothing.
     `prepare(settings, request)` returns None, or slow work for a reader, which returns the request to run.
     `precheck` writes before a read.
+    `slices(request)` does the work of the handler in steps that may commit one by one, so that a long call does not
+    keep other writes waiting; None where the handler does it in one transaction.
     `after_read(tx, request, result)` is a write after a read, such as counting access: it is queued with the answer,
     the caller does not wait for it, and it is dropped if the queue is full.
     """
@@ -78,6 +81,7 @@ class Hooks(NamedTuple):
     batch: Batch | None = None
     prepare: Prepare | None = None
     precheck: Precheck | None = None
+    slices: Callable[[Request], Steps[Result] | None] | None = None
     after_read: Callable[[Tx, Request, Result], None] | None = None
 
 

@@ -69,14 +69,40 @@ class ChangeRecorder(Protocol):
         ...
 
 
+class EarlierSlices:
+    """What the audit keeps of a call that commits in several transactions.
+
+    The first of them that changes something records the call as begun, and the last one as done: a call that was cut
+    off between has its row, and can be undone as far as it came.
+    """
+
+    def __init__(self) -> None:
+        self.call = ""
+        self.parts = 0
+        self.touched = 0
+        self.first: list[Target] = []
+        self._begun = False
+
+    def record(self, tx: Tx, undo: "UndoRecorder | None", *, changed: bool, more: bool) -> None:
+        """Records one slice."""
+        touched, first = tx.touched
+        self.touched += touched
+        self.first = self.first or first[:TARGETS_SHOWN]
+        if undo is not None:
+            self.call, self.parts = undo.call, undo.parts
+        if not (more and self._begun) and (changed or self._begun):
+            self._begun = True
+            _defer_row(tx, "begun" if more else "done", self.touched, self.first, self.call)
+
+
 class UndoRecorder:
     """Keeps what one call changes, for undo: in parts, so that its size is not bounded by one value or by memory."""
 
-    def __init__(self, tx: Tx, changes: ChangeRecorder) -> None:
-        self.call = new_id("call")
+    def __init__(self, tx: Tx, changes: ChangeRecorder, earlier: EarlierSlices | None = None) -> None:
+        self.call = (earlier and earlier.call) or new_id("call")
         self._tx = tx
         self._changes = changes
-        self._parts = 0
+        self.parts = earlier.parts if earlier else 0
         tx.after_flush = self._keep_large
 
     def finish(self, *, keep: bool) -> None:
@@ -84,7 +110,7 @@ class UndoRecorder:
         self._tx.after_flush = None
         if keep:
             self._keep()
-        if not self._parts:
+        if not self.parts:
             self.call = ""
 
     def _keep_large(self) -> None:
@@ -98,13 +124,16 @@ class UndoRecorder:
             tx.run("kernel.audit.delete_parts", call=self.call)
             self.call = ""
         if self.call and (changes or targets):
-            tx.run("kernel.audit.add_part", call=self.call, part=self._parts, targets=targets, changes=changes)
-            self._parts += 1
+            tx.run("kernel.audit.add_part", call=self.call, part=self.parts, targets=targets, changes=changes)
+            self.parts += 1
 
 
 def record(tx: Tx, outcome: str = "done", *, call: str = "") -> None:
     """Adds a row for the call that just ran: what it touched and, if it can be undone, the `call` of its parts."""
-    touched, first = tx.touched
+    _defer_row(tx, outcome, *tx.touched, call)
+
+
+def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: str) -> None:
     shown = msgspec.json.encode(first[:TARGETS_SHOWN]).decode()
     tx.defer(_flush, _Record(*tx.call_context, outcome, touched, shown, call))
 
@@ -166,6 +195,7 @@ def _flush(tx: Tx, items: list[_Record]) -> None:
         last = _Head(last.id + 1, _chained_hash(last.hash, row))
         rows.append((*row, last.hash))
         if item.call:
+            tx.run("kernel.audit.forget_call", call=item.call)
             tx.run("kernel.audit.add_undo", audit=last.id, at=tx.now, call=item.call)
     tx.run("kernel.audit.append", rows=rows)
 

@@ -25,6 +25,7 @@ from kernel.store.queue import (
     merge_runs,
     wait,
 )
+from kernel.store.slices import MORE
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -223,7 +224,7 @@ class Store:
     def _write_loop(self) -> None:
         db = self._catch_faults(self._database.writer)
         while (jobs := self._writes.take(self._group_limit)) is not None:
-            jobs = [job for job in jobs if not job.cancelled]
+            jobs = [job for job in jobs if not job.cancelled or job.earlier]
             if isinstance(db, Fault):
                 db = self._catch_faults(self._database.writer)
             for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
@@ -231,7 +232,10 @@ class Store:
                     fail_all(group, db)
                 else:
                     db = self._commit(db, group)
-                answer_all(group)
+                if group[0].answer is MORE:
+                    db = self._put_back(db, group[0])
+                if group[0].answer is not MORE:
+                    answer_all(group)
                 if not isinstance(db, Fault):
                     self._database.after_commit(db)
         self._catch_faults(self._database.close, None if isinstance(db, Fault) else db)
@@ -251,6 +255,14 @@ class Store:
             return db
         self._catch_faults(db.close)
         return self._catch_faults(self._database.writer)
+
+    def _put_back(self, db: WriteConnection | Fault, job: Job) -> WriteConnection | Fault:
+        """Lets the queue go before the next slice of a call; runs the call to its end where the queue has stopped."""
+        while job.answer is MORE and not isinstance(db, Fault) and not self._writes.put_back(job):
+            db = self._commit(db, [job])
+        if isinstance(db, Fault) and job.answer is MORE:
+            job.answer = db
+        return db
 
     def _commit_singly(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Commits each call alone, so that a fault in deferred work fails only its own call."""
@@ -277,26 +289,32 @@ class Store:
 
     def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         """Runs one call and records it in the audit if it changed anything."""
-        undoable, call = job.undoable and self._undo_hours > 0, ""
+        undoable, undo = job.undoable and self._undo_hours > 0, None
         if undoable:
             audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
         before = db.total_changes()
         if undoable:
-            answer, call = self._undoable_call(db, tx, job)
+            answer, undo = self._undoable_call(db, tx, job)
         else:
             answer = self._call(db, tx, job)
-        if not isinstance(answer, Fault) and (db.total_changes() > before or tx.has_deferred):
-            audit.record(tx, call=call)
+        if isinstance(answer, Fault):
+            return answer
+        changed = db.total_changes() > before or tx.has_deferred
+        if answer is MORE or job.earlier is not None:
+            job.earlier = job.earlier or audit.EarlierSlices()
+            job.earlier.record(tx, undo, changed=changed, more=answer is MORE)
+        elif changed:
+            audit.record(tx, call=undo.call if undo else "")
         return answer
 
-    def _undoable_call(self, db: WriteConnection, tx: Tx, job: Job) -> tuple[Any, str]:
-        """Runs one call; its answer, and the name under which what it changed is kept."""
+    def _undoable_call(self, db: WriteConnection, tx: Tx, job: Job) -> tuple[Any, audit.UndoRecorder]:
+        """Runs one call; its answer, and what kept its changes."""
         changes = db.record_changes(_UNDO_BYTES)
         try:
-            kept = audit.UndoRecorder(tx, changes)
+            kept = audit.UndoRecorder(tx, changes, job.earlier)
             answer = self._call(db, tx, job)
             kept.finish(keep=not isinstance(answer, Fault))
-            return answer, kept.call
+            return answer, kept
         finally:
             tx.after_flush = None
             changes.close()

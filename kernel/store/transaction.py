@@ -24,7 +24,9 @@ Deferred = tuple[Flush, Any]
 Target = tuple[str, str, str]  # space, key, operation
 Token = tuple[int, int, str]  # start byte, end byte, stem
 TARGETS_SHOWN = 50  # of a call, in its row of the audit
-SLICE_BYTES = 4 << 20  # of texts that one statement or one changeset takes; large work goes on in slices of it
+# Of texts that one statement or one changeset takes; large work goes on in slices of it. With a memory more, and as
+# JSON that escapes each character, a slice stays under the smallest QUIPU_LIMIT_STORE_VALUE.
+SLICE_BYTES = 2 << 20
 _encode = msgspec.json.Encoder().encode
 
 

@@ -29,6 +29,10 @@ LIMIT :limit;
 -- name: add_undo
 INSERT INTO undo (audit, at, call) VALUES (:audit, :at, :call);
 
+-- name: forget_call
+-- A call that is done has one row, that which recorded it as begun has none.
+DELETE FROM undo WHERE call = :call;
+
 -- name: add_part
 INSERT INTO undo_part (call, part, targets, changes) VALUES (:call, :part, :targets, :changes);
 

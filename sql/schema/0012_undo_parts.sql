@@ -24,3 +24,5 @@ DROP TABLE undo;
 ALTER TABLE undo_call RENAME TO undo;
 
 CREATE INDEX undo_by_time ON undo (at);
+
+CREATE INDEX undo_by_call ON undo (call);
