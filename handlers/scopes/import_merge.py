@@ -1,12 +1,13 @@
 """Merges a document into the store: matches its entries with existing ones and applies the conflict strategy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry
+from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry, plain
 from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
 from handlers.scopes.import_scopes import Problem, add_scopes
 from handlers.scopes.import_scopes import parse_scopes as scopes_of
@@ -43,22 +44,21 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
 
     Missing scopes are created; with a mapping only those that an entry still belongs to.
     """
-    found: list[LabelledEntry] = []
-    problems: list[Problem] = []
-    for kind in KINDS:
-        raw: Sequence[Any] = document["entries"].get(kind.plural) or ()
-        for start in range(0, len(raw), _CHUNK):
-            _parse_entries(kind, raw, start, options.scope_mapping, found, problems)
-            tx = yield
+    items = _Items(document["entries"], options.scope_mapping)
+    outline = _Outline()
+    for start in range(0, len(items), _CHUNK):
+        for one in items.chunk(start):
+            outline.add(one)
+        tx = yield
     scopes = scopes_of(document.get("scopes"))
-    wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
-    state = _new_state(found, options)
+    wanted = outline.scopes if options.scope_mapping else None
+    state = _new_state(set() if options.generate_ids else outline.ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     existing_projects = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
-    state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
-    begin_steps(tx, len(found))
-    for start in range(0, len(found), _CHUNK):
-        chunk = found[start : start + _CHUNK]
+    state.problems += [*outline.problems, *add_scopes(tx, scopes, wanted)]
+    begin_steps(tx, len(items))
+    for start in range(0, len(items), _CHUNK):
+        chunk = [one for one in items.chunk(start) if isinstance(one, LabelledEntry)]
         _read_existing(tx, state, chunk)
         for one in chunk:
             _import_entry(tx, state, one)
@@ -83,21 +83,46 @@ def _project_exists(tx: Tx, project_id: str) -> bool:
     return bool(tx.one("scopes.inheritance.exists", int, type="project", id=project_id))
 
 
-def _parse_entries(
-    kind: Kind,
-    raw: Sequence[Any],
-    start: int,
-    scope_mapping: Mapping[str, ScopeRef],
-    found: list[LabelledEntry],
-    problems: list[Problem],
-) -> None:
-    """Adds the entries of a chunk of a document in their target scopes, and the problems of the invalid ones."""
-    for number, one in enumerate(raw[start : start + _CHUNK], start):
-        name = entry_label(kind, one, number)
-        try:
-            found.append(LabelledEntry(parse_entry(kind, one, scope_mapping), name))
-        except ValueError as error:
-            problems.append(Problem(name, str(error)))
+class _Items:
+    """The entries of a document, parsed a chunk at a time: a large document is never in memory as a whole."""
+
+    def __init__(self, raw: Mapping[str, Any], scope_mapping: Mapping[str, ScopeRef]) -> None:
+        self._items: list[tuple[Kind, int, Any]] = [
+            (kind, number, one) for kind in KINDS for number, one in enumerate(raw.get(kind.plural) or ())
+        ]
+        self._scope_mapping = scope_mapping
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def chunk(self, start: int) -> Iterator["LabelledEntry | Problem"]:
+        """The entries of a chunk in their target scopes; for an invalid one its problem."""
+        for kind, number, raw in self._items[start : start + _CHUNK]:
+            name = entry_label(kind, None, number)
+            try:
+                item = plain(raw)
+                name = entry_label(kind, item, number)
+                yield LabelledEntry(parse_entry(kind, item, self._scope_mapping), name)
+            except (ValueError, msgspec.DecodeError) as error:
+                yield Problem(name, str(error))
+
+
+class _Outline:
+    """What must be known of all entries before the first one is written: their ids, their scopes, and the problems."""
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        self.scopes: set[str] = set()
+        self.problems: list[Problem] = []
+
+    def add(self, one: "LabelledEntry | Problem") -> None:
+        """Adds an entry, or the problem of an invalid one."""
+        if isinstance(one, Problem):
+            self.problems.append(one)
+            return
+        self.scopes.add(scope_key(one.entry.scope_type, one.entry.scope_id))
+        if one.entry.item.id is not None:
+            self.ids.add(one.entry.item.id)
 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
@@ -108,8 +133,7 @@ def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -
     state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
 
 
-def _new_state(found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
-    own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
+def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     # Relations to a project that is mapped to another one go to that one.
     mapped = {
@@ -121,7 +145,7 @@ def _new_state(found: Sequence[LabelledEntry], options: ImportOptions) -> Import
         options.strategy,
         options.imported_by,
         options.generate_ids,
-        own,
+        kept_ids,
         existing_entries={},
         used_version_ids=set(),
         counts=counts,
