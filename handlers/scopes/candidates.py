@@ -230,7 +230,7 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _FUSION_WEIGHTS)}
     text_matched = any(hit.text_rank is not None for hit in hits.values())
     pool = CandidateSet(found, len(found), tag_counts, relevance, truncated)
-    return _add_unindexed(tx, query, pool, filtered_ids, text_matched=text_matched)
+    return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=text_matched)
 
 
 def _filtered_ids(tx: Tx, query: EntryQuery) -> list[str]:
@@ -248,21 +248,22 @@ def _similar_ids(hits: Iterable[index.Hit], threshold: float | None) -> set[str]
     return {hit.id for hit in hits if hit.similarity is not None and hit.similarity >= min_cosine}
 
 
-def _add_unindexed(
+def _add_substring_matches(
     tx: Tx, query: EntryQuery, pool: CandidateSet, filtered_ids: Sequence[str] | None, *, text_matched: bool
 ) -> CandidateSet:
-    """The pool with matches that only the rows have: inactive entries and older versions.
+    """The pool with entries that hold each word of the text as a substring.
 
-    If nothing else matches and the index holds none of the words, parts of words match too. `filtered_ids` limits the
-    rows to be read, unless it is None.
+    Of what only the rows have, inactive entries and older versions, all of them; of what the index has only if nothing
+    else matches and the index holds none of the words. `filtered_ids` limits the rows to be read, unless it is None.
     """
+    words = query.text.split()
+    unindexed = _unindexed_ids(tx, query, filtered_ids, words)
     nothing = not pool.candidates and not text_matched
-    if not nothing and query.as_of is None and not query.include_inactive:
+    indexed = set(index.containing(tx, words, _partitions(query))) if nothing else set[str]()
+    if not unindexed and not indexed:
         return pool
-    rows = _load_unindexed(tx, query, filtered_ids, everything=nothing)
-    words = query.text.casefold().split()
-    ids = [row.id for row in rows if _contains_all(row, words)]
-    more, tag_counts = _filter(tx, query, ids)
+    more, tag_counts = _filter(tx, query, [*unindexed | indexed])
+    more = [item for item in more if item.id in (indexed if item.indexed else unindexed)]
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
     # These entries have no rank in the index; they count like a full match by words.
@@ -270,14 +271,19 @@ def _add_unindexed(
     return CandidateSet(found, len(found), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
 
 
-def _load_unindexed(
-    tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, *, everything: bool
-) -> list[_EntryText]:
-    if filtered_ids is not None:
-        return tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of, all=everything)
-    return tx.all(
-        "scopes.query.unindexed", _entry_text, kinds=query.kinds, scopes=query.scopes, at=query.as_of, all=everything
-    )
+def _unindexed_ids(
+    tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, words: Sequence[str]
+) -> set[str]:
+    """The entries that hold the words in a version which the index does not have."""
+    if query.as_of is None and not query.include_inactive:
+        return set()
+    if filtered_ids is None:
+        where: dict[str, Any] = {"kinds": query.kinds, "scopes": query.scopes}
+        rows = tx.all("scopes.query.unindexed", _entry_text, at=query.as_of, **where)
+    else:
+        rows = tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of)
+    folded = [word.casefold() for word in words]
+    return {row.id for row in rows if _contains_all(row, folded)}
 
 
 def _contains_all(row: _EntryText, words: Sequence[str]) -> bool:

@@ -145,7 +145,7 @@ CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
 
 -- name: unindexed
--- Entries that the index does not hold in the requested version: inactive ones, those changed since `at`, or all.
+-- Entries that the index does not hold in the requested version: inactive ones, and those changed since `at`.
 SELECT
     e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
     v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
@@ -163,7 +163,7 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
         LIMIT 1
     )
 END
-WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
+WHERE e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
 -- name: unindexed_by_ids
 -- The same for the given entries.
@@ -183,7 +183,7 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
         LIMIT 1
     )
 END
-WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
+WHERE e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
 -- name: tag_ids
 SELECT id, fold FROM scopes_tag WHERE fold IN (SELECT value FROM json_each(:folds));
