@@ -1,7 +1,7 @@
 """The candidates of a query: entries visible in its scopes, by text, tags and relations, with their evidence."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from handlers.scopes import scoring
@@ -12,6 +12,9 @@ from kernel.store.transaction import Tx
 
 _FUSION_WEIGHTS = index.Weights(words=0.6, meaning=0.4)
 _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this
+# `standing` of an entry without a priority is the Julian day of its creation.
+_EPOCH, _EPOCH_JULIAN_DAY = datetime(1970, 1, 1, tzinfo=UTC), 2440587.5
+_ROUNDING_DAYS = 1e-6
 _KIND_ORDER: Mapping[str, int] = {name: number for number, name in enumerate(KINDS)}
 
 
@@ -117,8 +120,8 @@ def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
     """The candidates of a query; without a text or a filter only those that can be on the page, with the full count."""
     if query.text:
         return _find_by_text(tx, query)
-    if _is_unfiltered(query) and query.as_of is None and not query.include_inactive:
-        return _find_top(tx, query)
+    if _is_unfiltered(query) and not query.include_inactive:
+        return _find_top(tx, query) if query.as_of is None else _find_top_as_of(tx, query, query.as_of)
     found, tag_counts = _filter(tx, query, _narrowest_ids(tx, query))
     return CandidateSet(found, len(found), tag_counts)
 
@@ -145,15 +148,44 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     return CandidateSet(list(dict.fromkeys(found)), _count(tx, query))
 
 
+def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
+    """The same as of a time: the first of both orders of what is still active, and all that was deactivated since."""
+    where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
+    excluded = sorted(query.tags.exclude) if query.tags.exclude else None
+    params = {**where, "excluded": excluded, "limit": query.limit}
+    top = _julian_day(at) + _ROUNDING_DAYS
+    found = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
+    if "guideline" in query.kinds:
+        found += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
+    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in found) < query.limit:
+        found += tx.all("scopes.query.by_score_as_of", Candidate, kinds=["knowledge"], expired=1, top=top, **params)
+    gone = tx.all("scopes.query.deactivated_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
+    total = tx.one("scopes.query.count_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
+    if not query.include_shadowed:
+        total -= tx.one("scopes.query.count_shadowed_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
+    total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
+    total += len(_filter(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
+    return CandidateSet(list(dict.fromkeys([*found, *_filter(tx, query, gone)[0]])), total)
+
+
+def _julian_day(time: str) -> float:
+    return (datetime.fromisoformat(time) - _EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
+
+
 def _count(tx: Tx, query: EntryQuery) -> int:
     """The number of matches: the index holds exactly the active entries, so it can count them."""
     total = index.count(tx, _partitions(query))
     if not query.include_shadowed:
         total -= tx.one("scopes.query.count_shadowed", int, kinds=query.kinds, scopes=query.scopes) or 0
-    if query.tags.exclude:
-        excluded = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
-        total -= len(_filter(tx, query._replace(tags=TagIds()), excluded)[0])
-    return total
+    return total - _count_excluded(tx, query)
+
+
+def _count_excluded(tx: Tx, query: EntryQuery) -> int:
+    """The number of entries that only the excluded tags keep from matching."""
+    if not query.tags.exclude:
+        return 0
+    ids = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
+    return len(_filter(tx, query._replace(tags=TagIds()), ids)[0])
 
 
 def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:

@@ -151,10 +151,10 @@ def _over_http(data: Path, asks: Mapping[str, Ask], texts: Sequence[str]) -> Non
 def filled(data: Path, size: int) -> Path:
     """A data directory with entries spread over the four scopes of a chain."""
     done = data / "chain.json"
+    config = Config(data)
+    context = app.context_of(config)
+    app.prepare_data(config, context)
     if not done.exists():
-        config = Config(data)
-        context = app.context_of(config)
-        app.prepare_data(config, context)
         done.write_bytes(msgspec.json.encode(_fill(config, context, size)))
     return data
 

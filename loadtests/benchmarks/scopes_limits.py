@@ -6,7 +6,7 @@ totals at a past time against a count of the rows. `--keep FOLDER` keeps the fil
 
 import random
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -63,8 +63,9 @@ def _measure(data: Path, size: int, turns: int, rows: list[tuple[str, str, str, 
     chain = msgspec.json.decode((data / "chain.json").read_bytes(), type=list[Scope])
     halfway = db.values("SELECT created_at FROM scopes_entry ORDER BY seq LIMIT 1 OFFSET :half", {"half": size // 2})
     sides = _sides(chain, str(halfway[0][0]))
-    texts = {False: [one.text for one in corpus.questions(_QUESTIONS, size)], True: _gibberish(_QUESTIONS)}
-    texts_of = {name: _parts(size) if name == _PARTS else texts[name in (_NO_HIT, _WORDS_NO_HIT)] for name in sides}
+    questions = [one.text for one in corpus.questions(_QUESTIONS, size)]
+    misses = list(islice((text for text in _gibberish() if not _total(db, sides[_NO_HIT], text)), _QUESTIONS))
+    texts_of = dict.fromkeys(sides, questions) | {_NO_HIT: misses, _WORDS_NO_HIT: misses, _PARTS: _parts(size)}
     complaints = _complaints(db, sides, texts_of, str(halfway[0][0]))
 
     def measure(name: str, work: Work) -> Callable[[], list[float]]:
@@ -99,10 +100,15 @@ def _sides(chain: Sequence[Scope], at: str) -> dict[str, Work]:
     }
 
 
-def _gibberish(count: int) -> list[str]:
-    """Texts of two words that no entry holds or comes near."""
+def _gibberish() -> Iterator[str]:
+    """Texts of two words that no entry holds."""
     seeded = random.Random(1)
-    return [" ".join("".join(seeded.choices("bcdfghjkqvwxz", k=7)) for _ in range(2)) for _ in range(count)]
+    while True:
+        yield " ".join("".join(seeded.choices("bcdfghjkqvwxz", k=7)) for _ in range(2))
+
+
+def _total(db: Connection, work: Work, text: str) -> int:
+    return msgspec.json.decode(db.read(CALL_CONTEXT, lambda tx: work(tx, text)).body)["meta"]["totalCount"]
 
 
 def _parts(size: int) -> list[str]:
@@ -115,11 +121,7 @@ def _complaints(db: Connection, sides: Mapping[str, Work], texts: Mapping[str, S
     """Errors in the answers: results where there must be none, none where there must be some, or a wrong total."""
     complaints: list[str] = []
     for name, work in sides.items():
-        metas = [
-            msgspec.json.decode(db.read(CALL_CONTEXT, lambda tx, text=text: work(tx, text)).body)["meta"]  # noqa: B023
-            for text in texts[name]
-        ]
-        counts = [meta["totalCount"] for meta in metas]
+        counts = [_total(db, work, text) for text in texts[name]]
         if name in (_NO_HIT, _WORDS_NO_HIT) and any(counts):
             complaints.append(f"{name}: {counts}")
         elif name not in (_NO_HIT, _WORDS_NO_HIT, _PARTS) and not all(counts):
