@@ -10,8 +10,8 @@ from kernel.search.documents import Document, count, doc_ids, documents, in_fold
 from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Hit
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
-from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
+from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank

@@ -117,9 +117,7 @@ def _at(taken: Sequence[float], share: float) -> float:
     return sorted(taken)[int(len(taken) * share)]
 
 
-def _complaints(
-    db: Connection, asks: Mapping[str, Ask], text: str, chain: Sequence[Scope]
-) -> list[str]:
+def _complaints(db: Connection, asks: Mapping[str, Ask], text: str, chain: Sequence[Scope]) -> list[str]:
     """Errors in the answers: no results, or totals that differ from a count of the rows."""
     answers = {
         name: msgspec.json.decode(db.read(CALL_CONTEXT, lambda tx, ask=ask: whole_call(ask)(tx, text)).body)

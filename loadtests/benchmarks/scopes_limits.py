@@ -1,7 +1,7 @@
 """`memory_query` where no entry holds the words, and at a past time, against a search with hits and against `list`.
 
-Processor time of whole calls without the transport, in this process. Every answer is checked: whether it has results, and
-totals at a past time against a count of the rows. `--keep FOLDER` keeps the filled stores for the next run.
+Processor time of whole calls without the transport, in this process. Every answer is checked: whether it has results,
+and totals at a past time against a count of the rows. `--keep FOLDER` keeps the filled stores for the next run.
 """
 
 import random
