@@ -233,6 +233,8 @@ ROWS = st.lists(
         st.integers(0, 100),
         st.booleans(),
         st.booleans(),
+        st.none(),
+        st.just(0),
     ),
     max_size=40,
     unique_by=lambda row: row[:3],
