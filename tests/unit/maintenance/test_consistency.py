@@ -90,6 +90,7 @@ def recalled(reply: Reply) -> dict[str, dict[str, Any]]:
 
 
 FULL_TEXT = Finding("full text", 1, "differs from the documents")
+PARTS = Finding("parts of words", 1, "differ from the documents")
 NO_VECTOR = "without a vector of the configured model"
 LACKING = "memories the index lacks or holds differently"
 EXTRA = "documents without a memory"
@@ -109,6 +110,7 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
         "INSERT INTO doc_fts (rowid, text, grams, place) VALUES (99, 'stranger', '', 'p1')",
         [FULL_TEXT],
     ),
+    "parts of words hold a stranger": ("INSERT INTO doc_part (rowid, text) VALUES (99, 'stranger')", [PARTS]),
     "a vector gone": ("DELETE FROM doc_vector WHERE id = 2", finding("documents", 1, NO_VECTOR)),
     "all vectors gone": ("DELETE FROM doc_vector", finding("documents", 4, NO_VECTOR)),
     "a vector without a document": (
