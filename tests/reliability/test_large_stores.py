@@ -88,12 +88,9 @@ def fill_sessions(client: Client) -> None:
 
 
 def fill_notes(client: Client) -> list[str]:
-    return [
-        called(client, "memory_remember", memoryType="context", title=f"note {number:04}", content=text(number))[
-            "filePath"
-        ]
-        for number in range(LARGE_MIB)
-    ]
+    kept = {"memoryType": "context"}
+    notes = ({**kept, "title": f"note {number:04}", "content": text(number)} for number in range(LARGE_MIB))
+    return [called(client, "memory_remember", **note)["filePath"] for note in notes]
 
 
 def forget(client: Client, paths: list[str]) -> None:
