@@ -29,8 +29,7 @@ def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number:
         dialect = next(dialect for dialect in dialects if dialect.name == entry.dialect)
         before = _events(tx, data.targets)
         if dialect.after_undo is not None:
-            events = [(key, event) for key, (event, _) in before.items()]
-            dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, event in events])
+            dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in before.items()])
         check_index(tx, [dialect], repair=True)
         _record(tx, number, before)
         audit.record(tx, f"undid {number}")

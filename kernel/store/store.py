@@ -243,7 +243,7 @@ class Store:
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
             self._calls += len(group)
-            return db
+            return self._run_after_commit(db, group, outcome) if outcome else db
         stuck = isinstance(self._catch_faults(db.rollback), Fault)  # a rollback needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
             return self._commit_singly(db, group)
@@ -263,7 +263,19 @@ class Store:
                 kept = self._commit(kept, [job])
         return kept
 
-    def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> None:
+    def _run_after_commit(
+        self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
+    ) -> WriteConnection | Fault:
+        """Runs what was to follow the commit in a transaction of its own; where it fails, the group is told so."""
+        follower = Job(lambda tx: [work(tx) for work in works], group[0].context, discard)
+        follower.exclusive = True
+        left = self._commit(db, [follower])
+        if isinstance(follower.answer, Fault):
+            fail_all(group, follower.answer)
+        return left
+
+    def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> Sequence[Work]:
+        """Runs a group and commits it; returns the work that follows the commit."""
         vectors = self._embed_group(group)
         tx = db.begin(group[0].context)
         tx.preload(vectors)
@@ -272,6 +284,7 @@ class Store:
                 for job in run:
                     job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)
         db.commit(tx)
+        return tx.work_after_commit
 
     def _call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         return db.call(tx, job.context, self._catch_faults, job.work, EXCLUSIVE_BUDGET if job.exclusive else 1)

@@ -1,6 +1,6 @@
 """The transaction a handler gets: rows by named statement, the time, new ids, embeddings, deferred work."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -87,6 +87,7 @@ class Tx:
     """
 
     __slots__ = (
+        "_after_commit",
         "_begin_pending",
         "_budget",
         "_call_start",
@@ -94,6 +95,8 @@ class Tx:
         "_engine",
         "_flushed",
         "_now",
+        "_on_rollback",
+        "_rollback_start",
         "_run",
         "_vectors",
         "call_context",
@@ -117,6 +120,9 @@ class Tx:
         self._deferred: list[Deferred] = []
         self._flushed: list[Deferred] | None = None
         self._call_start = 0
+        self._on_rollback: list[Callable[[], None]] = []
+        self._rollback_start = 0
+        self._after_commit: dict[tuple[Callable[..., None], tuple[Hashable, ...]], None] = {}
         self._vectors: dict[str, Embedding] = {}
 
     @property
@@ -202,15 +208,42 @@ class Tx:
         for flush, items in grouped.items():
             flush(self, items)
 
+    def on_rollback(self, undo: Callable[[], None]) -> None:
+        """Runs `undo()` if this call, or the transaction, is rolled back: for what was done outside the database."""
+        self._on_rollback.append(undo)
+
+    def after_commit(self, work: Callable[..., None], *args: Hashable) -> None:
+        """Runs `work(tx, *args)` once, in a transaction after this one is on disk and before its calls are answered.
+
+        A process killed in between has committed this transaction and not run the work: the database must hold what is
+        needed to run it later, as often as it takes.
+        """
+        self._after_commit[work, args] = None
+
+    @property
+    def work_after_commit(self) -> list[Callable[["Tx"], None]]:
+        """What `after_commit` was given, as functions of the transaction."""
+        return [lambda tx, work=work, args=args: work(tx, *args) for work, args in self._after_commit]
+
+    def rolled_back(self) -> None:
+        """Undoes what was done outside the database, after the transaction was rolled back."""
+        self._undo_outside(0)
+
+    def _undo_outside(self, start: int) -> None:
+        while len(self._on_rollback) > start:
+            self._on_rollback.pop()()
+
     def begin_call(self, call_context: CallContext) -> None:
         """Starts the next call of the group: provenance and deferred work belong to it from here on."""
         self.call_context = call_context
         self._call_start = len(self._deferred)
+        self._rollback_start = len(self._on_rollback)
         self._flushed = None
         self.progress = None
 
     def discard_call(self) -> None:
-        """Drops the deferred work of the current call, after its statements were rolled back."""
+        """Drops the deferred work of the current call and what it did outside, after its statements were rolled back."""
+        self._undo_outside(self._rollback_start)
         pending = self._flushed if self._flushed is not None else self._deferred
         self._deferred = pending[: self._call_start]
 
