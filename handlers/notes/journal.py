@@ -5,7 +5,7 @@ or are deleted, under the write lock; the same transaction deletes the rows. Wha
 start or the next call, and doing it twice changes nothing. A call that fails deletes what it staged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from handlers.notes import files
 from handlers.notes.files import File
-from handlers.notes.projects import Project, absolute, projects
+from handlers.notes.projects import Project, projects
 from handlers.notes.safe_fs import Stamp
 from handlers.notes.scan import TEMPORARY_PREFIX, delete_leftover
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
+
+_RECORDED = "The change is recorded, and is made as soon as the files in"
 
 
 class Change(NamedTuple):
@@ -72,13 +74,16 @@ def settle(tx: Tx, project: Project) -> None:
 
     If the folder of the project is missing, which may be an unmounted disk, they wait.
     """
-    if not is_waiting(tx, project) or not project.root.is_dir():
+    if not is_waiting(tx, project):
         return
     waiting = tx.all("notes.journal.waiting", Change, project=project.name)
-    for call, changes in groupby(waiting, lambda change: change.call):
-        for change, stamp in _made(project, list(changes)):
-            tx.run("notes.journal.set_stamp", project=project.name, path=change.path, **stamp._asdict())
-        tx.run("notes.journal.done", project=project.name, call=call)
+    try:
+        for call, changes in groupby(waiting if project.root.is_dir() else (), lambda change: change.call):
+            for change, stamp in _make(project, list(changes)):
+                tx.run("notes.journal.set_stamp", project=project.name, path=change.path, **stamp._asdict())
+            tx.run("notes.journal.done", project=project.name, call=call)
+    except OSError as error:
+        raise Fault("storage", f"{_RECORDED} {project.root} can be written: {error.strerror}.") from None
 
 
 def recover(tx: Tx) -> None:
@@ -95,35 +100,31 @@ def _record(tx: Tx, project: Project, change: Change) -> None:
 def _flush(tx: Tx, items: Sequence[tuple[Project, Change]]) -> None:
     call = tx.new_id("call")
     for project in dict.fromkeys(project for project, _ in items):
-        staged = [change.path for owner, change in items if owner == project and change.temporary]
-        files.sync_folders(project.root, staged)
+        try:
+            staged = [change.path for owner, change in items if owner == project and change.temporary]
+            files.sync_folders(project.root, staged)
+        except OSError as error:
+            raise files.file_fault(error, str(project.root)) from None
         tx.after_commit(settle, project)
     tx.run("notes.journal.add", rows=[change._replace(call=call) for _, change in items])
 
 
-def _made(project: Project, changes: Sequence[Change]) -> Iterator[tuple[Change, Stamp]]:
+def _make(project: Project, changes: Sequence[Change]) -> list[tuple[Change, Stamp]]:
     """Makes the changes of one call; the files that got new content, with their stamps.
 
     Staged content may be missing, such as in a restored backup: then that file stays as it is, and none is deleted,
     because what was to be deleted may have been moved.
     """
-    whole, done = True, list[tuple[Change, Stamp]]()
-    path = ""
-    try:
-        for path, change in ((change.path, change) for change in changes):
-            if change.temporary is None or change.after is None:
-                continue
-            if not files.is_staged(project.root, path, change.temporary, change.after):
-                whole = False
-            elif stamp := files.put(project.root, path, change.temporary, change.before, change.after):
-                done.append((change, stamp))
-        for path, before in ((change.path, change.before) for change in changes if change.temporary is None):
-            if whole and before is not None:
-                files.remove(project.root, path, before)
-        files.sync_folders(project.root, [change.path for change in changes])
-    except OSError as error:
-        name = absolute(project, path)
-        raise Fault(
-            "storage", f"The change is recorded, and is made as soon as {name} can be written: {error.strerror}."
-        ) from None
-    yield from done
+    root, whole, made = project.root, True, list[tuple[Change, Stamp]]()
+    for change in changes:
+        if change.temporary is None or change.after is None:
+            continue
+        if not files.is_staged(root, change.path, change.temporary, change.after):
+            whole = False
+        elif stamp := files.put(root, change.path, change.temporary, change.before, change.after):
+            made.append((change, stamp))
+    for change in changes:
+        if whole and change.temporary is None and change.before is not None:
+            files.remove(root, change.path, change.before)
+    files.sync_folders(root, [change.path for change in changes])
+    return made

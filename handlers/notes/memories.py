@@ -89,7 +89,7 @@ def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
             data = note_file.encode_exact(note_file.new_text(path, memory))
             file = journal.write(tx, project, path, data)
         except OSError as error:
-            raise sync.file_fault(error, absolute(project, path)) from None
+            raise files.file_fault(error, absolute(project, path)) from None
         if file is not None:
             sync.record(tx, project.name, path, file, None, "created")
             return _remembered(project, path, memory, update=False)
@@ -120,7 +120,7 @@ def _update(tx: Tx, spot: _ExistingFile, content: str, kind: str, tags: tuple[st
     except FileNotFoundError:
         raise _missing_file(absolute(project, path)) from None
     except OSError as error:
-        raise sync.file_fault(error, absolute(project, path)) from None
+        raise files.file_fault(error, absolute(project, path)) from None
     raise Fault("conflict", f"Somebody else is changing {absolute(project, path)}, try again.")
 
 
@@ -166,7 +166,7 @@ def _find_file(tx: Tx, known: Sequence[Project], given: str) -> _ExistingFile:
             continue
         except OSError as error:
             through_link = error.errno in LINK_ERRNOS
-            raise Fault("blocked", _OUTSIDE) if through_link else sync.file_fault(error, given) from None
+            raise Fault("blocked", _OUTSIDE) if through_link else files.file_fault(error, given) from None
     raise _missing_file(given)
 
 

@@ -1,14 +1,13 @@
 """Follows the files: finds changed, added and deleted files by their stamps and updates rows, index and history."""
 
-import errno
 from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from handlers.notes import debounce, journal, note_file
-from handlers.notes.files import File, read_all
+from handlers.notes.files import File, file_fault, read_all
 from handlers.notes.projects import SPACE, Project, projects, select_projects, space
-from handlers.notes.safe_fs import FOLDER, LINK_ERRNOS, Stamp
+from handlers.notes.safe_fs import FOLDER, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
 from kernel.errors import Fault
 from kernel.search import index
@@ -24,7 +23,6 @@ _MAX_UNWRITTEN_SETTLED = 64  # rows that only lose their doubt wait for the next
 # Two changes within this time may have the same timestamps: FAT, the coarsest file system in use, counts 2 seconds.
 _TIMESTAMP_GRAIN_NS = 2_000_000_000
 _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
-_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 
 Key = tuple[str, str]
 # What a person or a program other than this server wrote: nobody knows who.
@@ -194,15 +192,6 @@ def scan_project(project: Project) -> Scan | None:
         return scan(project.root)
     except OSError as error:
         raise file_fault(error, str(project.root / FOLDER)) from None
-
-
-def file_fault(error: OSError, path: str) -> Fault:
-    """The fault for an error of the file system."""
-    if error.errno in _DISK_FULL_ERRNOS:
-        return Fault("storage", "Cannot write to storage, insufficient disk space.")
-    if error.errno in LINK_ERRNOS:
-        return Fault("blocked", f"{path} is a link, or leads through one, or is no file.")
-    return Fault("storage", f"Cannot use {path}: {error.strerror}.")
 
 
 def _find_changes(

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from handlers.notes import files, journal, note_file, sync
 from handlers.notes.files import File
 from handlers.notes.projects import Project, projects, space
-from handlers.notes.sync import file_fault
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store.transaction import Tx
@@ -31,7 +30,7 @@ def restore_files(tx: Tx, restored: Iterable[Restored]) -> None:
             else:
                 _write(tx, project, memory, memory.text, found)
         except OSError as error:
-            raise file_fault(error, memory.key) from None
+            raise files.file_fault(error, memory.key) from None
 
 
 def _found(project: Project, path: str) -> File | None:

@@ -242,7 +242,7 @@ class Tx:
         self.progress = None
 
     def discard_call(self) -> None:
-        """Drops the deferred work of the current call and what it did outside, after its statements were rolled back."""
+        """Drops the deferred work of the current call and undoes what it did outside, after a rollback."""
         self._undo_outside(self._rollback_start)
         pending = self._flushed if self._flushed is not None else self._deferred
         self._deferred = pending[: self._call_start]

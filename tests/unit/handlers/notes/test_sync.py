@@ -20,7 +20,6 @@ from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
-from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -376,20 +375,6 @@ def test_changes_taken_in_by_another_call_are_skipped(kernel: Kernel, call_ok: C
 
     assert kernel.store.write_sync(late) is True
     assert everything(kernel) == before
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (OSError(28, "No space left on device"), "storage", "Cannot write to storage, insufficient disk space."),
-        (OSError(20, "Not a directory"), "blocked", "/x is a link, or leads through one, or is no file."),
-        (OSError(13, "Permission denied"), "storage", "Cannot use /x: Permission denied."),
-    ],
-)
-def test_os_errors_become_faults(error: OSError, code: str, message: str) -> None:
-    fault = sync.file_fault(error, "/x")
-    assert isinstance(fault, Fault)
-    assert (fault.code, fault.message) == (code, message)
 
 
 PATHS = st.sampled_from(["learning/a.md", "learning/b.md", "issue/a.md", "c.md", "context/deep/d.md", "issue/é.md"])
