@@ -111,7 +111,7 @@ def test_work_after_the_commit_runs_once_and_finds_what_was_committed(db: Connec
     found: list[tuple[str, list[str]]] = []
 
     def follow(tx: Tx, name: str) -> None:
-        found.append((name, stored(db)))
+        found.append((name, names(tx)))
         add(name)(tx)
 
     with db.writing(CONTEXT) as tx:
