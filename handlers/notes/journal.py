@@ -19,8 +19,6 @@ from handlers.notes.scan import TEMPORARY_PREFIX, delete_leftover
 from kernel.errors import Fault
 from kernel.store.transaction import Tx
 
-_RECORDED = "The change is recorded, and is made as soon as the files in"
-
 
 class Change(NamedTuple):
     """One change of a file: new content, staged under a temporary name, or its deletion.
@@ -34,6 +32,14 @@ class Change(NamedTuple):
     temporary: str | None
     before: str | None
     after: str | None
+
+
+class _Made(NamedTuple):
+    """The changes of one call that were made: the files that got new content, with their stamps."""
+
+    project: str
+    call: str
+    written: Sequence[tuple[str, Stamp]]
 
 
 def write(
@@ -78,12 +84,11 @@ def settle(tx: Tx, project: Project) -> None:
         return
     waiting = tx.all("notes.journal.waiting", Change, project=project.name)
     try:
-        for call, changes in groupby(waiting if project.root.is_dir() else (), lambda change: change.call):
-            for change, stamp in _make(project, list(changes)):
-                tx.run("notes.journal.set_stamp", project=project.name, path=change.path, **stamp._asdict())
-            tx.run("notes.journal.done", project=project.name, call=call)
+        for _, changes in groupby(waiting if project.root.is_dir() else (), lambda change: change.call):
+            # Deferred, so that nobody who is to be told of files that could not be changed is told of these rows.
+            tx.defer(_flush_made, _make(project, list(changes)))
     except OSError as error:
-        raise Fault("storage", f"{_RECORDED} {project.root} can be written: {error.strerror}.") from None
+        raise files.file_fault(error, str(project.root)) from None
 
 
 def recover(tx: Tx) -> None:
@@ -109,22 +114,29 @@ def _flush(tx: Tx, items: Sequence[tuple[Project, Change]]) -> None:
     tx.run("notes.journal.add", rows=[change._replace(call=call) for _, change in items])
 
 
-def _make(project: Project, changes: Sequence[Change]) -> list[tuple[Change, Stamp]]:
-    """Makes the changes of one call; the files that got new content, with their stamps.
+def _flush_made(tx: Tx, items: Sequence[_Made]) -> None:
+    for made in items:
+        for path, stamp in made.written:
+            tx.run("notes.journal.set_stamp", project=made.project, path=path, **stamp._asdict())
+        tx.run("notes.journal.done", project=made.project, call=made.call)
+
+
+def _make(project: Project, changes: Sequence[Change]) -> _Made:
+    """Makes the changes of one call.
 
     Staged content may be missing, such as in a restored backup: then that file stays as it is, and none is deleted,
     because what was to be deleted may have been moved.
     """
-    root, whole, made = project.root, True, list[tuple[Change, Stamp]]()
+    root, whole, written = project.root, True, list[tuple[str, Stamp]]()
     for change in changes:
         if change.temporary is None or change.after is None:
             continue
         if not files.is_staged(root, change.path, change.temporary, change.after):
             whole = False
         elif stamp := files.put(root, change.path, change.temporary, change.before, change.after):
-            made.append((change, stamp))
+            written.append((change.path, stamp))
     for change in changes:
         if whole and change.temporary is None and change.before is not None:
             files.remove(root, change.path, change.before)
     files.sync_folders(root, [change.path for change in changes])
-    return made
+    return _Made(project.name, changes[0].call, written)

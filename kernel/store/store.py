@@ -34,6 +34,7 @@ GROUP_LIMIT = 256
 EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
 _UNDO_BYTES = 64 << 20  # a call that changed more cannot be undone
+_COMPLETED_LATER = "The change is recorded, and the next call completes it."
 
 
 def _must_reopen(answer: object) -> bool:
@@ -266,12 +267,12 @@ class Store:
     def _run_after_commit(
         self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
     ) -> WriteConnection | Fault:
-        """Runs what was to follow the commit in a transaction of its own; where it fails, the group is told so."""
-        follower = Job(lambda tx: [work(tx) for work in works], group[0].context, discard)
-        follower.exclusive = True
+        """Runs what follows a commit in its own transaction; its calls are told of work that was not done."""
+        done: list[object] = []
+        follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)
         left = self._commit(db, [follower])
-        if isinstance(follower.answer, Fault):
-            fail_all(group, follower.answer)
+        if len(done) < len(works):
+            fail_all(group, Fault("storage", f"{_COMPLETED_LATER} {follower.answer.message}"))
         return left
 
     def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> Sequence[Work]:

@@ -258,8 +258,8 @@ def test_a_disk_that_fails_after_the_commit_is_reported_and_the_change_is_made_o
         reply = call(tool, **arguments)
         assert (reply.fault, reply.body.decode()) == (
             "storage",
-            f"The change is recorded, and is made as soon as the files in {notes.parent} can be written: "
-            "Read-only file system.",
+            "The change is recorded, and the next call completes it. "
+            f"Cannot use {notes.parent}: Read-only file system.",
         )
         seen = sorted(titles(call_ok("memory_recall", isAll=True)))
         assert call("memory_sync").fault == "storage"
