@@ -251,6 +251,12 @@ TOOLS: tuple[Tool, ...] = (
                 "script",
             ),
             Deviation(
+                "behaviour: a file that somebody edits at the same moment",
+                "overwritten",
+                "it keeps its name, and the new text gets the next free one, `x-2.md`",
+                "No text that a person wrote may be lost",
+            ),
+            Deviation(
                 "behaviour: type changed",
                 "not mentioned",
                 "the file moves to the folder of its new type",

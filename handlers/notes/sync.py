@@ -215,7 +215,7 @@ def _find_changes(
             debounce.found_no_change(tx.file, project.root, begun)
             continue
         missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
-        part = next(_parts(sorted(missing), held, _WRITE_FILES), [])
+        part = next(_parts(sorted(missing), held, _WRITE_FILES), list[str]())
         found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in part)
         doubted = [path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp]
         if len(part) < len(missing) or not _compare(tx, project, _parts(doubted, seen.stamps), held, found, settled):
