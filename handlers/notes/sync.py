@@ -218,7 +218,8 @@ def _find_changes(
         part = next(_parts(sorted(missing), held, _WRITE_FILES), list[str]())
         found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in part)
         doubted = [path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp]
-        if len(part) < len(missing) or not _compare(tx, project, _parts(doubted, seen.stamps), held, found, settled):
+        parts = _parts(doubted, seen.stamps, _ROWS_PER_QUERY)
+        if len(part) < len(missing) or not _compare(tx, project, parts, held, found, settled):
             found = found._replace(more=True)
             break
     if not any(found) and len(settled) <= _MAX_UNWRITTEN_SETTLED:
@@ -273,9 +274,7 @@ def _compare(
     return True
 
 
-def _parts(
-    paths: Sequence[str], sizes: Mapping[str, tuple[int, int, int]], most: int = _ROWS_PER_QUERY
-) -> Iterator[list[str]]:
+def _parts(paths: Sequence[str], sizes: Mapping[str, tuple[int, int, int]], most: int) -> Iterator[list[str]]:
     """The paths in parts whose files are few and small enough to be in memory together."""
     part, size = list[str](), 0
     for path in paths:

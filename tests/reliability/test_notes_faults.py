@@ -185,3 +185,18 @@ def test_an_undo_that_fails_changes_no_file_and_can_be_tried_again(
     assert recalled(call) == ["A", "B"]
     assert held(notes) == old
     catalogue("R05", injected="the Nth operation fails under an undo", times=refused, outcome="nothing or all undone")
+
+
+def test_on_a_full_disk_a_recall_answers_from_what_is_stored(
+    disk: Faulty, kernel: Kernel, call: Call, notes: Path, catalogue: Catalogue
+) -> None:
+    put(notes, "learning/c.md", OLD)
+    (notes / "learning" / "a.md").unlink()
+    disk.plan = Countdown(1, apsw.FullError, lasting=True)
+    assert recalled(call) == ["A", "B"]
+    assert json.loads(call("recall", query="old").body)["memories"]
+    refused = call("memory_sync")
+    assert (refused.fault, refused.body) == ("storage", b"Cannot write to storage, insufficient disk space.")
+    disk.plan = lambda _operation: None
+    assert recalled(call) == ["B", "C"]
+    catalogue("R07", injected="full disk, files changed by hand", times=2, outcome="recall answers, then follows")

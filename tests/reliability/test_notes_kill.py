@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -242,12 +243,18 @@ def undo_last(data: Path, ledger: Ledger, port: int) -> int:
     return len(entries)
 
 
+def undoing(data: Path, number: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "kernel", "undo", str(number), "--data", str(data)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def undo_killed(data: Path, ledger: Ledger, port: int, chance: random.Random) -> str:
     """Kills the undo of the last call; afterwards every file is as it was before the undo, or as before the call."""
     (entry,) = calls(data, 1)
-    command = [sys.executable, "-m", "kernel", "undo", str(entry.id), "--data", str(data)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    Event().wait(chance.uniform(0.2, 1.2))
+    process = undoing(data, entry.id)
+    begun = time.monotonic()
+    undoing(data, 0).wait(PATIENCE)  # there is no call 0: this takes as long as it takes the other one to begin
+    Event().wait(chance.uniform(-0.2, 0.5) * (time.monotonic() - begun))
     process.kill()
     process.wait(PATIENCE)
     recalled(port)

@@ -243,6 +243,25 @@ def test_sync_drops_files_of_removed_projects(
         kernel.store.close()
 
 
+@pytest.mark.parametrize(("files", "size"), [(4, 1 << 20), (1000, 300)], ids=["files", "bytes"])
+def test_a_folder_that_appears_or_vanishes_is_taken_in_by_parts(
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch, files: int, size: int
+) -> None:
+    monkeypatch.setattr(sync, "_WRITE_FILES", files)
+    monkeypatch.setattr(sync, "_ROWS_PER_QUERY", files)
+    monkeypatch.setattr(sync, "_WRITE_BYTES", size)
+    parts: list[int] = []
+    write = history.flush
+    monkeypatch.setattr(history, "flush", lambda tx, rows: (parts.append(len(rows)), write(tx, rows)))
+    for number in range(10):
+        put(folder, f"learning/n{number}.md", NOTE.format("x" * 70))
+    assert len(contents(call_ok)) == 10
+    (folder / "learning").rename(folder.parent / "away")
+    assert contents(call_ok) == {}
+    assert (sum(parts), max(parts) <= 4) == (20, True)
+    assert agrees(kernel)
+
+
 def test_missing_project_keeps_its_memories(config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path) -> None:
     put(tmp_path, "web/.mnemonics/a.md", "a")
     kernel = app.open_kernel(config._replace(environment={"QUIPU_NOTES_ROOTS": f"{tmp_path / 'web'}"}))
