@@ -34,6 +34,7 @@ GROUP_LIMIT = 256
 EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
 _UNDO_BYTES = 64 << 20  # a call of which one statement changed more cannot be undone
+_COMPLETED_LATER = "The change is recorded, and the next call completes it."
 
 
 def _must_reopen(answer: object) -> bool:
@@ -246,7 +247,7 @@ class Store:
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
             self._calls += len(group)
-            return db
+            return self._run_after_commit(db, group, outcome) if outcome else db
         stuck = isinstance(self._catch_faults(db.rollback), Fault)  # a rollback needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
             return self._commit_singly(db, group)
@@ -274,7 +275,19 @@ class Store:
                 kept = self._commit(kept, [job])
         return kept
 
-    def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> None:
+    def _run_after_commit(
+        self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
+    ) -> WriteConnection | Fault:
+        """Runs what follows a commit in its own transaction; its calls are told of work that was not done."""
+        done: list[object] = []
+        follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)
+        left = self._commit(db, [follower])
+        if len(done) < len(works):
+            fail_all(group, Fault("storage", f"{_COMPLETED_LATER} {follower.answer.message}"))
+        return left
+
+    def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> Sequence[Work]:
+        """Runs a group and commits it; returns the work that follows the commit."""
         vectors = self._embed_group(group)
         tx = db.begin(group[0].context)
         tx.preload(vectors)
@@ -283,6 +296,7 @@ class Store:
                 for job in run:
                     job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)
         db.commit(tx)
+        return tx.work_after_commit
 
     def _call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         return db.call(tx, job.context, self._catch_faults, job.work, EXCLUSIVE_BUDGET if job.exclusive else 1)
@@ -316,7 +330,7 @@ class Store:
             kept.finish(keep=not isinstance(answer, Fault))
             return answer, kept
         finally:
-            tx.after_flush = None
+            tx.after_slice = None
             changes.close()
 
     def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
