@@ -1,7 +1,6 @@
 """The tools memory_export and memory_import (seed 000), and the import of an export file by the command."""
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Literal
@@ -136,8 +135,7 @@ def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     """Imports an export file of any size, JSON or YAML by its suffix; the same as `memory_import`."""
     shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
     try:
-        with _content(path, shape) as content:
-            done = run_steps(tx, _import_steps(Import("import", "", shape), content))
+        done = run_steps(tx, _import_steps(Import("import", "", shape), _content(path, shape)))
     except OSError as error:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -152,14 +150,12 @@ def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     return tools.Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
 
 
-@contextmanager
-def _content(path: Path, shape: Format) -> Generator[str | mmap]:
+def _content(path: Path, shape: Format) -> str | mmap:
     """The content of a file; JSON is mapped, so that a large file takes no memory."""
     if shape == "yaml" or not path.stat().st_size:
-        yield path.read_text(encoding="utf-8")
-        return
-    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as mapped:
-        yield mapped
+        return path.read_text(encoding="utf-8")
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:

@@ -1,6 +1,6 @@
 """Merges a document into the store: matches its entries with existing ones and applies the conflict strategy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from kernel.store.transaction import Tx
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 OUTCOMES = ("created", "updated", "skipped")
 ScopeRef = tuple[str, str | None]
+Item = tuple[Kind, int, Any]  # an entry of a document: its kind, its place in the list of that kind, as JSON or data
 _CHUNK = 50  # entries between two steps: some 20 ms
 
 
@@ -39,16 +40,26 @@ class LabelledEntry(NamedTuple):
     label: str
 
 
+class _Outline(NamedTuple):
+    """What must be known of all entries before the first is written: their ids, their scopes, and the problems."""
+
+    ids: set[str]
+    scopes: set[str]
+    problems: list[Problem]
+
+
 def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> Steps[ImportState]:
     """Writes a document, a chunk a step. The counts, and a problem for every item that was left out.
 
-    Missing scopes are created; with a mapping only those that an entry still belongs to.
+    Missing scopes are created; with a mapping only those that an entry still belongs to. The entries are parsed twice,
+    so that a large document is never in memory as a whole.
     """
-    items = _Items(document["entries"], options.scope_mapping)
-    outline = _Outline()
+    raw = document["entries"]
+    items = [(kind, number, one) for kind in KINDS for number, one in enumerate(raw.get(kind.plural) or ())]
+    outline = _Outline(set(), set(), [])
     for start in range(0, len(items), _CHUNK):
-        for one in items.chunk(start):
-            outline.add(one)
+        for one in _chunk(items, start, options.scope_mapping):
+            _add_to_outline(outline, one)
         tx = yield
     scopes = scopes_of(document.get("scopes"))
     wanted = outline.scopes if options.scope_mapping else None
@@ -56,14 +67,7 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     existing_projects = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
     state.problems += [*outline.problems, *add_scopes(tx, scopes, wanted)]
-    begin_steps(tx, len(items))
-    for start in range(0, len(items), _CHUNK):
-        chunk = [one for one in items.chunk(start) if isinstance(one, LabelledEntry)]
-        _read_existing(tx, state, chunk)
-        for one in chunk:
-            _import_entry(tx, state, one)
-            count_step(tx)
-        tx = yield
+    yield from _import_entries(tx, state, items, options.scope_mapping)
     for project in scopes.projects:
         chosen = wanted is None or scope_key("project", project.id) in wanted
         stays = project.id in existing_projects and options.strategy in {"skip", "error"}
@@ -79,50 +83,46 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     return state
 
 
+def _import_entries(
+    tx: Tx, state: ImportState, items: Sequence[Item], scope_mapping: Mapping[str, ScopeRef]
+) -> Steps[None]:
+    begin_steps(tx, len(items))
+    for start in range(0, len(items), _CHUNK):
+        chunk = [one for one in _chunk(items, start, scope_mapping) if isinstance(one, LabelledEntry)]
+        _read_existing(tx, state, chunk)
+        for one in chunk:
+            _import_entry(tx, state, one)
+            count_step(tx)
+        tx = yield
+
+
 def _project_exists(tx: Tx, project_id: str) -> bool:
     return bool(tx.one("scopes.inheritance.exists", int, type="project", id=project_id))
 
 
-class _Items:
-    """The entries of a document, parsed a chunk at a time: a large document is never in memory as a whole."""
-
-    def __init__(self, raw: Mapping[str, Any], scope_mapping: Mapping[str, ScopeRef]) -> None:
-        self._items: list[tuple[Kind, int, Any]] = [
-            (kind, number, one) for kind in KINDS for number, one in enumerate(raw.get(kind.plural) or ())
-        ]
-        self._scope_mapping = scope_mapping
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def chunk(self, start: int) -> Iterator["LabelledEntry | Problem"]:
-        """The entries of a chunk in their target scopes; for an invalid one its problem."""
-        for kind, number, raw in self._items[start : start + _CHUNK]:
-            name = entry_label(kind, None, number)
-            try:
-                item = plain(raw)
-                name = entry_label(kind, item, number)
-                yield LabelledEntry(parse_entry(kind, item, self._scope_mapping), name)
-            except (ValueError, msgspec.DecodeError) as error:
-                yield Problem(name, str(error))
+def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
+    """The next entries of a document in their target scopes; for an invalid one its problem."""
+    return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
 
 
-class _Outline:
-    """What must be known of all entries before the first one is written: their ids, their scopes, and the problems."""
+def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | Problem:
+    kind, number, raw = item
+    label = entry_label(kind, None, number)
+    try:
+        data = plain(raw)
+        label = entry_label(kind, data, number)
+        return LabelledEntry(parse_entry(kind, data, scope_mapping), label)
+    except (ValueError, msgspec.DecodeError) as error:
+        return Problem(label, str(error))
 
-    def __init__(self) -> None:
-        self.ids: set[str] = set()
-        self.scopes: set[str] = set()
-        self.problems: list[Problem] = []
 
-    def add(self, one: "LabelledEntry | Problem") -> None:
-        """Adds an entry, or the problem of an invalid one."""
-        if isinstance(one, Problem):
-            self.problems.append(one)
-            return
-        self.scopes.add(scope_key(one.entry.scope_type, one.entry.scope_id))
-        if one.entry.item.id is not None:
-            self.ids.add(one.entry.item.id)
+def _add_to_outline(outline: _Outline, one: LabelledEntry | Problem) -> None:
+    if isinstance(one, Problem):
+        outline.problems.append(one)
+        return
+    outline.scopes.add(scope_key(one.entry.scope_type, one.entry.scope_id))
+    if one.entry.item.id is not None:
+        outline.ids.add(one.entry.item.id)
 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:

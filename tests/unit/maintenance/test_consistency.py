@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -347,6 +348,8 @@ def test_embed_missing_stops_on_request(kernel: Kernel, call: Call) -> None:
 
 def test_busy_store_delays_embed_missing(config: Config) -> None:
     running = open_kernel(config._replace(write_queue=1))
+    while running.store.load().writes:  # what an earlier process left is finished at the start
+        time.sleep(0.001)
     running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
     with engine(config) as db:
         db.execute("DELETE FROM doc_vector")
