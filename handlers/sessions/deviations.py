@@ -120,6 +120,8 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         ),
     ),
     "diagnostics": (
-        Deviation("behaviour: tables", "those of the program", "those of every dialect", "One store serves every dialect"),
+        Deviation(
+            "behaviour: tables", "those of the program", "those of every dialect", "One store serves every dialect"
+        ),
     ),
 }

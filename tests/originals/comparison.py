@@ -99,7 +99,8 @@ def layout(texts: Sequence[str]) -> str:
         return f"{len(texts)} texts"
     if not isinstance(decoded(texts), (dict, list)):
         return "a text"
-    return "JSON, indented" if "\n" in texts[0] else "JSON, with blanks" if '": ' in texts[0] else "JSON, without blanks"
+    compact = json.dumps(decoded(texts), ensure_ascii=False, separators=(",", ":"))
+    return "JSON, indented" if "\n" in texts[0] else f"JSON, {'without' if texts[0] == compact else 'with'} blanks"
 
 
 def differences(original: Answer, ours: Answer) -> Iterator[Difference]:
@@ -131,11 +132,15 @@ def compared(original: Any, ours: Any, at: str) -> Iterator[Difference]:
             for one, other in zip(original, ours, strict=True):
                 yield from compared(one, other, f"{at}[]")
     elif original != ours:
-        yield Difference(at or "body", "value", short(original), short(ours))
+        inner = [decoded([one]) for one in (original, ours) if isinstance(one, str)]
+        if len(inner) == 2 and all(isinstance(one, dict) for one in inner):
+            yield from compared_objects(inner[0], inner[1], f"{at}: ")
+        else:
+            yield Difference(at or "body", "value", short(original), short(ours))
 
 
 def compared_objects(original: Mapping[str, Any], ours: Mapping[str, Any], at: str) -> Iterator[Difference]:
-    dot = f"{at}." if at else ""
+    dot = f"{at}." if at and not at.endswith(": ") else at
     for key in original.keys() - ours.keys():
         yield Difference(f"{dot}{key}", "missing", short(original[key]), "")
     for key in ours.keys() - original.keys():

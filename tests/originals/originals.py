@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,7 +66,8 @@ class Original(NamedTuple):
     """An original: where its source is, how it is set up, the calls, and the rules for what differs.
 
     `settings` are variables of its environment, in which `{data}` is an empty folder, `ours` those of the server
-    beside it, and `ids` is the form of the ids that either of the two makes.
+    beside it, and `ids` is the form of the ids that either of the two makes. `recordable` takes out of an answer what
+    is not to be copied.
     """
 
     dialect: Dialect
@@ -77,6 +78,7 @@ class Original(NamedTuple):
     ids: str
     calls: Sequence[Call]
     rules: Sequence[Rule]
+    recordable: Callable[[Any], Any] = lambda body: body
 
     @property
     def variable(self) -> str:
@@ -113,7 +115,9 @@ class Original(NamedTuple):
 def answers(original: Original, scratch: Path) -> tuple[list[Answer], list[Answer]]:
     """What the original answers, or has answered, and what Quipu answers."""
     with serving(scratch / "ours", **original.ours) as server:
-        ours = asyncio.run(asked(f"http://127.0.0.1:{server.port}/mcp/{original.dialect.name}", (server.data, ROOT), original))
+        ours = asyncio.run(
+            asked(f"http://127.0.0.1:{server.port}/mcp/{original.dialect.name}", (server.data, ROOT), original)
+        )
     command = os.environ.get(original.variable)
     if command is None:
         return read(original), ours
@@ -161,12 +165,13 @@ async def result(client: Client, tool: str, arguments: Mapping[str, Any]) -> tup
 
 def record(original: Original, found: Sequence[Answer]) -> None:
     """Keeps what the original answered, for those who have only this repository."""
+    kept = [answer._replace(body=original.recordable(answer.body)) for answer in found]
     lines = [
         f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(answer, ensure_ascii=False)}"
-        for name, answer in zip(original.names(), found, strict=True)
+        for name, answer in zip(original.names(), kept, strict=True)
     ]
     original.recorded.parent.mkdir(exist_ok=True)
-    original.recorded.write_text("{\n%s\n}\n" % ",\n".join(lines), encoding="utf-8")
+    original.recorded.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def read(original: Original) -> list[Answer]:

@@ -155,7 +155,9 @@ CALLS = (
     *each("get_context_graph", {}),
     # What one stores and the other refuses, with ids that differ from here on.
     *each("remember", {"content": WORDS, "session_id": "two"}, {"content": WORDS, "session_id": "three"}),
-    Call("remember", {"content": "for (x) { open('y') } at https://example.org/a", "session_id": "four"}, {"web": "id"}),
+    Call(
+        "remember", {"content": "for (x) { open('y') } at https://example.org/a", "session_id": "four"}, {"web": "id"}
+    ),
     *each("list_entities", {"memory_id": "$web"}),
     *each(
         "remember",
@@ -177,7 +179,9 @@ CALLS = (
 
 ARGUMENTS = "*Invalid arguments*"
 RULES = (
-    Rule("behaviour: settings", at="db_path || model || summary.model || model_cache_dir || embedding_dim || log_level"),
+    Rule(
+        "behaviour: settings", at="db_path || model || summary.model || model_cache_dir || embedding_dim || log_level"
+    ),
     Rule("behaviour: tables", at="tables[]"),
     Rule("behaviour: bad arguments", at="layout", original="a text"),
     Rule("behaviour: bad arguments", at="body", original="*validation error*", ours=ARGUMENTS),
@@ -208,14 +212,22 @@ RULES = (
     Rule("every tool: behaviour: types", at="outcome", ours="*got `string`*"),
     Rule("behaviour: application errors", at="structured", original="the same", ours="none"),
     Rule("behaviour: top_p", 'search_memory {"query": "note", "session_id": "one"}', at="[]*"),
-    Rule("behaviour: order within a second", 'search_memory {"query": "note"*', at="[].content || [].summary || [].priority"),
+    Rule(
+        "behaviour: order within a second",
+        'search_memory {"query": "note"*',
+        at="[].content || [].summary || [].priority",
+    ),
     Rule("behaviour: order within a second", 'search_memory {"query": "note"*', at="[].score"),
     Rule("behaviour: age", at="[].score", original="1.5", ours="1.50000*"),
     Rule("list_entities: behaviour: types", "get_*", "entity_type || entities[].entity_type", "value", "function_like"),
     Rule("behaviour: type", "get_*", "entity_type || entities[].entity_type", "value", "entity", "class"),
     Rule("get_entity, get_context_graph: behaviour: order", at="relations[].*"),
     Rule("get_entity, get_context_graph: behaviour: order", 'get_context_graph {"query": *', "entities[].*"),
-    Rule("get_entity, get_context_graph: behaviour: order", 'get_context_graph {"query": "Pars", "limit": 1}', "relations[]"),
+    Rule(
+        "get_entity, get_context_graph: behaviour: order",
+        'get_context_graph {"query": "Pars", "limit": 1}',
+        "relations[]",
+    ),
     Rule("behaviour: equal observations", at="observations[]", kind="length"),
     Rule("behaviour: equal relations", "get_entity*", "relations[]", "length"),
     Rule("behaviour: names, memory_id", at="outcome", original='{"status": "ok"*', ours="* is required*"),

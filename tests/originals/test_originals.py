@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.originals import sessions
+from tests.originals import scopes, sessions
 from tests.originals.originals import Compared, Original, Rule, compare
 
 pytestmark = [pytest.mark.originals, pytest.mark.xdist_group("originals")]
-ORIGINALS = (sessions.ORIGINAL,)
+ORIGINALS = (scopes.ORIGINAL, sessions.ORIGINAL)
 
 
 @pytest.fixture(scope="module", params=ORIGINALS, ids=lambda one: one.dialect.name)
