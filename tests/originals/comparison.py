@@ -60,6 +60,8 @@ class Names:
             return [self.neutral(value) for value in node]
         if isinstance(node, int) and not isinstance(node, bool) and NUMBERED.fullmatch(key) and node > 0:
             return "<number>"
+        if key.endswith("_time_ms") and node is not None:
+            return "<milliseconds>"
         return self._text(node) if isinstance(node, str) else node
 
     def _text(self, text: str) -> str:
@@ -72,7 +74,9 @@ class Names:
 
 
 def found(body: Any, path: str) -> Any:
-    """The value at a path such as `tags.0.id`, or None."""
+    """The value at a path such as `tags.0.id`, or at the first of several between `|` that has one; else None."""
+    if "|" in path:
+        return next((value for one in path.split("|") if (value := found(body, one)) is not None), None)
     for step in path.split("."):
         if isinstance(body, list) and step.isdigit() and int(step) < len(body):
             body = body[int(step)]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -48,9 +49,10 @@ class Rule(NamedTuple):
     kind: str = "*"
     original: str = "*"
     ours: str = "*"
+    sometimes: bool = False  # the difference is one of time, which need not show in each run
 
     def covers(self, call: str, difference: Difference) -> bool:
-        return all(map(matches, (call, *difference), (self.calls, *self[2:])))
+        return all(map(matches, (call, *difference), (self.calls, *self[2:6])))
 
 
 def matches(text: str, pattern: str) -> bool:
@@ -67,7 +69,7 @@ class Original(NamedTuple):
 
     `settings` are variables of its environment, in which `{data}` is an empty folder, `ours` those of the server
     beside it, and `ids` is the form of the ids that either of the two makes. `recordable` takes out of an answer what
-    is not to be copied.
+    is not to be copied. Some originals end when they are started for the first time, and need more `starts`.
     """
 
     dialect: Dialect
@@ -79,6 +81,7 @@ class Original(NamedTuple):
     calls: Sequence[Call]
     rules: Sequence[Rule]
     recordable: Callable[[Any], Any] = lambda body: body
+    starts: int = 1
 
     @property
     def variable(self) -> str:
@@ -125,7 +128,12 @@ def answers(original: Original, scratch: Path) -> tuple[list[Answer], list[Answe
     data.mkdir()
     folder.mkdir()
     with Path(os.devnull).open("w", encoding="utf-8") as log:
-        target = stdio_client(parameters(original, command, data, folder), log)
+        given = parameters(original, command, data, folder)
+        for _ in range(1, original.starts):
+            subprocess.run(
+                [given.command, *given.args], cwd=folder, env=given.env, stdin=subprocess.DEVNULL, stderr=log
+            )
+        target = stdio_client(given, log)
         theirs = asyncio.run(asked(target, (data, folder), original))
     if os.environ.get("RECORD"):
         record(original, theirs)
