@@ -173,9 +173,9 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
     "get_query_stats": (
         Deviation(
             "behaviour: as documented",
-            "in the original an entity has any type, supersede_memory answers `old` and `new`, only a memory with every "
-            "word is a duplicate by words, a correction has the category of the wrong memory, get_entity_full answers "
-            "one list `memories`, search_all leaves out databases without hits, and `tools_used` is a number",
+            "in the original an entity has any type, supersede_memory answers `old` and `new`, a duplicate by words "
+            "has all of them, a correction has the category of the wrong memory, get_entity_full answers one list "
+            "`memories`, search_all leaves out databases without hits, and `tools_used` is a number",
             "as documented",
             "The document takes precedence",
         ),

@@ -97,8 +97,8 @@ QUERY = (
     ),
     Deviation(
         "behaviour: tags, includeInactive, limit",
-        "in the original `tags.exclude` drops what has no tag, `includeInactive` is ignored, and the limit of a context "
-        "is one for all types",
+        "in the original `tags.exclude` drops what has no tag, `includeInactive` is ignored, and the limit of a "
+        "context is one for all types",
         "as documented",
         "The document takes precedence",
     ),

@@ -1,7 +1,8 @@
 """project-brain beside the dialect `brain`: without an embedding model, which the original would download."""
 
 from handlers import brain
-from tests.originals.brain_calls import COMPANIONS, ENTITIES, LINKS, MEMORIES, SEARCHES, SMART, STRAYS
+from tests.originals.brain_calls import ENTITIES, LINKS, MEMORIES, SMART
+from tests.originals.brain_searches import COMPANIONS, SEARCHES, STRAYS
 from tests.originals.originals import Original, Rule
 
 TRACKED = "*access_count || *last_accessed_at || *decay_score"

@@ -33,6 +33,7 @@ class Names:
 
     def __init__(self, ids: str, data: str, folder: str) -> None:
         self._ids = re.compile(ids)
+        self._data = data
         self._folders = {data: "<data>", folder: "<folder>"}
         self._values: dict[str, Any] = {}
 
@@ -48,8 +49,8 @@ class Names:
             return {key: self.filled(value) for key, value in node.items()}
         if isinstance(node, list):
             return [self.filled(value) for value in node]
-        if isinstance(node, str) and node.startswith("$"):
-            return self._values.get(node[1:], node)
+        if isinstance(node, str):
+            return self._values.get(node[1:], node) if node.startswith("$") else node.replace("<data>", self._data)
         return node
 
     def neutral(self, node: Any, key: str = "") -> Any:

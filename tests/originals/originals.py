@@ -67,9 +67,10 @@ def expression(pattern: str) -> re.Pattern[str]:
 class Original(NamedTuple):
     """An original: where its source is, how it is set up, the calls, and the rules for what differs.
 
-    `settings` are variables of its environment, in which `{data}` is an empty folder, `ours` those of the server
-    beside it, and `ids` is the form of the ids that either of the two makes. `recordable` takes out of an answer what
-    is not to be copied. Some originals end when they are started for the first time, and need more `starts`.
+    `settings` are variables of its environment, `ours` those of the server beside it; `{data}` in them is a folder of
+    its own with an empty folder `project`. `ids` is the form of the ids that either of the two makes. `recordable`
+    takes out of an answer what is not to be copied. Some originals end when they are started for the first time, and
+    need more `starts`.
     """
 
     dialect: Dialect
@@ -110,41 +111,44 @@ class Original(NamedTuple):
         return rows[0]
 
     def of_row(self, rule: Rule, tool: str) -> bool:
-        """Whether the row that a rule names is one of this tool; a rule that names calls may be about what follows from it."""
+        """Whether the row of a rule is one of this tool; a rule that names calls may be about what follows from it."""
         tools = self.row(rule)[0]
         return rule.calls != "*" or tools.startswith("every tool") or tool in tools.split(", ")
 
 
 def answers(original: Original, scratch: Path) -> tuple[list[Answer], list[Answer]]:
     """What the original answers, or has answered, and what Quipu answers."""
-    with serving(scratch / "ours", **original.ours) as server:
-        ours = asyncio.run(
-            asked(f"http://127.0.0.1:{server.port}/mcp/{original.dialect.name}", (server.data, ROOT), original)
-        )
+    own = scratch / "ours"
+    (own / "project").mkdir(parents=True)
+    settings = {name: value.format(data=own) for name, value in original.ours.items()}
+    with serving(own, **settings) as server:
+        address = f"http://127.0.0.1:{server.port}/mcp/{original.dialect.name}"
+        ours = asyncio.run(asked(address, (own, ROOT), original))
     command = os.environ.get(original.variable)
-    if command is None:
-        return read(original), ours
-    data, folder = scratch / "original", scratch / "folder"
-    data.mkdir()
-    folder.mkdir()
-    with Path(os.devnull).open("w", encoding="utf-8") as log:
-        given = parameters(original, command, data, folder)
-        for _ in range(1, original.starts):
-            subprocess.run(
-                [given.command, *given.args], cwd=folder, env=given.env, stdin=subprocess.DEVNULL, stderr=log
-            )
-        target = stdio_client(given, log)
-        theirs = asyncio.run(asked(target, (data, folder), original))
-    if os.environ.get("RECORD"):
+    theirs = run(original, command, scratch) if command else read(original)
+    if command and os.environ.get("RECORD"):
         record(original, theirs)
     return theirs, ours
+
+
+def run(original: Original, command: str, scratch: Path) -> list[Answer]:
+    """What the original answers; its log is not shown."""
+    data, folder = scratch / "original", scratch / "folder"
+    (data / "project").mkdir(parents=True)
+    folder.mkdir()
+    given = parameters(original, command, data, folder)
+    words = [given.command, *given.args]
+    with Path(os.devnull).open("w", encoding="utf-8") as log:
+        for _ in range(1, original.starts):
+            subprocess.run(words, cwd=folder, env=given.env, stdin=subprocess.DEVNULL, stderr=log)
+        return asyncio.run(asked(stdio_client(given, log), (data, folder), original))
 
 
 def parameters(original: Original, command: str, data: Path, folder: Path) -> StdioServerParameters:
     """How the original is started: in a folder of its own, in UTC."""
     settings = {name: value.format(data=data) for name, value in original.settings.items()}
     program, *words = shlex.split(command)
-    environment = {**os.environ, "TZ": "UTC", "HOME": str(folder), **settings}
+    environment = {"PATH": os.environ["PATH"], "TZ": "UTC", "HOME": str(folder), **settings}
     return StdioServerParameters(command=program, args=words, cwd=folder, env=environment)
 
 

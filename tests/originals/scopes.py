@@ -4,7 +4,8 @@ from typing import Any
 
 from handlers import scopes
 from tests.originals.originals import Original, Rule
-from tests.originals.scopes_calls import ENTRIES, LINKS, LOCKS, SCOPES, STRAYS
+from tests.originals.scopes_calls import LINKS, LOCKS, SCOPES
+from tests.originals.scopes_entries import ENTRIES, STRAYS
 from tests.originals.scopes_queries import ADMINISTRATION, END, QUERIES
 
 KINDS = "memory_tool, memory_guideline, memory_knowledge"
