@@ -14,8 +14,8 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         ),
         Deviation(
             "behaviour: paths and files",
-            "none stated; in the original a path is a file, so that `project` and `project/todo` exclude each other, no "
-            "path has `..` anywhere, and no limit is enforced",
+            "none stated; in the original a path is a file, so that `project` and `project/todo` exclude each other, "
+            "no path has `..` anywhere, and no limit is enforced",
             "a path is a name in the store; the limits are those of the document",
             "A name needs no folder, and `v1..2` leads nowhere",
         ),

@@ -167,3 +167,13 @@ def kind(value: Any) -> str:
 def short(value: Any, most: int = 300) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+def withheld(body: Any, key: str, beside: str) -> Any:
+    """An answer without the values of one key, in the objects that have another key beside it."""
+    if isinstance(body, list):
+        return [withheld(one, key, beside) for one in body]
+    if not isinstance(body, dict):
+        return body
+    hidden = {key: f"<{key}>"} if key in body and body.get(beside) else {}
+    return {name: withheld(value, key, beside) for name, value in {**body, **hidden}.items()}

@@ -1,6 +1,9 @@
 """opencode-historian with qmd beside the dialect `notes`: without embedding models, which qmd would download."""
 
+from functools import partial
+
 from handlers import notes
+from tests.originals.comparison import withheld
 from tests.originals.originals import Original, Rule, each
 
 FOLDER = "<data>/project/.mnemonics"
@@ -95,7 +98,39 @@ CALLS = (
     *each("memory_recall", {"query": "deploy", "type": "search", "limit": 100000}),
 )
 
-RULES = (Rule("memory_recall: behaviour: no model", "memory_recall*"),)
+NAMED = "memory_remember: behaviour: file name"
+LIMITS = "memory_remember: behaviour: title, content, tags"
+RULES = (
+    Rule("behaviour: structured content", at="structured", original="none", ours="the same"),
+    Rule(
+        "every tool: behaviour: bad arguments", at="body", original="invalid argument: *", ours="Invalid arguments: *"
+    ),
+    Rule("every tool: behaviour: bad arguments", at="outcome", ours="*contains unknown field*"),
+    Rule("memory_list_types: behaviour: descriptions", at="types[].description"),
+    Rule("memory_recall: behaviour: no model", "memory_sync*", "success || error || message"),
+    Rule("memory_recall: behaviour: no model", 'memory_recall {"query": "deploy"*', "memories[] || count || message"),
+    Rule("memory_recall: behaviour: search", at="memories[].score", kind="value"),
+    Rule("memory_recall: behaviour: search", '*"deploy nothingness"*', "memories[] || count || message"),
+    Rule("memory_recall: behaviour: content", 'memory_recall*"type": "search"*', "memories[].content", "value"),
+    Rule("memory_recall: behaviour: content", 'memory_recall*"memoryType"*', "memories[].content", "value"),
+    Rule(
+        "memory_remember: behaviour: title",
+        "memory_recall*",
+        "memories[].title",
+        original="How We Deploy || Use Postgresql",
+    ),
+    Rule("memory_recall: behaviour: isAll", 'memory_recall {"isAll": true} (*', "memories[].* || message"),
+    Rule("memory_recall: behaviour: limit", at="outcome", ours="*at `limit`"),
+    Rule("memory_forget: behaviour: texts", at="body", original="filePaths is required*"),
+    Rule("memory_forget: behaviour: texts", at="errors[]", original="*/ directory", ours="*.mnemonics/"),
+    Rule("memory_remember: behaviour: tags", "memory_remember*qmd://*", "tags[]", "length", "[]"),
+    Rule("memory_remember: behaviour: same title", at="filePath", ours="*-2.md"),
+    Rule("memory_remember: behaviour: type changed", at="filePath", original="*/context/*", ours="*/issue/*"),
+    Rule(NAMED, at="filePath", original="*/-spaced-title-x-.md", ours="*/spaced-title-x.md"),
+    Rule(NAMED, at="filePath", original="*/.md"),
+    Rule(LIMITS, at="outcome", ours="title is required* || content is required*"),
+    Rule("memory_remember: behaviour: filePath", at="outcome", ours="filePath is not that of a memory*"),
+)
 
 ORIGINAL = Original(
     notes.DIALECT,
@@ -106,4 +141,5 @@ ORIGINAL = Original(
     r"(?!)",
     CALLS,
     RULES,
+    partial(withheld, key="description", beside="name"),
 )

@@ -1,8 +1,9 @@
 """agent-memory beside the dialect `scopes`."""
 
-from typing import Any
+from functools import partial
 
 from handlers import scopes
+from tests.originals.comparison import withheld
 from tests.originals.originals import Original, Rule
 from tests.originals.scopes_calls import LINKS, LOCKS, SCOPES
 from tests.originals.scopes_entries import ENTRIES, STRAYS
@@ -90,17 +91,6 @@ RULES = (
     Rule("behaviour: layout", at="layout", original="JSON, indented", ours="JSON, without blanks"),
 )
 
-
-def without_descriptions(body: Any) -> Any:
-    """The predefined tags are described in other words here."""
-    if isinstance(body, list):
-        return [without_descriptions(one) for one in body]
-    if not isinstance(body, dict):
-        return body
-    hidden = {"description": "<description>"} if body.get("isPredefined") else {}
-    return {key: without_descriptions(value) for key, value in {**body, **hidden}.items()}
-
-
 ORIGINAL = Original(
     scopes.DIALECT,
     "https://github.com/coccobas/agent-memory",
@@ -114,5 +104,5 @@ ORIGINAL = Original(
     r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z]+_[0-9A-Za-z]{22})\b",
     (*SCOPES, *ENTRIES, *LINKS, *LOCKS, *QUERIES, *ADMINISTRATION, *STRAYS, *END),
     RULES,
-    without_descriptions,
+    partial(withheld, key="description", beside="isPredefined"),
 )
