@@ -100,7 +100,7 @@ ORIGINAL = Original(
         "AGENT_MEMORY_VECTOR_DB_PATH": "{data}/vectors.lance",
         "AGENT_MEMORY_EMBEDDING_PROVIDER": "disabled",
     },
-    {},
+    {"QUIPU_MODEL": "none"},
     r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z]+_[0-9A-Za-z]{22})\b",
     (*SCOPES, *ENTRIES, *LINKS, *LOCKS, *QUERIES, *ADMINISTRATION, *STRAYS, *END),
     RULES,
