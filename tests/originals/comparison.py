@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+IDENTIFYING = ("id", "name", "title", "path", "content")
+NEAR = 1e-4  # scores depend on the age of what was written a moment ago
 NUMBERED = re.compile(r"(?:\w+_)?id")  # ids that a database counts
 BARE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -131,17 +133,36 @@ def compared(original: Any, ours: Any, at: str) -> Iterator[Difference]:
     elif isinstance(original, dict):
         yield from compared_objects(original, ours, at)
     elif isinstance(original, list):
-        if len(original) != len(ours):
-            yield Difference(f"{at}[]", "length", short(original), short(ours))
-        else:
-            for one, other in zip(original, ours, strict=True):
-                yield from compared(one, other, f"{at}[]")
+        yield from compared_lists(original, ours, f"{at}[]")
+    elif isinstance(original, float) and abs(original - ours) < NEAR:
+        return
     elif original != ours:
         inner = [decoded([one]) for one in (original, ours) if isinstance(one, str)]
         if len(inner) == 2 and all(isinstance(one, dict) for one in inner):
             yield from compared_objects(inner[0], inner[1], f"{at}: ")
         else:
             yield Difference(at or "body", "value", short(original), short(ours))
+
+
+def compared_lists(original: Sequence[Any], ours: Sequence[Any], at: str) -> Iterator[Difference]:
+    """The items by position, or, where the same items are in another order, the order and the items by what names
+    them."""
+    if len(original) != len(ours):
+        yield Difference(at, "length", short(original), short(ours))
+        return
+    for key in ("", *IDENTIFYING):
+        theirs, mine = (
+            [one if not key else one.get(key) if isinstance(one, dict) else None for one in items]
+            for items in (original, ours)
+        )
+        known = len(set(map(str, theirs))) == len(theirs) and sorted(map(str, theirs)) == sorted(map(str, mine))
+        if known and theirs != mine:
+            yield Difference(at, "order", short(theirs), short(mine))
+            ours = [ours[mine.index(one)] for one in theirs]
+        if known:
+            break
+    for one, other in zip(original, ours, strict=True):
+        yield from compared(one, other, at)
 
 
 def compared_objects(original: Mapping[str, Any], ours: Mapping[str, Any], at: str) -> Iterator[Difference]:

@@ -3,14 +3,14 @@
 from handlers import paths
 from tests.originals.originals import Original, Rule, each
 
-TODO = {"path": "project/todo", "content": "Ship the parser"}
+PLAN = {"path": "project/todo", "content": "Ship the parser"}
 
 CALLS = (
     *each("clear_memory", {}, {"path": "x"}),
     *each(
         "add_memory",
-        TODO,
-        TODO,
+        PLAN,
+        PLAN,
         {"path": "onboarding.md", "content": "Grüße, 世界\nsecond line\n"},
         {"path": "meeting/2024-01-15", "content": "   "},
         {"path": "  notes/padded  ", "content": "x"},
@@ -32,14 +32,14 @@ CALLS = (
     ),
     *each(
         "replace_memory",
-        {**TODO, "content": "Ship the lexer"},
+        {**PLAN, "content": "Ship the lexer"},
         {"path": "nothing", "content": "x"},
         {"path": "project/todo", "content": ""},
         {"path": "", "content": "x"},
         {"path": "../outside", "content": "x"},
         {"path": "project/todo"},
         {"path": 5, "content": "x"},
-        {**TODO, "colour": "red"},
+        {**PLAN, "colour": "red"},
     ),
     *each(
         "drop_memory",

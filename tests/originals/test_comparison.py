@@ -5,6 +5,7 @@ import pytest
 from tests.originals.comparison import Answer, Difference, Names, decoded, differences, layout
 from tests.originals.originals import Rule
 
+ORDER = Difference("[]", "order", "[1, 3]", "[3, 1]")
 SAID = Answer(False, "JSON, without blanks", "none", {})
 
 
@@ -23,6 +24,13 @@ def compared(original: object, ours: object) -> list[Difference]:
         ({"a": {}}, {"a": {"b": 1}}, [Difference("a.b", "added", "", "1")]),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, [Difference("body", "order", '["a", "b"]', '["b", "a"]')]),
         ([{"a": 1}, {"a": 2}], [{"a": 1}, {"a": 3}], [Difference("[].a", "value", "2", "3")]),
+        (
+            [{"id": 1, "a": 2}, {"id": 3}],
+            [{"id": 3}, {"id": 1, "a": 4}],
+            [ORDER, Difference("[].a", "value", "2", "4")],
+        ),
+        (["a", "b"], ["b", "a"], [Difference("[]", "order", '["a", "b"]', '["b", "a"]')]),
+        ({"a": 0.50001}, {"a": 0.5}, []),
         ({"a": [1]}, {"a": [1, 2]}, [Difference("a[]", "length", "[1]", "[1, 2]")]),
         ({"a": '{"b": 1}'}, {"a": '{"b":2}'}, [Difference("a: b", "value", "1", "2")]),
         ("one", "two", [Difference("body", "value", "one", "two")]),
