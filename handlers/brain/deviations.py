@@ -40,6 +40,9 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             AS_ORIGINAL,
         ),
         Deviation(
+            "behaviour: unknown tool", "an error of the tool", "the protocol's own error", "There is no tool to answer"
+        ),
+        Deviation(
             "behaviour: bad arguments",
             "not mentioned",
             "`Error: Invalid arguments: ...` naming the field; unknown arguments, blank texts, limits under 1 or "
@@ -122,7 +125,8 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: rank",
             "not mentioned",
-            "each row found by words has its BM25 as `rank`, lower is better",
+            "each row found by words has its BM25 as `rank`, lower is better; the index is another, and "
+            "so are the numbers",
             AS_ORIGINAL,
         ),
         Deviation(
@@ -163,6 +167,25 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "not mentioned",
             "every database",
             "The original logs in the searched database and counts in core",
+        ),
+    ),
+    "create_entity, supersede_memory, smart_save_memory, handle_correction, get_entity_full, search_all, "
+    "get_query_stats": (
+        Deviation(
+            "behaviour: as documented",
+            "in the original an entity has any type, supersede_memory answers `old` and `new`, a duplicate by words "
+            "has all of them, a correction has the category of the wrong memory, get_entity_full answers one list "
+            "`memories`, search_all leaves out databases without hits, and `tools_used` is a number",
+            "as documented",
+            "The document takes precedence",
+        ),
+    ),
+    "smart_save_memory": (
+        Deviation(
+            "behaviour: message",
+            "no text given",
+            "the choices of the original, in other words",
+            "An agent goes by the names of the tools in it, which are the same",
         ),
     ),
     "query log": (

@@ -80,8 +80,8 @@ QUERY = (
     Deviation(
         "behaviour: result",
         "in the original the whole rows of entry, version and tags, with nulls",
-        "tags as id and name, as the document shows them; each fact once, and nothing that is null or has its default "
-        "value; `get` gives the whole row",
+        "tags as id and name and the keys in the order that the document shows; each fact once, and nothing that is "
+        "null or has its default value; the score with four decimals; `get` gives the whole row",
         "A context is read at the start of every session, and its size is what it costs",
     ),
     Deviation(
@@ -95,6 +95,13 @@ QUERY = (
         "not mentioned",
         "`expired: true` beside the entry, ranked after everything else",
         "The document has `validUntil`",
+    ),
+    Deviation(
+        "behaviour: tags, includeInactive, limit",
+        "in the original `tags.exclude` drops what has no tag, `includeInactive` is ignored, and the limit of a "
+        "context is one for all types",
+        "as documented",
+        "The document takes precedence",
     ),
     Deviation(
         "limit: offset",
@@ -162,9 +169,15 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
         ),
         Deviation(
             "behaviour: error",
-            "`error`",
-            "also `code` and `context`, which names the field",
+            "`error`; in the original most have the code of an internal error, some are the text of SQLite",
+            "also `code` and `context`, which names the field; the text says what is allowed",
             "The original's own codes; an agent corrects a call faster when the error names the field",
+        ),
+        Deviation(
+            "behaviour: structured content",
+            "none in the original",
+            "the same object beside the text",
+            "Clients that know the output schema read it instead of parsing the text",
         ),
         Deviation(
             "behaviour: unknown tool", "an error of the tool", "the protocol's own error", "There is no tool to answer"

@@ -82,6 +82,12 @@ IMPORT = (
         "The document says that relations are preserved where ids match",
     ),
     Deviation(
+        "behaviour: changeReason",
+        "`Initial version` for what is new in the original",
+        "that of the document, null without one",
+        "An import must not state a reason that nobody gave",
+    ),
+    Deviation(
         "behaviour: match",
         "by name, in global too if the scope has none",
         "by id where name and scope are the same too, else by name in the same scope; `generateNewIds` matches by name "
