@@ -28,6 +28,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sync.sources,
+    tagged=recall.tagged,
     settings=SETTINGS,
     after_undo=undo.restore_files,
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),

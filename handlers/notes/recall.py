@@ -7,12 +7,14 @@ from handlers.notes import note_file, scoring, sync
 from handlers.notes.projects import Project, absolute, projects, select_projects, space
 from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
+from kernel.lazy_regex import regex
 from kernel.search import index
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
 _MIN_CANDIDATES = 50  # the final score orders them anew, so more than a page is needed
+_WORD = regex(r"[a-z0-9]+")
 _NO_QUERY = "query is required when isAll is false. Either provide a query or set isAll=true."
 
 
@@ -65,6 +67,18 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     keys = [(hit.space.partition(":")[2], hit.id) for _, hit in best[:limit]]
     rows = {(row.project, row.path): row for row in tx.all("notes.recall.by_keys", _FileRow, keys=keys)}
     return [(score, rows[key]) for (score, _), key in zip(best, keys, strict=False) if key in rows]
+
+
+def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
+    """The memories with one of these tags; only files that hold the longest word of a tag are parsed."""
+    wanted = {tag.casefold() for tag in tags}
+    words = [max(_WORD.findall(tag.lower()), key=len, default="") for tag in tags]
+    rows = tx.all("notes.recall.with_words", _FileRow, words=words)
+    return [
+        (space(row.project), row.path)
+        for row in rows
+        if any(tag.casefold() in wanted for tag in note_file.parse_memory(row.path, row.content, row.modified).tags)
+    ]
 
 
 def _word_scores(tx: Tx, query: str, hits: Sequence[index.Hit]) -> dict[int, float]:

@@ -25,7 +25,7 @@ Time = Annotated[str, Meta(max_length=64)]
 Object = dict[str, Any]
 Limit = Annotated[
     Annotated[int, Meta(ge=0, le=2**31)] | None,
-    Meta(description="Most rows to return, at most 100 (default: 20; organizations: 50)"),
+    Meta(description="Most rows to return, at most 100"),
 ]
 Offset = Annotated[Annotated[int, Meta(ge=0, le=2**53)] | None, Meta(description="Rows to skip")]
 ScopeId = Annotated[

@@ -1,11 +1,13 @@
 """The tool memory_tag (seed 000): tags, and the entries they are attached to."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
+from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, normal_name, page_bounds, validate
 from handlers.scopes.results import Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
@@ -141,6 +143,15 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     if found is None:
         raise errors.not_found("Tag", tag_id, "tagId")
     return found
+
+
+def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The active entries with one of these tags."""
+
+    def place(kind: str, key: str) -> tuple[str, str]:
+        return (KINDS[kind].space, key)
+
+    return tx.all("scopes.tags.tagged", place, tags=[normal_name(name).casefold() for name in names])
 
 
 def _tag_to_attach(tx: Tx, request: Attach) -> str:

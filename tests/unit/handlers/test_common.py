@@ -539,6 +539,30 @@ def test_smallest_budget_shows_a_memory_or_says_what_it_needs(
     assert ids(recall(max_tokens=int(message.split()[-1]), **asked)) == ["paths/" + "p" * 255]
 
 
+@pytest.mark.parametrize("detail", ["line", "text"])
+def test_pages_of_the_smallest_budget_go_on_until_the_cursor_alone_needs_more(
+    recall: Recall, call: Call, put: Callable[..., None], detail: str
+) -> None:
+    for number in range(50):
+        put("notes", str(number), f"Water the roses {number}, and the tulips beside the old wall, every single morning")
+    asked: dict[str, Any] = {"query": "roses", "detail": detail, "alike": 0}
+    budget, cursor, shown = 100, "", list[str]()
+    while cursor is not None:
+        reply = call("recall", **asked, max_tokens=budget, cursor=cursor)
+        if reply.fault:
+            message = refused(reply)
+            assert message.startswith(f"max_tokens: {budget} are too few for one memory")
+            budget = int(message.split()[-1])
+            continue
+        answer = msgspec.json.decode(reply.body, type=Recalled)
+        assert answer.tokens == spent(answer) <= budget
+        shown += ids(answer)
+        cursor = answer.cursor
+
+    assert sorted(shown) == sorted(f"notes/{number}" for number in range(50))
+    assert budget < 300
+
+
 @pytest.mark.usefixtures("roses")
 @pytest.mark.parametrize(
     ("filters", "message"),
