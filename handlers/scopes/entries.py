@@ -33,6 +33,12 @@ _NO_VERSION_COLUMNS: Mapping[str, Any] = dict.fromkeys(
 )
 _JSON_COLUMNS = {"parameters", "examples"}
 _DEFAULTS: Mapping[str, Any] = {"priority": 50, "confidence": 1.0}
+# Of each list: the statements for its rows and for their number.
+_LISTS: Mapping[str, tuple[str, str]] = {
+    "in": ("scopes.entries.list_in", "scopes.entries.count_in"),
+    "all": ("scopes.entries.list_all", "scopes.entries.count_all"),
+    "chain": ("scopes.entries.list_chain", "scopes.entries.count_chain"),
+}
 _KIND_OF_REQUEST: Mapping[type, Kind] = {
     entry_requests.AddTool: TOOL,
     entry_requests.AddGuideline: GUIDELINE,
@@ -149,8 +155,9 @@ def list_page(
     tx: Tx, kind: Kind, which: str, filters: Mapping[str, Any], page: Mapping[str, int]
 ) -> tuple[list[EntryPair], Count]:
     """A page of entries and its totals; `which` is in, all, or chain for what a chain of scopes sees."""
-    found = tx.all(f"scopes.entries.list_{which}", entry_and_version, kind=kind.name, **filters, **page)
-    return found, count_rows(tx, f"scopes.entries.count_{which}", len(found), page, kind=kind.name, **filters)
+    rows, count = _LISTS[which]
+    found = tx.all(rows, entry_and_version, kind=kind.name, **filters, **page)
+    return found, count_rows(tx, count, len(found), page, kind=kind.name, **filters)
 
 
 def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[VersionRow]:

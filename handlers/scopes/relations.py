@@ -108,14 +108,14 @@ def _list(tx: Tx, request: ListRelations) -> RelationList:
         check_known_target(tx, request.target_type, request.target_id, "targetId")
     filters, page = _key_of(request), page_bounds(request.limit, request.offset)
     if request.source_id is not None:
-        which = "from_source"
+        rows, count = "scopes.relations.from_source", "scopes.relations.count_from_source"
     elif request.target_id is not None:
-        which = "to_target"
+        rows, count = "scopes.relations.to_target", "scopes.relations.count_to_target"
     else:
-        which = "list"
+        rows, count = "scopes.relations.list", "scopes.relations.count_list"
         del filters["source_id"], filters["target_id"]
-    found = tx.all(f"scopes.relations.{which}", Relation, **filters, **page)
-    return RelationList(found, count_rows(tx, f"scopes.relations.count_{which}", len(found), page, **filters))
+    found = tx.all(rows, Relation, **filters, **page)
+    return RelationList(found, count_rows(tx, count, len(found), page, **filters))
 
 
 def _delete(tx: Tx, request: DeleteRelation) -> bool:

@@ -241,7 +241,7 @@ _LABELLED_RULES = (
     _labelled(
         "assigned secret",
         "key secret token cred pass pwd auth signature",
-        rf"(?::=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{VALUE}))",
+        rf"(?::=|=>|->|→|[:=]|(?<=\s)(?:is|was)(?:\s{{0,2}}[:=])?(?=\s))\s{{0,16}}[\"'`\\]{{0,4}}(?=(?P<value>{VALUE}))",
         is_assigned_secret,
     ),
 )

@@ -63,11 +63,12 @@ ORDER BY created_at DESC, id DESC;
 SELECT
     id, source_type, source_id, target_type, target_id, relationship, strength, context, bidirectional,
     metadata, created_at
-FROM (
-    SELECT * FROM brain_link
+FROM brain_link
+WHERE rowid IN (
+    SELECT rowid FROM brain_link
     WHERE db = :db AND source_id = :id AND source_type = 'memory' AND target_type = 'entity'
     UNION ALL
-    SELECT * FROM brain_link
+    SELECT rowid FROM brain_link
     WHERE db = :db AND target_id = :id AND target_type = 'memory' AND source_type = 'entity'
 )
 ORDER BY created_at, id;

@@ -172,12 +172,9 @@ def tables(plan: list[str]) -> list[str]:
         (
             "brain.links.with_entities",
             [
-                "CO-ROUTINE (subquery-3)",
-                "COMPOUND QUERY",
-                "LEFT-MOST SUBQUERY",
-                "SEARCH brain_link USING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
-                "UNION ALL",
-                "SEARCH brain_link USING INDEX brain_link_by_target (db=? AND target_id=?",
+                "SEARCH brain_link USING INTEGER PRIMARY KEY (rowid=?)",
+                "SEARCH brain_link USING COVERING INDEX sqlite_autoindex_brain_link_2 (db=? AND source_id=?",
+                "SEARCH brain_link USING COVERING INDEX brain_link_by_target (db=? AND target_id=?",
             ],
         ),
         (

@@ -67,7 +67,7 @@ def test_search_is_logged_with_its_results(call_ok: CallOk, kernel: Kernel, sett
         ("user 123e4567-e89b-12d3-a456-426614174000", "user 123e4567-e89b-12d3-a456-426614174000"),
         ("https://example.org/a/b?c=d", "https://example.org/a/b?c=d"),
         ("password: hunter2 on staging", "password: [redacted] on staging"),
-        ('{"api_key": "a b", "x": 1}', '{"api_key": [redacted], "x": 1}'),
+        ('{"password": "open sesame", "x": 1}', '{"password": [redacted], "x": 1}'),
         ("DB_PASSWORD=hunter2 API_TOKEN=abcdef123456", "DB_PASSWORD=[redacted] API_TOKEN=[redacted]"),
         ("my passphrase is swordfish", "my passphrase is [redacted]"),
         ("Authorization: Bearer abcdefghijk", "Authorization: Bearer [redacted]"),
