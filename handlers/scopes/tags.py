@@ -125,7 +125,7 @@ def memory_tag(
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
     """The tag of a name in any case, created if there is none, and whether it existed."""
     key = {"name": normal_name(name), "fold": normal_name(name).casefold()}
-    existing = tx.one("scopes.tags.by_name", _tag_row, **key)
+    existing = _by_name(tx, normal_name(name))
     if existing is not None:
         return existing, True
     added = {"category": category, "description": description, "now": tx.now}
@@ -133,6 +133,16 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
     if created is None:
         raise errors.not_found("Tag", name, "tagName")
     return created, False
+
+
+def id_by_name(tx: Tx, name: str) -> str | None:
+    """The id of the tag of a normal name in any case; None if there is none."""
+    found = _by_name(tx, name)
+    return found and found.id
+
+
+def _by_name(tx: Tx, name: str) -> Tag | None:
+    return tx.one("scopes.tags.by_name", _tag_row, name=name, fold=name.casefold())
 
 
 def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
