@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper, normal_name
+from kernel.schema import error_place, json_terms
 from kernel.text import utc_time
 
 # Levels of objects and lists; an entry adds some to the fields of its versions.
@@ -163,8 +164,8 @@ def convert(raw: Any, shape: Any) -> Any:
     try:
         found = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).replace("`", "").partition(" - at $")
-        field = place.removeprefix(".")
+        field, message = error_place(error)
+        problem = json_terms(message).replace("`", "")
         raise ValueError(f"Validation error: {field or 'entry'} - {problem[:1].lower()}{problem[1:]}") from None
     for field, wire in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
         if any("\0" in text for text in _texts(getattr(found, field))):

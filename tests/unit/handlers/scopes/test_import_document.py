@@ -82,7 +82,7 @@ def test_an_import_that_no_entry_fits_fails_and_writes_nothing(unchanged: Call) 
         "success": False,
         **counts(),
         "errors": [
-            {"entry": "tools[0]", "error": "Validation error: name - expected str of length >= 1"},
+            {"entry": "tools[0]", "error": "Validation error: name - expected string of length >= 1"},
             {"entry": "g", "error": "Guideline content is required"},
         ],
         "details": dict.fromkeys(("tools", "guidelines", "knowledge"), counts()),
