@@ -95,7 +95,7 @@ BOUNDS: Mapping[str, LimitRange] = {
         "milliseconds of processor time of a call in the store, 60 times that for an import or a purge",
         "400",
     ),
-    "store_value": LimitRange(1 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
+    "store_value": LimitRange(32 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
     "answer": LimitRange(1 << 16, 1 << 30, "bytes of one answer of a tool", "400"),
 }
 

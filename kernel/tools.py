@@ -1,12 +1,13 @@
 """The types a dialect is declared with: tools, resources, prompts, imports, and the replies of its handlers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args, get_origin, get_type_hints
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
@@ -70,6 +71,8 @@ class Hooks(NamedTuple):
     each, and a Fault must have changed nothing.
     `prepare(settings, request)` returns None, or slow work for a reader, which returns the request to run.
     `precheck` writes before a read.
+    `slices(request)` does the work of the handler in steps that may commit one by one, so that a long call does not
+    keep other writes waiting; None where the handler does it in one transaction.
     `after_read(tx, request, result)` is a write after a read, such as counting access: it is queued with the answer,
     the caller does not wait for it, and it is dropped if the queue is full.
     """
@@ -78,6 +81,7 @@ class Hooks(NamedTuple):
     batch: Batch | None = None
     prepare: Prepare | None = None
     precheck: Precheck | None = None
+    slices: Callable[[Request], Steps[Result] | None] | None = None
     after_read: Callable[[Tx, Request, Result], None] | None = None
 
 
@@ -270,7 +274,7 @@ class Dialect(NamedTuple):
     resources: Resources | None = None
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
-    sources: Callable[[Tx], list[IndexSource]] | None = None
+    sources: Callable[[Tx], Iterator[IndexSource]] | None = None
     tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()

@@ -59,6 +59,8 @@ def matches(filters: Filters, document: Document) -> bool:
 def filters_of(tx: Tx, request: Recall) -> Filters:
     """The filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none."""
     times = (_time("after", request.after), _time("before", request.before))
+    if all(times) and times[0] >= times[1]:
+        raise Fault("invalid", "after: is not earlier than before")
     if not request.spaces and not request.dialects and request.scope is None and not setting(tx, WITHOUT):
         return Filters(None, frozenset(), None, "", _tagged(tx, request), request.actor, *times)
     _check_dialects(tx, request)
@@ -135,8 +137,8 @@ def _check_spaces(tx: Tx, request: Recall, found: set[str]) -> None:
 
 def _check_scope(tx: Tx, request: Recall, scope: str) -> None:
     """Refuses a scope that no space has; the message lists those of the spaces that are searched."""
-    known = {known for _, known in index.partitions_of(tx, None, None, None) if known}
-    if known and scope not in known:
+    every = index.partitions_of(tx, None, None, None)
+    if every and scope not in {known for _, known in every}:
         chosen = index.partitions_of(tx, request.spaces or None, request.dialects or None, None)
         raise _unknown("scope", scope, [*sorted({known for _, known in chosen if known}), "a folder of paths"])
 

@@ -42,6 +42,8 @@ def prepare(tx: Tx, request: Recall, shown: SeenPage | None) -> RecallQuery:
 
 def _weights(given: SignalWeights) -> index.Weights:
     """The weights for the index; with words or meaning alone, the rerank signals default to 0."""
+    if not given.words and not given.meaning:
+        raise Fault("invalid", "weights: words or meaning must be more than 0")
     usual = index.Weights() if given.words > 0 and given.meaning > 0 else index.Weights(late=0, neighbours=0)
     late = usual.late if given.late is None else given.late
     neighbours = usual.neighbours if given.neighbours is None else given.neighbours

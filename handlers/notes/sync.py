@@ -1,7 +1,7 @@
 """Follows the files: finds changed, added and deleted files by their stamps and updates rows, index and history."""
 
 import errno
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -174,14 +174,14 @@ def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
         tx.run("notes.sync.delete", keys=keys)
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
 
     def source(project: str, path: str, modified: int, content: str) -> IndexSource:
         memory = note_file.parse_memory(path, content, modified)
         return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory))
 
-    return tx.all("notes.sync.all_for_index", source)
+    return tx.each("notes.sync.all_for_index", source)
 
 
 def scan_project(project: Project) -> Scan | None:

@@ -31,6 +31,7 @@ from handlers.scopes.inheritance import check_scope, check_scope_filter, require
 from handlers.scopes.tags import id_by_name
 from kernel import tools
 from kernel.errors import Fault
+from kernel.store.slices import Steps, run_steps
 from kernel.store.transaction import Tx
 from kernel.text import yaml_block
 
@@ -85,6 +86,17 @@ def render(found: Mapping[str, Any], shape: Format) -> str:
 
 def memory_import(tx: Tx, request: Import) -> ImportResult:
     """Import memory entries from an export in JSON or YAML with intelligent conflict resolution."""
+    return run_steps(tx, _import_steps(request))
+
+
+def import_slices(request: Import) -> Steps[ImportResult] | None:
+    """The import in slices, unless all of it is taken back in the end or at the first conflict."""
+    whole = request.dry_run or request.conflict_strategy == "error"
+    return None if whole else _import_steps(request)
+
+
+def _import_steps(request: Import) -> Steps[ImportResult]:
+    tx = yield
     validate(request)
     scope_mapping = {
         _mapping_key(source): (target.type, _checked_scope_id(tx, source, target))
@@ -97,7 +109,7 @@ def memory_import(tx: Tx, request: Import) -> ImportResult:
     options = ImportOptions(
         request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
-    state = merge_document(tx, found, options)
+    state = yield from merge_document(tx, found, options)
     # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)
@@ -245,6 +257,7 @@ TOOLS: tuple[tools.Tool, ...] = (
         tools.Hints("Import", destructive=True),
         permission={"import": "admin"},
         long=True,
+        hooks=tools.Hooks(slices=import_slices),
         deviations=tool_deviations.IMPORT,
     ),
 )

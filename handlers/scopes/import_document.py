@@ -141,6 +141,8 @@ def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str
     name = item.title if kind is KNOWLEDGE else item.name
     if name is None or not (name := normal_name(name)):
         raise ValueError(f"{kind.label} {kind.name_field} is required")
+    if not all(normal_name(tag) for tag in item.tags or ()):
+        raise ValueError("Validation error: tags - must not be blank")
     scope_type, scope_id = item.scope_type, None if item.scope_type == "global" else item.scope_id
     scope_type, scope_id = scope_mapping.get(f"{scope_type}:{scope_id or ''}", (scope_type, scope_id))
     current, versions = _versions(kind, item)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
+from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry
 from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
@@ -13,12 +13,14 @@ from handlers.scopes.import_scopes import Problem, add_scopes
 from handlers.scopes.import_scopes import parse_scopes as scopes_of
 from handlers.scopes.import_tags import Tagging, attach_all
 from handlers.scopes.inheritance import GLOBAL, LABELS, scope_key
-from kernel.store.progress import steps
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 OUTCOMES = ("created", "updated", "skipped")
 ScopeRef = tuple[str, str | None]
+_CHUNK = 50  # entries between two steps: some 20 ms
 
 
 class ImportOptions(NamedTuple):
@@ -37,21 +39,33 @@ class LabelledEntry(NamedTuple):
     label: str
 
 
-def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> ImportState:
-    """Writes a document. The counts, and a problem for every item that was left out.
+def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> Steps[ImportState]:
+    """Writes a document, a chunk a step. The counts, and a problem for every item that was left out.
 
     Missing scopes are created; with a mapping only those that an entry still belongs to.
     """
-    found, problems = _parse_entries(document["entries"], options.scope_mapping)
+    found: list[LabelledEntry] = []
+    problems: list[Problem] = []
+    for kind in KINDS:
+        raw: Sequence[Any] = document["entries"].get(kind.plural) or ()
+        for start in range(0, len(raw), _CHUNK):
+            _parse_entries(kind, raw, start, options.scope_mapping, found, problems)
+            tx = yield
     scopes = scopes_of(document.get("scopes"))
     wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
-    state = _new_state(tx, found, options)
+    state = _new_state(found, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     known = [*(project.id for project in scopes.projects), *state.new_ids.values()]
     existing_projects = {number for number in known if _project_exists(tx, number)}
     state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
-    for one in steps(tx, found):
-        _import_entry(tx, state, one)
+    begin_steps(tx, len(found))
+    for start in range(0, len(found), _CHUNK):
+        chunk = found[start : start + _CHUNK]
+        _read_existing(tx, state, chunk)
+        for one in chunk:
+            _import_entry(tx, state, one)
+            count_step(tx)
+        tx = yield
     for project in scopes.projects:
         mapped = state.new_ids.get(("project", project.id))
         number = mapped or project.id
@@ -61,7 +75,7 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
             state.taggings.append(
                 Tagging("project", number, f"project {project.name}", project.tags, project.relations, False)
             )
-    attached = attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
+    attached = yield from attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
     state.problems += attached.problems
     # An entry that was the same already counts as updated only if it got a tag or a relation, or lost one.
     for plural, number in state.unchanged:
@@ -74,26 +88,32 @@ def _project_exists(tx: Tx, project_id: str) -> bool:
 
 
 def _parse_entries(
-    raw: Mapping[str, Any], scope_mapping: Mapping[str, ScopeRef]
-) -> tuple[list[LabelledEntry], list[Problem]]:
-    """The entries of a document in their target scopes, and the problems of the invalid ones."""
-    found: list[LabelledEntry] = []
-    problems: list[Problem] = []
-    for kind in KINDS:
-        for number, one in enumerate(raw.get(kind.plural) or ()):
-            name = entry_label(kind, one, number)
-            try:
-                found.append(LabelledEntry(parse_entry(kind, one, scope_mapping), name))
-            except ValueError as error:
-                problems.append(Problem(name, str(error)))
-    return found, problems
+    kind: Kind,
+    raw: Sequence[Any],
+    start: int,
+    scope_mapping: Mapping[str, ScopeRef],
+    found: list[LabelledEntry],
+    problems: list[Problem],
+) -> None:
+    """Adds the entries of a chunk of a document in their target scopes, and the problems of the invalid ones."""
+    for number, one in enumerate(raw[start : start + _CHUNK], start):
+        name = entry_label(kind, one, number)
+        try:
+            found.append(LabelledEntry(parse_entry(kind, one, scope_mapping), name))
+        except ValueError as error:
+            problems.append(Problem(name, str(error)))
 
 
-def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
-    version_ids = {version.id for one in found for version in one.entry.versions if version.id is not None}
+def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
+    """Reads what the store holds of a chunk's ids; other calls may have written since the chunk before."""
+    own = [one.entry.item.id for one in chunk if one.entry.item.id in state.kept_ids]
+    state.existing_entries = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=own)}
+    version_ids = [version.id for one in chunk for version in one.entry.versions if version.id is not None]
+    state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
+
+
+def _new_state(found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
     own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
-    known = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=list(own))}
-    taken = set(tx.all("scopes.import_merge.used_version_ids", str, ids=list(version_ids)))
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     # Relations to a project that is mapped to another one go to that one.
     mapped = {
@@ -106,9 +126,9 @@ def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -
         options.imported_by,
         options.generate_ids,
         own,
-        known,
-        taken,
-        counts,
+        existing_entries={},
+        used_version_ids=set(),
+        counts=counts,
         conflicts=[],
         problems=[],
         matched_ids=set(),

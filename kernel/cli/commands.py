@@ -25,7 +25,7 @@ from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
-from kernel.store.transaction import Tx
+from kernel.store.transaction import TARGETS_SHOWN, Tx
 from kernel.text import one_line
 from kernel.tools import Imported
 
@@ -183,7 +183,7 @@ _STORE_COMMANDS = {"audit": show_calls, "undo": undo_call, "compact": compact_st
 
 def _call_line(entry: audit.Entry) -> str:
     touched = ", ".join(f"{space} {key} {done}" for space, key, done in audit.targets(entry))
-    more = f", {entry.touched - audit.SHOWN} more" if entry.touched > audit.SHOWN else ""
+    more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
     undo_hint = "  (can be undone)" if entry.undoable else ""
     source = f"{entry.dialect}  {entry.tool}  {entry.actor}"
     return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"

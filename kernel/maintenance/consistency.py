@@ -1,7 +1,7 @@
 """Consistency of rows, full text and vectors: check, repair, re-embedding, and backups."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +14,10 @@ from kernel.store.context import StoreContext
 from kernel.store.progress import OnProgress
 from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.store import Store
-from kernel.store.transaction import Tx
+from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Dialect, IndexSource
 
+_SLICE_ROWS = 1000
 _BATCH_ROWS = 256  # embedded in one transaction, so that other writes wait for milliseconds
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 _SKETCHES = "sketches"
@@ -36,9 +37,15 @@ class _Pending(NamedTuple):
 
 
 class _Document(NamedTuple):
+    space: str
     key: str
     text: str
     grams: str
+
+
+class _Key(NamedTuple):
+    space: str
+    key: str
 
 
 def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
@@ -125,12 +132,13 @@ def _embed_batch(store: Store, embedder: Embedder) -> int:
 
 
 def _pending(tx: Tx) -> list[_Pending]:
-    return tx.all("kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH_ROWS)
+    return tx.all(
+        "kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH_ROWS, bytes=SLICE_BYTES
+    )
 
 
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
     tx.preload(vectors)
-    tx.embed([row.text for row in rows])
     index.delete_vectors(tx, [row.doc for row in rows])
     index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
     return len(rows)
@@ -174,28 +182,50 @@ def check_index(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Fi
     found: list[Finding] = []
     for dialect in dialects:
         if dialect.sources is not None:
-            missing, extra = _compare(tx, dialect)
-            found.append(Finding(dialect.name, len(missing), "memories the index lacks or holds differently"))
-            found.append(Finding(dialect.name, len(extra), "documents without a memory"))
-            if repair:
-                for source in missing:
-                    index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
-                for space, key in extra:
-                    index.drop(tx, space, key)
+            found += _check_dialect(tx, dialect.name, dialect.sources(tx), repair=repair)
     return found
 
 
-def _compare(tx: Tx, dialect: Dialect) -> tuple[list[IndexSource], list[tuple[str, str]]]:
-    """The memories that the index lacks or holds differently, and the (space, key) of documents without a memory."""
-    sources = dialect.sources(tx) if dialect.sources else []
+def _check_dialect(tx: Tx, dialect: str, sources: Iterator[IndexSource], *, repair: bool) -> list[Finding]:
+    differing = 0
+    keys: set[tuple[str, str]] = set()
+    for several in _slices(sources):
+        for source in _differing(tx, several):
+            differing += 1
+            if repair:
+                index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
+        keys.update((source.space, source.key) for source in several)
+    extra = [held for held in tx.each("kernel.consistency.keys_of_dialect", _Key, dialect=dialect) if held not in keys]
+    if repair:
+        for space, key in extra:
+            index.drop(tx, space, key)
+    return [
+        Finding(dialect, differing, "memories the index lacks or holds differently"),
+        Finding(dialect, len(extra), "documents without a memory"),
+    ]
+
+
+def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
+    """The sources in lists of a bounded size, so that not all texts of a store lie in memory at once."""
+    several: list[IndexSource] = []
+    size = 0
+    for source in sources:
+        several.append(source)
+        size += len(source.text)
+        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
+            yield several
+            several, size = [], 0
+    yield several
+
+
+def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[IndexSource]:
+    """The memories that the index lacks or holds differently."""
+    keys = [(source.space, source.key) for source in sources]
     held = {
-        (space, row.key): (row.text, row.grams)
-        for space in {dialect.name} | {source.space for source in sources}
-        for row in tx.all("kernel.consistency.documents_in", _Document, space=space)
+        (row.space, row.key): (row.text, row.grams)
+        for row in tx.all("kernel.consistency.documents", _Document, keys=keys)
     }
-    wanted = {(source.space, source.key) for source in sources}
-    missing = [source for source in sources if held.get((source.space, source.key)) != _indexed(source)]
-    return missing, sorted(set(held) - wanted)
+    return [source for source in sources if held.get((source.space, source.key)) != _indexed(source)]
 
 
 def _indexed(source: IndexSource) -> tuple[str, str]:

@@ -117,7 +117,8 @@ def put(
     was not written by the current call, or not now.
     """
     writer, created_at, at = origin or Origin(tx.call_context, "", tx.now)
-    tx.defer(_flush, _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at))
+    item = _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at)
+    tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
 def set_provenance(

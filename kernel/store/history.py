@@ -36,7 +36,9 @@ def append(
     `at` is when it happened, if not now, and `by` its (dialect, tool, actor), if not those of the call: for what an
     import brings along, and for what people did to files.
     """
-    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now))
+    size = len(before or "") + len(after or "")
+    tx.defer(_flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now), size)
+    tx.add_target((space, key, operation))
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:
@@ -61,6 +63,6 @@ def _text(value: str | None) -> str | None:
     return value
 
 
-def flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
+def _flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
     """Writes deferred events, each of which begins with space, key and operation."""
     tx.run("kernel.history.append", rows=rows)

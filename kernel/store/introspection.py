@@ -31,6 +31,7 @@ def vacuum_after_commit(tx: Tx) -> None:
     For an `exclusive` call, since other writes wait meanwhile. All undo data is deleted first, to free its space too.
     """
     tx.run("kernel.audit.delete_all_undo")
+    tx.run("kernel.audit.delete_all_parts")
     tx.vacuum_after_commit = True
 
 

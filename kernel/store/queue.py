@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.errors import Fault
+from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
 from kernel.store.transaction import Tx
@@ -30,7 +31,8 @@ class Job:
     """One call in a queue; a job that is cancelled before it starts never runs.
 
     `texts` are embedded before the write lock is taken, an `exclusive` call has a transaction of its own, the changes
-    of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
+    of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo. `earlier` is what the
+    audit keeps of the slices of the call that have committed.
     """
 
     __slots__ = (
@@ -39,6 +41,7 @@ class Job:
         "cancelled",
         "context",
         "deliver",
+        "earlier",
         "exclusive",
         "loop",
         "merge",
@@ -62,6 +65,7 @@ class Job:
         self.undoable = False
         self.texts: Sequence[str] = ()
         self.merge: Merge | None = None
+        self.earlier: EarlierSlices | None = None
         self.cancelled = False
         self.running: ReadConnection | None = None
         self.answer: Any = None
@@ -101,6 +105,14 @@ class BoundedQueue:
             raise Fault("busy", "The server is busy, try again.")
         job.queued = time.monotonic()
         self._queue.put(job)
+
+    def put_back(self, job: Job) -> bool:
+        """Queues a job that has more to do behind all others; False where the queue has stopped."""
+        if self._stopped:
+            return False
+        job.queued = time.monotonic()
+        self._queue.put(job)
+        return True
 
     def start(self, run: Callable[[], None], name: str) -> None:
         """Adds one thread that drains the queue."""

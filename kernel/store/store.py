@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kernel.embed.model import Embedding
@@ -26,6 +25,7 @@ from kernel.store.queue import (
     merge_runs,
     wait,
 )
+from kernel.store.slices import MORE
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
@@ -33,7 +33,7 @@ R = TypeVar("R")
 GROUP_LIMIT = 256
 EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
-_UNDO_BYTES = 64 << 20  # a call that changed more cannot be undone
+_UNDO_BYTES = 64 << 20  # a call of which one statement changed more cannot be undone
 
 
 def _must_reopen(answer: object) -> bool:
@@ -224,7 +224,7 @@ class Store:
     def _write_loop(self) -> None:
         db = self._catch_faults(self._database.writer)
         while (jobs := self._writes.take(self._group_limit)) is not None:
-            jobs = [job for job in jobs if not job.cancelled]
+            jobs = [job for job in jobs if not job.cancelled or job.earlier]
             if isinstance(db, Fault):
                 db = self._catch_faults(self._database.writer)
             for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
@@ -232,7 +232,10 @@ class Store:
                     fail_all(group, db)
                 else:
                     db = self._commit(db, group)
-                answer_all(group)
+                if group[0].answer is MORE:
+                    db = self._put_back(db, group[0])
+                if group[0].answer is not MORE:
+                    answer_all(group)
                 if not isinstance(db, Fault):
                     self._database.after_commit(db)
         self._catch_faults(self._database.close, None if isinstance(db, Fault) else db)
@@ -252,6 +255,14 @@ class Store:
             return db
         self._catch_faults(db.close)
         return self._catch_faults(self._database.writer)
+
+    def _put_back(self, db: WriteConnection | Fault, job: Job) -> WriteConnection | Fault:
+        """Lets the queue go before the next slice of a call; runs the call to its end where the queue has stopped."""
+        while job.answer is MORE and not isinstance(db, Fault) and not self._writes.put_back(job):
+            db = self._commit(db, [job])
+        if isinstance(db, Fault) and job.answer is MORE:
+            job.answer = db
+        return db
 
     def _commit_singly(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Commits each call alone, so that a fault in deferred work fails only its own call."""
@@ -278,17 +289,35 @@ class Store:
 
     def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         """Runs one call and records it in the audit if it changed anything."""
-        undoable, changes = job.undoable and self._undo_hours > 0, None
+        undoable, undo = job.undoable and self._undo_hours > 0, None
         if undoable:
             audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
         before = db.total_changes()
         if undoable:
-            answer, changes = db.record_changes(partial(self._call, db, tx, job), _UNDO_BYTES)
+            answer, undo = self._undoable_call(db, tx, job)
         else:
             answer = self._call(db, tx, job)
-        if not isinstance(answer, Fault) and (db.total_changes() > before or tx.deferred_of_call):
-            audit.record(tx, changes=changes)
+        if isinstance(answer, Fault):
+            return answer
+        changed = db.total_changes() > before or tx.has_deferred
+        if answer is MORE or job.earlier is not None:
+            job.earlier = job.earlier or audit.EarlierSlices()
+            job.earlier.record(tx, undo, changed=changed, more=answer is MORE)
+        elif changed:
+            audit.record(tx, call=undo.call if undo else "")
         return answer
+
+    def _undoable_call(self, db: WriteConnection, tx: Tx, job: Job) -> tuple[Any, audit.UndoRecorder]:
+        """Runs one call; its answer, and what kept its changes."""
+        changes = db.record_changes(_UNDO_BYTES)
+        try:
+            kept = audit.UndoRecorder(tx, changes, job.earlier)
+            answer = self._call(db, tx, job)
+            kept.finish(keep=not isinstance(answer, Fault))
+            return answer, kept
+        finally:
+            tx.after_flush = None
+            changes.close()
 
     def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
         """The embeddings the group needs, computed before the lock is taken.

@@ -152,9 +152,9 @@ class Connection:
         self._db.execute("RELEASE call")
         return answer
 
-    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes | None]:
-        """`work()` and the changeset of what it changed; empty where recording needs more than `limit_bytes`."""
-        return changesets.record(self._db, work, limit_bytes)
+    def record_changes(self, limit_bytes: int) -> changesets.Recorder:
+        """Records what is changed from now on, in changesets of at most `limit_bytes`."""
+        return changesets.Recorder(self._db, limit_bytes)
 
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts a changeset; False, with nothing changed, where a row has changed again since."""

@@ -13,7 +13,8 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
     ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
     ((*DAMAGED, UnicodeDecodeError), "storage", "The database is damaged: run `quipu check`, or restore a backup."),
-    ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
+    ((apsw.TooBigError,), "invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows."),
+    ((OverflowError, UnicodeEncodeError), "invalid", "A number is too large, or a text is not valid."),
 )
 
 

@@ -83,7 +83,7 @@ def test_index_matches_sources(call: Call, kernel: Kernel) -> None:
     call("update_memory", db="therapy", id=keys[1], tags=["new"])
     call("delete_memory", db="therapy", id=keys[2])
 
-    sources = kernel.store.read_sync(brain.sources)
+    sources = kernel.store.read_sync(lambda tx: list(brain.sources(tx)))
 
     held = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(99)])).values()
     assert sorted(source[:4] for source in sources) == sorted((doc.space, doc.key, doc.scope, doc.text) for doc in held)

@@ -239,7 +239,9 @@ def test_sync_drops_files_of_removed_projects(
         call = caller(kernel.dispatch)
         call("memory_recall", isAll=True)
         call("memory_sync")
-        assert [source.key for source in kernel.store.read_sync(sync.sources) if source.space == space] == found
+        assert [
+            source.key for source in kernel.store.read_sync(lambda tx: list(sync.sources(tx))) if source.space == space
+        ] == found
         assert agrees(kernel)
         kernel.store.close()
 

@@ -194,6 +194,7 @@ def test_a_version_that_the_document_holds_twice_and_differently_is_reported(
     (entry,) = document["entries"]["guidelines"]
     for version in [entry["currentVersion"]] if edited == "currentVersion" else entry["versions"]:
         version["content"] = "after"
+    add("tool", "t")  # a write after the export, whose audit row is written after its answer
     answer = result_of(unchanged("memory_import", action="import", content=json.dumps(document)))
     assert (answer["success"], answer["errors"]) == (
         False,
@@ -209,6 +210,18 @@ def test_a_version_that_the_document_holds_twice_and_differently_is_reported(
     assert outcome_counts(bring(do, document)) == (0, 1, 0)
     (found,) = do("memory_guideline", "list")["guidelines"]
     assert found["currentVersion"]["content"] == "after"
+
+
+def test_blank_tags_of_an_import_are_refused_like_those_of_calls(do: Do) -> None:
+    document = {"entries": {"tools": [{"name": "t"}, {"name": "u", "tags": ["\u200b "]}]}, "tags": [{"name": " "}]}
+    answer = bring(do, document)
+    assert (answer["created"], answer["errors"]) == (
+        1,
+        [
+            {"entry": "u", "error": "Validation error: tags - must not be blank"},
+            {"entry": "tags[0]", "error": "Validation error: name - must not be blank"},
+        ],
+    )
 
 
 def test_a_version_takes_from_current_version_what_versions_leave_out(do: Do) -> None:
