@@ -215,7 +215,6 @@ def test_weights_choose_the_signals(recall: Recall, put: Callable[..., None]) ->
 
     assert (ids(by_words), by_words.signals) == (["notes/words"], ["words"])
     assert (set(ids(by_meaning)), by_meaning.signals) == ({"notes/words", "notes/meaning"}, ["meaning"])
-    assert recall(query="roses", weights={"words": 0, "meaning": 0}).memories == []
 
 
 def test_results_are_ordered_by_score_in_0_to_1(recall: Recall, put: Callable[..., None]) -> None:
@@ -572,6 +571,8 @@ def test_pages_of_the_smallest_budget_go_on_until_the_cursor_alone_needs_more(
         ({"spaces": ["brain"]}, "spaces: there is no brain, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"spaces": ["nope"]}, "spaces: there is no nope, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"scope": "zzz"}, "scope: there is no zzz, but party, a folder of paths"),
+        ({"weights": {"words": 0, "meaning": 0}}, "weights: words or meaning must be more than 0"),
+        ({"after": "2026-01-02", "before": "2026-01-02"}, "after: is not earlier than before"),
     ],
     ids=str,
 )
@@ -580,6 +581,12 @@ def test_filters_that_name_nothing_are_refused_with_what_exists(
     call: Call, asked: dict[str, Any], filters: dict[str, Any], message: str
 ) -> None:
     assert refused(call("recall", **asked, **filters)) == message
+
+
+def test_scope_is_refused_where_no_memory_has_a_scope(call: Call, recall: Recall, put: Callable[..., None]) -> None:
+    assert recall(query="roses", scope="zzz").memories == []
+    put("paths", "a", "roses")
+    assert refused(call("recall", query="roses", scope="zzz")) == "scope: there is no zzz, but a folder of paths"
 
 
 @pytest.mark.usefixtures("roses")
