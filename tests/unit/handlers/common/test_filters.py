@@ -130,6 +130,7 @@ def test_many_documents_of_a_tag_are_filtered_after_the_search(
     found: Found, tagged: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("handlers.common.retrieval.MAX_DOCS", 1)
+    monkeypatch.setattr("handlers.common.retrieval._MAX_TAGGED", 1)
 
     assert sorted(found(query="backups", tags=["infra"])) == sorted(tagged.values())
     assert found(tags=["infra"]) == list(tagged.values())[::-1]
