@@ -111,7 +111,7 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     """Opens the data directory, migrates its file and starts the store; raises Fault."""
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
-    store, seal_key, schema = _opened(config, shared)
+    store, seal_key, schema = _opened(config, shared, served)
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
@@ -140,11 +140,12 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
     config = kernel.config._replace(tenant=name)
     shared = kernel.store.context
     separate = shared._replace(search_cache=_search_cache(shared.embedder))
-    store, seal_key, schema = _opened(config, _configured(separate, config, kernel.dispatch.dialects))
+    dialects = kernel.dispatch.dialects
+    store, seal_key, schema = _opened(config, _configured(separate, config, dialects), dialects)
     return Kernel(config, store, kernel.dispatch.over(store), seal_key, schema)
 
 
-def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
+def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, bytes, int]:
     seal_key, schema = prepare_data(config, shared)
     store = Store(
         SqliteDatabase(config.file, shared, durable=config.durable),
@@ -157,6 +158,9 @@ def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
         undo_hours=config.undo_hours,
     )
     store.start()
+    for dialect in dialects:
+        if dialect.recover is not None:
+            store.write_later(dialect.recover, CallContext(dialect.name))
     return store, seal_key, schema
 
 

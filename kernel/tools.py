@@ -51,12 +51,14 @@ class Precheck(NamedTuple):
 
     `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler run, anything
     else is passed to `write(tx, request, found)` in a transaction of its own, which returns whether to check again.
-    `texts(found)` are the texts that `write` embeds.
+    `texts(found)` are the texts that `write` embeds. If the write fails because the disk does, the read answers with
+    what is stored, unless the write is `required`.
     """
 
     check: Callable[[Tx, Request], Found]
     write: Callable[[Tx, Request, Found], bool]
     texts: Callable[[Found], Sequence[str]]
+    required: bool = False
 
 
 Batch = Callable[[Tx, Sequence[Request]], list[Result | Fault]]
@@ -258,7 +260,8 @@ class Dialect(NamedTuple):
     `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
     completions; `sources(tx)` returns everything of the dialect that the index must hold; `argument_fault(error)` words
     errors in arguments, where the kernel's words do not fit the contract; `after_undo(tx, restored)` restores what lies
-    outside the database, and raises a Fault if it cannot. `choices` maps parameters to settings that list their values,
+    outside the database, and raises a Fault if it cannot; `recover(tx)` runs at the start and finishes there what an
+    earlier process committed and did not live to do. `choices` maps parameters to settings that list their values,
     so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
     the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
     tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
@@ -280,6 +283,7 @@ class Dialect(NamedTuple):
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
+    recover: Callable[[Tx], None] | None = None
     follow: Precheck | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, memories, recall, sync, undo
+from handlers.notes import admin, forget, journal, memories, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
 from handlers.notes.projects import SETTINGS, SPACE
 from kernel.errors import Fault
@@ -31,6 +31,7 @@ DIALECT = Dialect(
     tagged=recall.tagged,
     settings=SETTINGS,
     after_undo=undo.restore_files,
+    recover=journal.recover,
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),
     deviations=DEVIATIONS,
 )

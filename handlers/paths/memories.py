@@ -99,7 +99,6 @@ def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
     while cleared := tx.all("paths.clear_slice", _Content, bytes=SLICE_BYTES):
         for memory in cleared:
             history.append(tx, SPACE, memory.path, "cleared", before=memory.content)
-        tx.flush_deferred()
         count += len(cleared)
     index.drop_scope(tx, SPACE, "")
     return Cleared("ok", count, tx.now)

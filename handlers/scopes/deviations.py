@@ -51,7 +51,8 @@ QUERY = (
     Deviation(
         "behaviour: search",
         "the original tests for one substring, and meaning only orders what that found",
-        "words in any order, stems and meaning find entries; parts of words only where these find nothing",
+        "words in any order, stems and meaning find entries; parts of words only where these find nothing, "
+        "and only if one has three characters or more",
         "The document promises a free-text and a semantic search",
     ),
     Deviation(

@@ -84,6 +84,12 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     return after
 
 
+def mark_imported(tx: Tx, kind: Kind, entry_id: str, name: str) -> None:
+    """Marks an entry inserted with its versions if others have its name, and if it is older than all of them."""
+    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
+    tx.run("scopes.entries.mark_late", id=entry_id)
+
+
 def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
     """Adds a version; one within `CONFLICT_WINDOW` of another, without `expectedVersion`, is recorded as a conflict."""
     before = get(tx, kind, request.id)

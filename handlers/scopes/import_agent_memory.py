@@ -179,7 +179,7 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         # The time of deactivation is not in the file; the last version is the earliest possible time.
         gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", created_at),
     )
-    tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
+    entries.mark_imported(tx, kind, number, name)
     _record(tx, kind, number)
 
 

@@ -132,6 +132,11 @@ class SessionItem(Struct, rename="camel"):
     metadata: Any = None
 
 
+def plain(raw: Any) -> Any:
+    """An item of a document as data: those of JSON are decoded one by one, when they are used."""
+    return msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else raw
+
+
 def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
     """One entry of a document, in its target scope; raises ValueError naming the invalid field.
 
@@ -181,13 +186,20 @@ def scope_keys(document: Mapping[str, Any]) -> set[str]:
     Items that are not valid count too, since each of them is reported on its own.
     """
     held = as_object(document.get("entries"))
-    entries = [as_object(one) for kind in KINDS.values() for one in as_list(held.get(kind.plural))]
-    found = {f"{one.get('scopeType', 'global')}:{_scope_id(one)}" for one in entries}
+    entries = (as_object(plain(one)) for kind in KINDS.values() for one in as_list(held.get(kind.plural)))
+    found: set[str] = set()
+    for one in entries:
+        found.add(f"{one.get('scopeType', 'global')}:{_scope_id(one)}")
+        found |= _related_projects(one)
     scopes = as_object(document.get("scopes"))
     listed = {many: [as_object(one) for one in as_list(scopes.get(many))] for many in SCOPE_TYPES}
     found |= {f"{SCOPE_TYPES[many]}:{one.get('id')}" for many, items in listed.items() for one in items}
-    links = [as_object(link) for one in [*entries, *listed["projects"]] for link in as_list(one.get("relations"))]
-    return found | {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
+    return found.union(*(_related_projects(one) for one in listed["projects"]))
+
+
+def _related_projects(item: Mapping[str, Any]) -> set[str]:
+    links = [as_object(link) for link in as_list(item.get("relations"))]
+    return {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
 
 
 def _scope_id(entry: Mapping[str, Any]) -> str:

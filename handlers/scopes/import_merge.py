@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name
-from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry
+from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry, plain
 from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
 from handlers.scopes.import_scopes import Problem, add_scopes
 from handlers.scopes.import_scopes import parse_scopes as scopes_of
@@ -20,6 +21,7 @@ from kernel.store.transaction import Tx
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 OUTCOMES = ("created", "updated", "skipped")
 ScopeRef = tuple[str, str | None]
+Item = tuple[Kind, int, Any]  # an entry of a document: its kind, its place in the list of that kind, as JSON or data
 _CHUNK = 50  # entries between two steps: some 20 ms
 
 
@@ -39,33 +41,35 @@ class LabelledEntry(NamedTuple):
     label: str
 
 
+class _Outline(NamedTuple):
+    """What must be known of all entries before the first is written: their ids, their scopes, and the problems."""
+
+    ids: set[str]
+    scopes: set[str]
+    problems: list[Problem]
+
+
 def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> Steps[ImportState]:
     """Writes a document, a chunk a step. The counts, and a problem for every item that was left out.
 
-    Missing scopes are created; with a mapping only those that an entry still belongs to.
+    Missing scopes are created; with a mapping only those that an entry still belongs to. The entries are parsed twice,
+    so that a large document is never in memory as a whole.
     """
-    found: list[LabelledEntry] = []
-    problems: list[Problem] = []
-    for kind in KINDS:
-        raw: Sequence[Any] = document["entries"].get(kind.plural) or ()
-        for start in range(0, len(raw), _CHUNK):
-            _parse_entries(kind, raw, start, options.scope_mapping, found, problems)
-            tx = yield
+    raw = document["entries"]
+    items = [(kind, number, one) for kind in KINDS for number, one in enumerate(raw.get(kind.plural) or ())]
+    outline = _Outline(set(), set(), [])
+    for start in range(0, len(items), _CHUNK):
+        for one in _chunk(items, start, options.scope_mapping):
+            _add_to_outline(outline, one)
+        tx = yield
     scopes = scopes_of(document.get("scopes"))
-    wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
-    state = _new_state(found, options)
+    wanted = outline.scopes if options.scope_mapping else None
+    state = _new_state(set() if options.generate_ids else outline.ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
     known = [*(project.id for project in scopes.projects), *state.new_ids.values()]
     existing_projects = {number for number in known if _project_exists(tx, number)}
-    state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
-    begin_steps(tx, len(found))
-    for start in range(0, len(found), _CHUNK):
-        chunk = found[start : start + _CHUNK]
-        _read_existing(tx, state, chunk)
-        for one in chunk:
-            _import_entry(tx, state, one)
-            count_step(tx)
-        tx = yield
+    state.problems += [*outline.problems, *add_scopes(tx, scopes, wanted)]
+    yield from _import_entries(tx, state, items, options.scope_mapping)
     for project in scopes.projects:
         mapped = state.new_ids.get(("project", project.id))
         number = mapped or project.id
@@ -83,25 +87,46 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     return state
 
 
+def _import_entries(
+    tx: Tx, state: ImportState, items: Sequence[Item], scope_mapping: Mapping[str, ScopeRef]
+) -> Steps[None]:
+    begin_steps(tx, len(items))
+    for start in range(0, len(items), _CHUNK):
+        chunk = [one for one in _chunk(items, start, scope_mapping) if isinstance(one, LabelledEntry)]
+        _read_existing(tx, state, chunk)
+        for one in chunk:
+            _import_entry(tx, state, one)
+            count_step(tx)
+        tx = yield
+
+
 def _project_exists(tx: Tx, project_id: str) -> bool:
     return bool(tx.one("scopes.inheritance.exists", int, type="project", id=project_id))
 
 
-def _parse_entries(
-    kind: Kind,
-    raw: Sequence[Any],
-    start: int,
-    scope_mapping: Mapping[str, ScopeRef],
-    found: list[LabelledEntry],
-    problems: list[Problem],
-) -> None:
-    """Adds the entries of a chunk of a document in their target scopes, and the problems of the invalid ones."""
-    for number, one in enumerate(raw[start : start + _CHUNK], start):
-        name = entry_label(kind, one, number)
-        try:
-            found.append(LabelledEntry(parse_entry(kind, one, scope_mapping), name))
-        except ValueError as error:
-            problems.append(Problem(name, str(error)))
+def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
+    """The next entries of a document in their target scopes; for an invalid one its problem."""
+    return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
+
+
+def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | Problem:
+    kind, number, raw = item
+    label = entry_label(kind, None, number)
+    try:
+        data = plain(raw)
+        label = entry_label(kind, data, number)
+        return LabelledEntry(parse_entry(kind, data, scope_mapping), label)
+    except (ValueError, msgspec.DecodeError) as error:
+        return Problem(label, str(error))
+
+
+def _add_to_outline(outline: _Outline, one: LabelledEntry | Problem) -> None:
+    if isinstance(one, Problem):
+        outline.problems.append(one)
+        return
+    outline.scopes.add(scope_key(one.entry.scope_type, one.entry.scope_id))
+    if one.entry.item.id is not None:
+        outline.ids.add(one.entry.item.id)
 
 
 def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
@@ -112,8 +137,7 @@ def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -
     state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
 
 
-def _new_state(found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
-    own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
+def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     # Relations to a project that is mapped to another one go to that one.
     mapped = {
@@ -125,7 +149,7 @@ def _new_state(found: Sequence[LabelledEntry], options: ImportOptions) -> Import
         options.strategy,
         options.imported_by,
         options.generate_ids,
-        own,
+        kept_ids,
         existing_entries={},
         used_version_ids=set(),
         counts=counts,

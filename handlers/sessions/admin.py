@@ -154,7 +154,6 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
         tx.run("sessions.admin.delete_mentions", memories=numbers)
         if request.action != "purge_all":
             graph.delete_of_memories(tx, numbers)
-        tx.flush_deferred()
         count += len(gone)
     if request.action == "purge_all":
         graph.clear(tx)

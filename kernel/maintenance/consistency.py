@@ -64,7 +64,7 @@ def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, rep
                 Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
             )
             if repair:
-                tx.run("kernel.consistency.rebuild_full_text")
+                _rebuild_full_text(tx)
                 tx.flush_deferred()
                 index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
                 if any(finding.part == _SKETCHES and finding.rows for finding in found):
@@ -78,7 +78,7 @@ def reindex(file: Path, context: StoreContext, progress: OnProgress | None = Non
     """Rebuilds full text and every vector from the rows, in small transactions; returns the number of vectors."""
     with open_writer(file, context) as db:
         with db.writing() as tx:
-            tx.run("kernel.consistency.rebuild_full_text")
+            _rebuild_full_text(tx)
             tx.run("kernel.consistency.log_all_vectors_deleted")
             tx.run("kernel.consistency.delete_all_vectors")
             ann_storage.clear(tx)
@@ -161,7 +161,14 @@ def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
 def _full_text(db: Connection) -> list[Finding]:
     with db.writing() as tx:
         sound = tx.passes_check("kernel.consistency.check_full_text")
-    return [Finding("full text", 0 if sound else 1, "differs from the documents")]
+        parts = tx.passes_check("kernel.consistency.check_parts")
+    broken = [Finding("full text", 0 if sound else 1, "differs from the documents")]
+    return [*broken, Finding("parts of words", 0 if parts else 1, "differ from the documents")]
+
+
+def _rebuild_full_text(tx: Tx) -> None:
+    tx.run("kernel.consistency.rebuild_full_text")
+    tx.run("kernel.consistency.rebuild_parts")
 
 
 def _vectors(tx: Tx) -> list[Finding]:

@@ -29,8 +29,8 @@ def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number:
             if not db.revert_changes(part.changes):
                 raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
             if dialect.after_undo is not None:
-                events = [(key, event) for key, (event, _) in _events(tx, part.targets).items()]
-                dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, event in events])
+                events = _events(tx, part.targets).items()
+                dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
         check_index(tx, [dialect], repair=True)
         for part in audit.undo_parts(tx, call):
             _record(tx, number, _events(tx, part.targets))

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from kernel.ids import new_id
-from kernel.store.transaction import SLICE_BYTES, TARGETS_SHOWN, Target, Tx
+from kernel.store.transaction import TARGETS_SHOWN, Target, Tx
 
 _PAGE_ROWS = 1000
 
@@ -55,11 +55,6 @@ class UndoPart(NamedTuple):
 class ChangeRecorder(Protocol):
     """Records what is changed through a connection."""
 
-    @property
-    def size(self) -> int:
-        """About how many bytes the recorded changes take."""
-        ...
-
     def take(self) -> bytes | None:
         """The changeset of what was changed since the last one; None where it is too large to be kept."""
         ...
@@ -103,19 +98,15 @@ class UndoRecorder:
         self._tx = tx
         self._changes = changes
         self.parts = earlier.parts if earlier else 0
-        tx.after_flush = self._keep_large
+        tx.after_slice = self._keep
 
     def finish(self, *, keep: bool) -> None:
         """Keeps the last part; where not everything could be kept, or nothing changed, `call` is empty."""
-        self._tx.after_flush = None
+        self._tx.after_slice = None
         if keep:
             self._keep()
         if not self.parts:
             self.call = ""
-
-    def _keep_large(self) -> None:
-        if self._changes.size > SLICE_BYTES:
-            self._keep()
 
     def _keep(self) -> None:
         tx, changes = self._tx, self._changes.take()

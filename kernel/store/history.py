@@ -37,7 +37,7 @@ def append(
     import brings along, and for what people did to files.
     """
     size = len(before or "") + len(after or "")
-    tx.defer(_flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now), size)
+    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now), size)
     tx.add_target((space, key, operation))
 
 
@@ -63,6 +63,6 @@ def _text(value: str | None) -> str | None:
     return value
 
 
-def _flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
+def flush(tx: Tx, rows: list[tuple[str | None, ...]]) -> None:
     """Writes deferred events, each of which begins with space, key and operation."""
     tx.run("kernel.history.append", rows=rows)

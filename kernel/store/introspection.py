@@ -1,5 +1,6 @@
 """The store's own file: path, tables, migrations, model; a backup before a dialect is cleared; vacuum."""
 
+from functools import partial
 from pathlib import Path
 
 from kernel.errors import Fault
@@ -45,18 +46,13 @@ def backup_before_clear(tx: Tx, why: str) -> str:
     """Copies all that is committed to a new file beside the database, private to the user; the name of the file.
 
     For an `exclusive` call: the copy holds nothing that the call has written, and no other write runs meanwhile.
-    Raises Fault("storage") where there is no room for it.
+    Raises Fault("storage") where there is no room for it. A call that fails leaves no copy.
     """
     database = Path(tx.file)
     target = _new_file(database.parent, f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}")
-    done = False
-    try:
-        tx.backup_committed(target, on_progress(tx))
-        done = True
-    finally:
-        if not done:
-            for partial in (target, target.with_name(f"{target.name}-journal")):
-                partial.unlink(missing_ok=True)
+    for made in (target, target.with_name(f"{target.name}-journal")):
+        tx.on_rollback(partial(made.unlink, missing_ok=True))
+    tx.backup_committed(target, on_progress(tx))
     return target.name
 
 

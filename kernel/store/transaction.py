@@ -1,6 +1,6 @@
 """The transaction a handler gets: rows by named statement, the time, new ids, embeddings, deferred work."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -96,6 +96,7 @@ class Tx:
     """
 
     __slots__ = (
+        "_after_commit",
         "_before_call",
         "_begin_pending",
         "_budget",
@@ -105,11 +106,13 @@ class Tx:
         "_engine",
         "_first_targets",
         "_now",
+        "_on_rollback",
+        "_rollback_start",
         "_run",
         "_targets",
         "_touched",
         "_vectors",
-        "after_flush",
+        "after_slice",
         "call_context",
         "context",
         "progress",
@@ -135,7 +138,10 @@ class Tx:
         self._touched = 0  # targets of the call that were taken
         self._first_targets: list[Target] = []
         self._targets: list[Target] = []
-        self.after_flush: Callable[[], None] | None = None
+        self.after_slice: Callable[[], None] | None = None
+        self._on_rollback: list[Callable[[], None]] = []
+        self._rollback_start = 0
+        self._after_commit: dict[tuple[Callable[..., None], tuple[Hashable, ...]], None] = {}
         self._vectors: dict[str, Embedding] = {}
 
     @property
@@ -224,6 +230,8 @@ class Tx:
         self._deferred_bytes += size
         if self._deferred_bytes > SLICE_BYTES:
             self.flush_deferred()
+            if self.after_slice is not None:
+                self.after_slice()
 
     def flush_deferred(self) -> None:
         """Runs deferred work now, so that later statements of the transaction see it."""
@@ -239,8 +247,31 @@ class Tx:
             grouped.setdefault(flush, []).append(item)
         for flush, items in grouped.items():
             flush(self, items)
-        if self.after_flush is not None:
-            self.after_flush()
+
+    def on_rollback(self, undo: Callable[[], None]) -> None:
+        """Runs `undo()` if this call, or the transaction, is rolled back: for what was done outside the database."""
+        self._on_rollback.append(undo)
+
+    def after_commit(self, work: Callable[..., None], *args: Hashable) -> None:
+        """Runs `work(tx, *args)` once, in a transaction after this one is on disk and before its calls are answered.
+
+        A process killed in between has committed this transaction and not run the work: the database must hold what is
+        needed to run it later, as often as it takes.
+        """
+        self._after_commit[work, args] = None
+
+    @property
+    def work_after_commit(self) -> list[Callable[["Tx"], None]]:
+        """What `after_commit` was given, as functions of the transaction."""
+        return [lambda tx, work=work, args=args: work(tx, *args) for work, args in self._after_commit]
+
+    def rolled_back(self) -> None:
+        """Undoes what was done outside the database, after the transaction was rolled back."""
+        self._undo_outside(0)
+
+    def _undo_outside(self, start: int) -> None:
+        while len(self._on_rollback) > start:
+            self._on_rollback.pop()()
 
     def begin_call(self, call_context: CallContext) -> None:
         """Starts the next call of the group: provenance and deferred work belong to it from here on."""
@@ -250,17 +281,19 @@ class Tx:
         self._touched = 0
         self._first_targets = []
         self._targets = []
+        self._rollback_start = len(self._on_rollback)
         self.progress = None
 
     def discard_call(self) -> None:
-        """Drops the deferred work of the current call, after its statements were rolled back."""
+        """Drops the deferred work of the current call and undoes what it did outside, after a rollback."""
+        self._undo_outside(self._rollback_start)
         earlier = self._before_call
         self._deferred = self._deferred[: self._call_start] if earlier is None else earlier
         self._deferred_bytes = 0
 
     def add_target(self, target: Target) -> None:
         """Notes a memory that the call touches, for the audit; without a recorder of undo only the first are kept."""
-        if self.after_flush is None and len(self._targets) >= TARGETS_SHOWN:
+        if self.after_slice is None and len(self._targets) >= TARGETS_SHOWN:
             self._touched += 1
         else:
             self._targets.append(target)

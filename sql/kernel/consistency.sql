@@ -5,6 +5,12 @@ INSERT INTO doc_fts (doc_fts, rank) VALUES ('integrity-check', 1);
 -- name: rebuild_full_text
 INSERT INTO doc_fts (doc_fts) VALUES ('rebuild');
 
+-- name: check_parts
+INSERT INTO doc_part (doc_part, rank) VALUES ('integrity-check', 1);
+
+-- name: rebuild_parts
+INSERT INTO doc_part (doc_part) VALUES ('rebuild');
+
 -- name: orphans
 -- The ids of vectors without a document, or with one in another partition.
 SELECT v.doc

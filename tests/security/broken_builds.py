@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from handlers.brain import immutability as immutable
 from handlers.brain import search
 from handlers.common import scoring
+from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
 from kernel import data_dir, dispatch, limits, text
 from kernel.limits import CallLimits
@@ -119,6 +120,36 @@ def _following() -> None:
     put(steps, NO_FOLLOW=0)
 
 
+def _early_files() -> None:
+    put(journal, _record=lambda _tx, project, change: journal._make(project, [change]))
+
+
+def _forgotten_files() -> None:
+    kept = journal.settle
+
+    def settle(tx: connection.Tx, project: Any) -> None:
+        if not tx.call_context.tool.startswith("memory_re"):
+            kept(tx, project)
+
+    put(journal, settle=settle, recover=lambda _tx: None)
+
+
+def _sweeping_files() -> None:
+    def remove(root: Path, path: str, _before: str) -> None:
+        (root / ".mnemonics" / path).unlink(missing_ok=True)
+
+    def replace(root: Path, path: str, temporary: str, *_digests: str | None) -> Any:
+        file = root / ".mnemonics" / path
+        file.with_name(temporary).replace(file)
+        return files.read(root, path).stamp
+
+    put(files, remove=remove, put=replace)
+
+
+def _left_behind() -> None:
+    put(connection.Tx, rolled_back=lambda _self: None, on_rollback=lambda _self, _undo: None)
+
+
 def _careless() -> None:
     put(secrets, _RULES_BY_HINT=())
 
@@ -154,7 +185,13 @@ def _early_compare() -> None:
     put(api_keys, matches=matches)
 
 
+JOURNAL = "../unit/handlers/notes/test_journal.py"
+
 BUILDS: Mapping[str, Broken] = {
+    "early files": Broken("R01", "files change before the commit", _early_files, f"{JOURNAL} -k constraint"),
+    "forgotten files": Broken("R01", "nobody completes what a crash left", _forgotten_files, f"{JOURNAL} -k next"),
+    "sweeping files": Broken("R01", "files change whatever they hold", _sweeping_files, f"{JOURNAL} -k somebody"),
+    "left behind": Broken("R05", "what a refused call staged stays", _left_behind, f"{JOURNAL} -k at_its_end"),
     "pages of others": Broken("S01", "every Host and Origin passes", _pages_of_others, "test_routes.py -k somebody"),
     "forms": Broken("S03", "every content type is JSON", _forms, "test_routes.py -k form"),
     "no keys": Broken("S05", "nobody is asked for a key", _no_keys, "test_routes.py -k no_route"),

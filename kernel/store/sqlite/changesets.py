@@ -3,8 +3,8 @@
 import apsw
 
 _PROGRESS_STEPS = 50_000  # virtual machine steps between two checks of the recording's size
-_DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting")  # prefixes of tables that are not recorded
-_OF_FILES = "notes_file"  # its rows follow the files: who restores those restores the rows
+# Prefixes of tables that are not recorded. The rows of `notes` follow the files: who restores those restores the rows.
+_DERIVED = ("doc", "sqlite_", "audit", "undo", "migration", "setting", "notes_")
 
 
 class Recorder:
@@ -30,11 +30,6 @@ class Recorder:
             self._session.enabled = False
         return False
 
-    @property
-    def size(self) -> int:
-        """About how many bytes the recorded changes take."""
-        return self._session.memory_used
-
     def take(self) -> bytes | None:
         """The changeset of what was changed since the last one; None where it is larger than the limit."""
         self._check_size()
@@ -52,11 +47,12 @@ class Recorder:
 def revert(db: apsw.Connection, changes: bytes) -> bool:
     """Reverts recorded changes; False, with nothing changed, where a row has changed again since.
 
-    Events that were added to the history stay, and those that were deleted come back. Rows that follow files stay.
+    Events that were added to the history stay, and those that were deleted come back. Rows that follow files stay:
+    earlier versions recorded them.
     """
 
     def is_reverted(change: apsw.TableChange) -> bool:
-        return change.op == "INSERT" if change.name == "history" else change.name != _OF_FILES
+        return change.op == "INSERT" if change.name == "history" else _is_recorded(change.name)
 
     if not changes:  # a call that changed files alone
         return True

@@ -56,6 +56,7 @@ class Connection:
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = False
+        self._open_tx: Tx | None = None
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -122,19 +123,26 @@ class Connection:
     def begin(self, call_context: CallContext) -> Tx:
         """Opens a write transaction, which holds the write lock of the file."""
         self._db.execute("BEGIN IMMEDIATE")
-        return Tx(self, call_context, readonly=False)
+        self._open_tx = Tx(self, call_context, readonly=False)
+        return self._open_tx
 
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
         self._db.execute("COMMIT")
+        self._open_tx = None
         if tx.vacuum_after_commit:
             self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one."""
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        tx, self._open_tx = self._open_tx, None
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        finally:
+            if tx is not None:
+                tx.rolled_back()
 
     def call(
         self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
@@ -182,7 +190,8 @@ class Connection:
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
         """A write transaction that commits at the end of the block and rolls back on any exception.
 
-        There is no checkpointer here, so a log that has grown long is copied into the file afterwards.
+        What was to run after the commit has run when the block is left. There is no checkpointer here, so a log that
+        has grown long is copied into the file afterwards.
         """
         tx = self.begin(call_context)
         try:
@@ -190,6 +199,9 @@ class Connection:
             self.commit(tx)
         finally:
             self.rollback()
+        for work in tx.work_after_commit:
+            with self.writing(call_context) as following:
+                work(following)
         if self.wal_pages > _CHECKPOINT_PAGES:
             self.checkpoint()
 

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +91,7 @@ def recalled(reply: Reply) -> dict[str, dict[str, Any]]:
 
 
 FULL_TEXT = Finding("full text", 1, "differs from the documents")
+PARTS = Finding("parts of words", 1, "differ from the documents")
 NO_VECTOR = "without a vector of the configured model"
 LACKING = "memories the index lacks or holds differently"
 EXTRA = "documents without a memory"
@@ -109,6 +111,7 @@ DAMAGE: dict[str, tuple[str, list[Finding]]] = {
         "INSERT INTO doc_fts (rowid, text, grams, place) VALUES (99, 'stranger', '', 'p1')",
         [FULL_TEXT],
     ),
+    "parts of words hold a stranger": ("INSERT INTO doc_part (rowid, text) VALUES (99, 'stranger')", [PARTS]),
     "a vector gone": ("DELETE FROM doc_vector WHERE id = 2", finding("documents", 1, NO_VECTOR)),
     "all vectors gone": ("DELETE FROM doc_vector", finding("documents", 4, NO_VECTOR)),
     "a vector without a document": (
@@ -345,6 +348,8 @@ def test_embed_missing_stops_on_request(kernel: Kernel, call: Call) -> None:
 
 def test_busy_store_delays_embed_missing(config: Config) -> None:
     running = open_kernel(config._replace(write_queue=1))
+    while running.store.load().writes:  # what an earlier process left is finished at the start
+        time.sleep(0.001)
     running.store.write_sync(lambda tx: index.put(tx, "paths", "a", "hello"))
     with engine(config) as db:
         db.execute("DELETE FROM doc_vector")
