@@ -94,6 +94,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         call_limits=config.limits.engine,
         injection_mode=config.injection_mode,
         dialects=tuple(dialect.name for dialect in dialects),
+        tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
     )
 
 

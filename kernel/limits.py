@@ -129,7 +129,7 @@ def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
         return Refusal(415, "Content-Encoding is not supported")
     length = headers.get(b"content-length", b"").strip()
     if length.isdigit() and (len(length) > 18 or int(length) > limits.body):
-        return Refusal(413, "Body too large")
+        return Refusal(413, f"Body too large, at most {limits.body} bytes")
     return None
 
 

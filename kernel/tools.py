@@ -265,7 +265,8 @@ class Dialect(NamedTuple):
     so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
     the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
     tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
-    `follow` is the precheck by which its reads notice what was changed outside the database.
+    `follow` is the precheck by which its reads notice what was changed outside the database. `tagged(tx, tags)` returns
+    the (space, key) of what has one of these tags, in whatever case.
     """
 
     name: str
@@ -277,6 +278,7 @@ class Dialect(NamedTuple):
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
     sources: Callable[[Tx], Iterator[IndexSource]] | None = None
+    tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None

@@ -1,6 +1,6 @@
 """Dialect `brain` (seed 003): atomic memories with importance, entities, links, and search with visible signals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +63,15 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
         yield resource_source(f"brain:{resource.db}", resource)
 
 
+def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
+    """Memories, entities, notes and resources with one of these tags."""
+
+    def place(db: str, key: str) -> tuple[str, str]:
+        return (f"brain:{db}", key)
+
+    return tx.all("brain.tagged", place, tags=tags)
+
+
 def _with_database(kind: Any) -> Any:
     def row(db: str, *values: Any) -> _RowOfDatabase:
         return _RowOfDatabase(db, kind(*values))
@@ -103,6 +112,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    tagged=tagged,
     settings=SETTINGS,
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),

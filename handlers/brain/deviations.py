@@ -97,6 +97,14 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "The original matches with wildcards inside the JSON, so `%` matches everything",
         ),
     ),
+    "get_entities, get_notes": (
+        Deviation(
+            "behaviour: type, note_type",
+            "any word",
+            "an unknown one that finds nothing is refused with those known; imported rows may have others",
+            "A mistyped filter looks like an empty database",
+        ),
+    ),
     "get_memories, get_resources": (
         Deviation(
             "behaviour: access tracking",

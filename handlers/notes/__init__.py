@@ -28,6 +28,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sync.sources,
+    tagged=recall.tagged,
     settings=SETTINGS,
     after_undo=undo.restore_files,
     recover=journal.recover,

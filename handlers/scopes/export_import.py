@@ -23,12 +23,13 @@ from handlers.scopes.export_import_schemas import (
     LeftOut,
     TargetScope,
 )
-from handlers.scopes.field_types import validate
+from handlers.scopes.field_types import normal_name, validate
 from handlers.scopes.import_document import as_object, scope_keys
 from handlers.scopes.import_entries import ImportState
 from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.inheritance import check_scope, check_scope_filter, required_scope_id
+from handlers.scopes.tags import id_by_name
 from kernel import tools
 from kernel.errors import Fault
 from kernel.store.slices import Steps, run_steps
@@ -53,6 +54,8 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     for tag in request.tags or ():
         if "\0" in tag:
             raise faults.invalid("tags", "must not hold NUL characters")
+        if id_by_name(tx, normal_name(tag)) is None:
+            raise faults.not_found("Tag", tag, "tags")
     check_scope_filter(tx, request.scope_type, request.scope_id)
     kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
     types = [kind.plural for kind in kinds]
@@ -271,7 +274,7 @@ TOOLS: tuple[tools.Tool, ...] = (
             tools.Deviation(
                 "behaviour: filters",
                 "`scopeType` without `scopeId` finds nothing in the original, an unknown scope is empty",
-                "every scope of the type; an unknown scope is refused",
+                "every scope of the type; an unknown scope or tag is refused",
                 "A backup that is empty by mistake is noticed too late",
             ),
             tools.Deviation(

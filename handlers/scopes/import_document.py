@@ -8,7 +8,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper
+from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper, normal_name
+from kernel.schema import error_place, json_terms
 from kernel.text import utc_time
 
 # Levels of objects and lists; an entry adds some to the fields of its versions.
@@ -143,8 +144,10 @@ def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str
     """
     item = convert(raw, EntryItem)
     name = item.title if kind is KNOWLEDGE else item.name
-    if name is None or not name.strip():
+    if name is None or not (name := normal_name(name)):
         raise ValueError(f"{kind.label} {kind.name_field} is required")
+    if not all(normal_name(tag) for tag in item.tags or ()):
+        raise ValueError("Validation error: tags - must not be blank")
     scope_type, scope_id = item.scope_type, None if item.scope_type == "global" else item.scope_id
     scope_type, scope_id = scope_mapping.get(f"{scope_type}:{scope_id or ''}", (scope_type, scope_id))
     current, versions = _versions(kind, item)
@@ -168,8 +171,8 @@ def convert(raw: Any, shape: Any) -> Any:
     try:
         found = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).replace("`", "").partition(" - at $")
-        field = place.removeprefix(".")
+        field, message = error_place(error)
+        problem = json_terms(message).replace("`", "")
         raise ValueError(f"Validation error: {field or 'entry'} - {problem[:1].lower()}{problem[1:]}") from None
     for field, wire in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
         if any("\0" in text for text in _texts(getattr(found, field))):
@@ -232,6 +235,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
     place = next((at for at, one in enumerate(given) if _is_same_version(one, current)), len(given))
     if place == len(given):
         given.append(current)
+    given[place] = _same_twice(kind, given[place], current)
     for field in ("parameters", "examples"):
         if any(nested_deeper(getattr(one, field), _MAX_FIELD_DEPTH) for one in given):
             raise ValueError(f"Validation error: {field} - must not be nested deeper than {_MAX_FIELD_DEPTH} levels")
@@ -267,6 +271,17 @@ def _is_same_version(one: VersionItem, other: VersionItem) -> bool:
     if one.id is not None and other.id is not None:
         return one.id == other.id
     return one is other or (one.version_num is not None and one.version_num == other.version_num)
+
+
+def _same_twice(kind: Kind, one: VersionItem, current: VersionItem) -> VersionItem:
+    """A version that the document holds twice; raises ValueError for a field that was edited in one place only."""
+    filled: dict[str, Any] = {}
+    for field, wire in zip(one.__struct_fields__, one.__struct_encode_fields__, strict=True):
+        listed, shown = getattr(one, field), getattr(current, field)
+        if field in kind.version_fields and listed is not None and shown is not None and listed != shown:
+            raise ValueError(f"Validation error: currentVersion.{wire} - differs from this version in versions")
+        filled[field] = shown if listed is None else listed
+    return msgspec.structs.replace(one, **filled)
 
 
 def _version_of_flat_entry(item: EntryItem) -> VersionItem:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry, plain
 from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
 from handlers.scopes.import_scopes import Problem, add_scopes
@@ -65,15 +66,18 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     wanted = outline.scopes if options.scope_mapping else None
     state = _new_state(set() if options.generate_ids else outline.ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
-    existing_projects = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
+    known = [*(project.id for project in scopes.projects), *state.new_ids.values()]
+    existing_projects = {number for number in known if _project_exists(tx, number)}
     state.problems += [*outline.problems, *add_scopes(tx, scopes, wanted)]
     yield from _import_entries(tx, state, items, options.scope_mapping)
     for project in scopes.projects:
-        chosen = wanted is None or scope_key("project", project.id) in wanted
-        stays = project.id in existing_projects and options.strategy in {"skip", "error"}
-        if chosen and not stays and _project_exists(tx, project.id):
+        mapped = state.new_ids.get(("project", project.id))
+        number = mapped or project.id
+        chosen = wanted is None or mapped or scope_key("project", project.id) in wanted
+        stays = number in existing_projects and options.strategy in {"skip", "error"}
+        if chosen and not stays and _project_exists(tx, number):
             state.taggings.append(
-                Tagging("project", project.id, f"project {project.name}", project.tags, project.relations, False)
+                Tagging("project", number, f"project {project.name}", project.tags, project.relations, False)
             )
     attached = yield from attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
     state.problems += attached.problems
@@ -212,7 +216,7 @@ def _match(tx: Tx, state: ImportState, one: ParsedEntry) -> ExistingEntry | None
     """
     scope, retired = scope_key(one.scope_type, one.scope_id), one.item.is_active is False
     same = state.existing_entries.get(one.item.id or "")
-    if same is not None and (same.kind, same.scope, same.name) != (one.kind.name, scope, one.name):
+    if same is not None and (same.kind, same.scope, normal_name(same.name)) != (one.kind.name, scope, one.name):
         same = None
     if same is not None and (same.active or retired):
         return same

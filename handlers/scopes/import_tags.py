@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_document import RelationItem, TagItem, as_list, convert, timestamp
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.relations import RELATION_SPACE
 from handlers.scopes.results import EntryTag, Relation
-from handlers.scopes.tags import TAG_SPACE
+from handlers.scopes.tags import TAG_SPACE, id_by_name
 from handlers.scopes.targets import LABELS
 from kernel.store import history
 from kernel.store.slices import Steps
@@ -37,11 +38,6 @@ class Attached(NamedTuple):
 
     problems: list[Problem]
     changed_ids: set[str]
-
-
-class _Tag(NamedTuple):
-    name: str
-    id: str
 
 
 def attach_all(
@@ -77,6 +73,9 @@ def _parse_definitions(definitions: Any) -> tuple[dict[str, TagItem], list[Probl
         try:
             found = convert(raw, TagItem)
             found.created_at = timestamp("createdAt", found.created_at)
+            found.name = normal_name(found.name)
+            if not found.name:
+                raise ValueError("Validation error: name - must not be blank")
             defined[found.name] = found
         except ValueError as error:
             problems.append(Problem(f"tags[{number}]", str(error)))
@@ -85,11 +84,10 @@ def _parse_definitions(definitions: Any) -> tuple[dict[str, TagItem], list[Probl
 
 def _tag_ids(tx: Tx, defined: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
     """The id of each tag, created where missing."""
-    wanted = dict.fromkeys(names)
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=list(wanted))}
-    for name in wanted:
-        if name not in known:
-            known[name] = _add_tag(tx, defined.get(name) or TagItem(name))
+    known: dict[str, str] = {}
+    for given in dict.fromkeys(names):
+        name = normal_name(given)
+        known[given] = id_by_name(tx, name) or _add_tag(tx, defined.get(name) or TagItem(name))
     return known
 
 

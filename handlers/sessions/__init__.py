@@ -55,6 +55,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    tagged=memories.tagged,
     settings=SETTINGS,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,

@@ -236,7 +236,7 @@ def test_hostile_words_are_plain_words(call: Call, text: str) -> None:
     for name, arguments in (
         ("get_memories", {"tags": [text]}),
         ("get_links", {"source_id": text}),
-        ("get_entities", {"type": text}),
+        ("get_entities", {"status": text}),
         ("smart_save_memory", {"content": text, "category": "fact"}),
         ("handle_correction", {"wrong_content": text, "correct_content": text}),
         ("get_notes", {"category": text}),
