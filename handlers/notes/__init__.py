@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from handlers.notes import admin, forget, memories, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
-from handlers.notes.projects import SETTINGS, SPACE
+from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
 from kernel.tools import Dialect, Precheck, Reply, Tool
 
@@ -31,5 +31,6 @@ DIALECT = Dialect(
     settings=SETTINGS,
     after_undo=undo.restore_files,
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),
+    folders=folders,
     deviations=DEVIATIONS,
 )

@@ -10,10 +10,11 @@ import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets
+from kernel.store.sqlite import changesets, log_stamp
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
+from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
@@ -24,6 +25,11 @@ _MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLit
 _CACHE_KIB = 16384
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
 _BACKUP_PAGES = 256  # 1 MB a step, after which progress is reported
+_RENEW_STAMP = (
+    f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
+    f"randomblob({log_stamp.ID_BYTES}) || substr(stamp, {len(log_stamp.MAGIC) + 1}, {log_stamp.ID_BYTES}) AS BLOB)"
+)
+_TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
 _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
 
 
@@ -56,6 +62,8 @@ class Connection:
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = False
+        self._stamped = False
+        self._changes_before = 0
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -122,14 +130,51 @@ class Connection:
     def begin(self, call_context: CallContext) -> Tx:
         """Opens a write transaction, which holds the write lock of the file."""
         self._db.execute("BEGIN IMMEDIATE")
+        self._changes_before = self.total_changes()
         return Tx(self, call_context, readonly=False)
 
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
+        if self.total_changes() != self._changes_before and self._has_stamp():
+            self._db.execute(_RENEW_STAMP)
         self._db.execute("COMMIT")
         if tx.vacuum_after_commit:
-            self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
+            self._vacuum()
+
+    def _has_stamp(self) -> bool:
+        """Whether the file is one of ours and has been migrated."""
+        if not self._stamped:
+            self._stamped = self.has_table(log_stamp.TABLE)
+        return self._stamped
+
+    def has_table(self, name: str) -> bool:
+        """Whether the file has a table."""
+        return bool(self.values(_TABLE_EXISTS, {"name": name}))
+
+    def renew_stamp(self) -> None:
+        """Makes the file distinct from every copy of it, at the beginning of a life; the log is empty afterwards.
+
+        Where the disk is full the file stays as it is: reads must go on.
+        """
+        with suppress(apsw.FullError, apsw.IOError, apsw.BusyError):
+            self.checkpoint(truncate=True)
+            with self.writing():
+                self._db.execute(_RENEW_STAMP)
+            self.checkpoint(truncate=True)
+
+    def _vacuum(self) -> None:
+        """Rewrites the file without its free pages, then without undo data, which a failure must leave as it is."""
+        self._db.pragma("temp_store", "file")
+        try:
+            self.script("VACUUM")
+            with self.writing() as tx:
+                deleted = tx.run("kernel.audit.delete_all_undo")
+            if deleted:
+                with suppress(apsw.FullError):
+                    self.script("VACUUM")
+        finally:
+            self._db.pragma("temp_store", "memory")
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one."""
@@ -200,22 +245,36 @@ class Connection:
             self._db.wal_checkpoint(mode=mode)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies the whole database to `target` while it is read and written."""
-        self._db.execute("BEGIN")
-        self._db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # a snapshot: else each commit restarts the copy
+        """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""
+        with unfinished(target) as part:
+            try:
+                self.take_snapshot()  # else each commit restarts the copy
+                self._copy(part, progress)
+            finally:
+                self.rollback()
+            finish(part, target)
+
+    def take_snapshot(self) -> None:
+        """Keeps the view of the database as it is now, or as it was at an earlier call, until `rollback`."""
+        if not self._db.in_transaction:
+            self.script("BEGIN; SELECT 1 FROM sqlite_schema")
+
+    def _copy(self, target: Path, progress: Callable[[int, int], None] | None) -> None:
+        target.touch(mode=0o600)
         copy = apsw.Connection(str(target))
-        job = copy.backup("main", self._db, "main")
         try:
-            while not job.done:
-                job.step(_BACKUP_PAGES)
-                if progress:
-                    progress(job.page_count - job.remaining, job.page_count)
-            job.finish()
-            copy.pragma("journal_mode", "delete")
+            job = copy.backup("main", self._db, "main")
+            try:
+                while not job.done:
+                    job.step(_BACKUP_PAGES)
+                    if progress:
+                        progress(job.page_count - job.remaining, job.page_count)
+                job.finish()
+            finally:
+                job.close(True)
+            copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_stamp.py
         finally:
-            job.close(True)
             copy.close()
-        self.rollback()
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""
