@@ -25,6 +25,7 @@ from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.transaction import Tx
 from kernel.text import one_line
 from kernel.tools import Imported
@@ -95,7 +96,10 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     origin = CallContext(dialect.name, f"import {chosen.kind}")
 
     def work(tx: Tx) -> Imported:
-        return chosen.run(tx, arguments.path, password)
+        try:
+            return chosen.run(tx, arguments.path, password)
+        except CONSTRAINTS as error:  # such as two rows of one id
+            raise Fault("invalid", f"{arguments.path.name} contradicts itself: {error}.") from None
 
     with closing(ProgressBar("import", sys.stderr)) as bar:
         done: Imported = or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))

@@ -284,6 +284,15 @@ class Connection:
         finally:
             db.close()
 
+    @contextmanager
+    def limited(self, seconds: float) -> Generator[None]:
+        """Stops statements that take more processor time; they raise as if they were interrupted."""
+        self.budget.left = seconds
+        try:
+            yield
+        finally:
+            self.budget.left = None
+
     def interrupt(self) -> None:
         """Stops the statement that another thread runs on this connection."""
         self._db.interrupt()

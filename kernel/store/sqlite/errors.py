@@ -7,6 +7,7 @@ from kernel.errors import Code, Fault
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
 SQLITE_ERRORS = (apsw.Error,)
+CONSTRAINTS = (apsw.ConstraintError,)
 DISK_FULL = (apsw.FullError,)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
