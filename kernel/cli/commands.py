@@ -99,7 +99,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
         try:
             return chosen.run(tx, arguments.path, password)
         except CONSTRAINTS as error:  # such as two rows of one id
-            raise Fault("invalid", f"{arguments.path.name} contradicts itself: {error}.") from None
+            raise Fault("invalid", f"{arguments.path.name} cannot be imported: {error}.") from None
 
     with closing(ProgressBar("import", sys.stderr)) as bar:
         done: Imported = or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))

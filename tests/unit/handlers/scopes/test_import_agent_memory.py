@@ -609,7 +609,7 @@ def test_values_outside_the_tool_limits_survive_import_and_export(
         (
             "UPDATE tool_versions SET id = 't1v1'",
             "invalid",
-            "memory.db contradicts itself: UNIQUE constraint failed: scopes_version.id.",
+            "memory.db cannot be imported: UNIQUE constraint failed: scopes_version.id.",
         ),
     ],
 )
