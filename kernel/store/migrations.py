@@ -16,8 +16,8 @@ CREATE TABLE migration (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at 
 """
 _STAMP_TABLE = (
     "CREATE TABLE log_stamp (id INTEGER PRIMARY KEY CHECK (id = 1), stamp BLOB NOT NULL) STRICT; "
-    "INSERT INTO log_stamp (id, stamp) "
-    f"VALUES (1, CAST(x'{log_stamp.MAGIC.hex()}' || randomblob(16) || zeroblob(16) AS BLOB))"
+    # Without an identity, which the commit gives it: in the log it has none before it.
+    f"INSERT INTO log_stamp (id, stamp) VALUES (1, x'{log_stamp.NEW.hex()}')"
 )
 
 

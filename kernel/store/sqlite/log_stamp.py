@@ -18,6 +18,7 @@ TABLE = "log_stamp"
 MAGIC = bytes.fromhex("8f1d6a3c5be04f2792c7e0d41b76a9f3")  # random; how the row is found without reading the b-tree
 ID_BYTES = 16
 _NO_ID = bytes(ID_BYTES)
+NEW = MAGIC + 2 * _NO_ID
 _BLOB_BYTES = len(MAGIC) + 2 * ID_BYTES
 # Before the blob in its cell: payload length, rowid 1, length of the record's header, NULL for the rowid, BLOB type.
 _CELL = bytes([_BLOB_BYTES + 3, 1, 3, 0, 2 * _BLOB_BYTES + 12])
