@@ -125,7 +125,7 @@ class Connection:
             found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
         except DAMAGED as error:
             return [str(error)]
-        return [str(text) for (text,) in found if text != "ok"]
+        return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
     def begin(self, call_context: CallContext) -> Tx:
         """Opens a write transaction, which holds the write lock of the file."""

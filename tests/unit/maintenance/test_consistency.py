@@ -287,20 +287,6 @@ def test_backup_ends_despite_constant_commits(kernel: Kernel, tmp_path: Path) ->
     assert counts == (600, 0)
 
 
-def test_backup_never_overwrites_a_file(kernel: Kernel, tmp_path: Path) -> None:
-    target = tmp_path / "copy.db"
-    target.write_text("precious")
-    with pytest.raises(Fault, match=r"copy\.db exists already") as raised:
-        backup_file(kernel.config.file, app.base_context(None), target)
-    assert raised.value.code == "conflict"
-    assert target.read_text() == "precious"
-
-
-def test_backup_into_a_missing_directory_is_a_storage_fault(kernel: Kernel, tmp_path: Path) -> None:
-    with pytest.raises(Fault, match=r"Cannot write .*missing/copy\.db: No such file or directory"):
-        backup_file(kernel.config.file, app.base_context(None), tmp_path / "missing" / "copy.db")
-
-
 @pytest.mark.slow
 def test_another_model_replaces_every_vector_while_calls_are_served(
     config: Config, tmp_path: Path, caller: Callable[[Dispatch], Call]
