@@ -171,7 +171,7 @@ class Connection:
             with self.writing() as tx:
                 deleted = tx.run("kernel.audit.delete_all_undo")
             if deleted:
-                with suppress(apsw.FullError):
+                with suppress(apsw.FullError, apsw.IOError):
                     self.script("VACUUM")
         finally:
             self._db.pragma("temp_store", "memory")

@@ -22,6 +22,7 @@ from kernel.maintenance import backup
 from kernel.maintenance.backup import Manifest, backup_file, copy_tree, read_manifest, verify
 from kernel.store.context import StoreContext
 from kernel.store.sqlite.connection import Connection
+from tests.catalogue import Catalogue
 from tests.conftest import Call
 
 NO_STATEMENTS = StoreContext({})
@@ -130,7 +131,7 @@ HARMS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("harm", HARMS)
 def test_backup_that_is_not_as_it_was_made_is_refused_and_nothing_is_restored(
-    copy: Path, tmp_path: Path, harm: str, capsys: pytest.CaptureFixture[str]
+    copy: Path, tmp_path: Path, harm: str, capsys: pytest.CaptureFixture[str], catalogue: Catalogue
 ) -> None:
     change, told = HARMS[harm]
     change(copy)
@@ -139,6 +140,7 @@ def test_backup_that_is_not_as_it_was_made_is_refused_and_nothing_is_restored(
     (error,) = capsys.readouterr().err.splitlines()
     assert told in error
     assert not (tmp_path / "fresh" / "quipu.db").exists()
+    catalogue("R32", injected=f"backup with {harm}", times=1, outcome="refused by name, nothing restored")
 
 
 def test_unharmed_backup_verifies(copy: Path) -> None:

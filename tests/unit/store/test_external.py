@@ -12,6 +12,7 @@ import pytest
 
 from kernel.errors import Fault
 from kernel.store.external import open_external
+from tests.catalogue import Catalogue
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_transaction_that_was_not_committed_is_rolled_back_in_the_copy(tmp_path: Path) -> None:
+def test_a_transaction_that_was_not_committed_is_rolled_back_in_the_copy(tmp_path: Path, catalogue: Catalogue) -> None:
     file = tmp_path / "theirs.db"
     assert subprocess.run([sys.executable, "-c", KILLED, str(file)], check=False).returncode == -9
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -84,6 +85,7 @@ def test_a_transaction_that_was_not_committed_is_rolled_back_in_the_copy(tmp_pat
     with open_external(file) as opened:
         assert opened.rows("memory") == [{"id": 1, "content": "committed"}]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    catalogue("R33", injected="import of a file whose program was killed", times=1, outcome="committed rows alone")
 
 
 ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x AS id FROM n"
@@ -105,7 +107,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("harm", HOSTILE)
-def test_hostile_file_is_refused_with_its_name_table_and_column(tmp_path: Path, harm: str) -> None:
+def test_hostile_file_is_refused_with_its_name_table_and_column(
+    tmp_path: Path, harm: str, catalogue: Catalogue
+) -> None:
     script, told = HOSTILE[harm]
     file = tmp_path / "theirs.db"
     db = apsw.Connection(str(file))
@@ -116,6 +120,7 @@ def test_hostile_file_is_refused_with_its_name_table_and_column(tmp_path: Path, 
         opened.rows("memory")
     assert (refused.value.code, refused.value.message.removeprefix("theirs.db: ")) == ("invalid", told)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KiB
+    catalogue("R33", injected=f"import of {harm}", times=1, outcome="refused in one sentence, bounded memory")
 
 
 def test_computed_columns_are_not_read_and_no_trigger_or_view_runs(tmp_path: Path) -> None:
