@@ -170,20 +170,27 @@ def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
 
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, bytes, int]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
-    access = DataAccess(config.data, config.home)
+    while True:
+        access = DataAccess(config.data, config.home)
+        try:
+            outcome = _prepared(config, shared, new_life=new_life and access.alone)
+        except BaseException:
+            access.close()
+            raise
+        if access.share():
+            return access, *outcome
+
+
+def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> tuple[bytes, int]:
     try:
         config.file.touch(mode=0o600, exist_ok=True)
-        outcome = catch_faults(_migrate, config, shared, new_life and access.alone)
-        if isinstance(outcome, Fault):
-            raise outcome
+        outcome = catch_faults(_migrate, config, shared, new_life)
         fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
-        access.share()
-        return access, *outcome
-    except BaseException as error:
-        access.close()
-        if isinstance(error, OSError):
-            raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
-        raise
+    except OSError as error:
+        raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
+    if isinstance(outcome, Fault):
+        raise outcome
+    return outcome
 
 
 def require_database(config: Config) -> None:

@@ -36,10 +36,12 @@ class DataAccess:
             self.close()
             raise
 
-    def share(self) -> None:
-        """Lets other processes in, which is not so at first where this one is alone."""
-        if not all(lock.held == "shared" or lock.take("shared") for lock in self._locks):
-            raise Fault("busy", "Another process is restoring this data directory, try again later.")
+    def share(self) -> bool:
+        """Lets other processes in, which is not so at first where this one is alone; closes where one is faster."""
+        shared = all(lock.held == "shared" or lock.take("shared") for lock in self._locks)
+        if not shared:
+            self.close()
+        return shared
 
     def close(self) -> None:
         """Gives the locks back; safe to call twice."""
@@ -50,6 +52,13 @@ class DataAccess:
         lock = FolderLock(folder)
         self._locks.append(lock)
         return lock
+
+
+def open_shared(data: Path, home: Path) -> DataAccess:
+    """The right to use a database beside others."""
+    while not (access := DataAccess(data, home)).share():
+        pass
+    return access
 
 
 def check_log(file: Path, *, alone: bool) -> None:

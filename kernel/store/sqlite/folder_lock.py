@@ -26,10 +26,12 @@ class FolderLock:
     """A lock on one folder; `held` is what it holds now."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.held: Lock | None = None
         file = folder / NAME
         try:
-            file.touch(mode=0o600, exist_ok=True)
+            if not file.exists():  # a descriptor that is closed would take the locks of this process with it
+                file.touch(mode=0o600, exist_ok=True)
             self._db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
         except (OSError, apsw.CantOpenError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -43,6 +45,8 @@ class FolderLock:
         except (apsw.BusyError, apsw.LockedError):
             self.release()
             return False
+        except apsw.ReadOnlyError:
+            raise Fault("storage", f"Cannot use the data directory {self._folder}: Read-only file system") from None
         self.held = wanted
         return True
 
