@@ -69,9 +69,9 @@ import os, signal, sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("PRAGMA cache_size = 5")
 db.execute("CREATE TABLE memory (id INTEGER PRIMARY KEY, content TEXT)")
-db.execute("INSERT INTO memory (content) VALUES ('committed')")
+db.executemany("INSERT INTO memory (content) VALUES (?)", [("a text " * 100,)] * 100)
 db.execute("BEGIN")
-db.executemany("INSERT INTO memory (content) VALUES (?)", [("not committed " * 100,)] * 500)
+db.execute("UPDATE memory SET content = replace(content, 'a text', 'unsure')")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -81,9 +81,9 @@ def test_a_transaction_that_was_not_committed_is_rolled_back_in_the_copy(tmp_pat
     assert subprocess.run([sys.executable, "-c", KILLED, str(file)], check=False).returncode == -9
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert sorted(before) == ["theirs.db", "theirs.db-journal"]
-    assert b"not committed" in before["theirs.db"]
+    assert b"unsure" in before["theirs.db"]
     with open_external(file) as opened:
-        assert opened.rows("memory") == [{"id": 1, "content": "committed"}]
+        assert opened.rows("memory") == [{"id": number, "content": "a text " * 100} for number in range(1, 101)]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     catalogue("R33", injected="import of a file whose program was killed", times=1, outcome="committed rows alone")
 
