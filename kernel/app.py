@@ -1,6 +1,7 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import os
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -171,14 +172,12 @@ def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
 def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, bytes, int]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
     while True:
-        access = DataAccess(config.data, config.home)
-        try:
+        with ExitStack() as stack:
+            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
             outcome = _prepared(config, shared, new_life=new_life and access.alone)
-        except BaseException:
-            access.close()
-            raise
-        if access.share():
-            return access, *outcome
+            if access.share():
+                stack.pop_all()
+                return access, *outcome
 
 
 def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> tuple[bytes, int]:

@@ -248,13 +248,6 @@ class Import(NamedTuple):
     run: Callable[[Tx, Path, str | None], Imported]
 
 
-class NamedFolder(NamedTuple):
-    """A folder with files of a dialect, which a backup copies."""
-
-    name: str
-    path: Path
-
-
 class Dialect(NamedTuple):
     """A set of tools with the formats of its replies and errors.
 
@@ -266,7 +259,7 @@ class Dialect(NamedTuple):
     the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
     tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
     `follow` is the precheck by which its reads notice what was changed outside the database, and
-    `folders(settings, data)` are the folders with what lies there.
+    `folders(settings, data)` are the folders with what lies there, by name.
     """
 
     name: str
@@ -283,7 +276,7 @@ class Dialect(NamedTuple):
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     follow: Precheck | None = None
-    folders: Callable[[Mapping[str, Any], Path], Sequence[NamedFolder]] | None = None
+    folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})

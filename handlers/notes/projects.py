@@ -9,7 +9,6 @@ from handlers.notes.safe_fs import FOLDER
 from kernel.errors import Fault
 from kernel.settings import Setting, data_folder, text
 from kernel.store.transaction import Tx
-from kernel.tools import NamedFolder
 
 DEFAULT = "default"
 SPACE = "notes"
@@ -54,9 +53,9 @@ SETTINGS = (
 )
 
 
-def folders(settings: Mapping[str, Any], data: Path) -> list[NamedFolder]:
+def folders(settings: Mapping[str, Any], data: Path) -> list[tuple[str, Path]]:
     """The folder with the memories of each project."""
-    return [NamedFolder(project.name, project.root / FOLDER) for project in _configured(settings, data)]
+    return [(project.name, project.root / FOLDER) for project in _configured(settings, data)]
 
 
 def _configured(settings: Mapping[str, Any], data: Path) -> tuple[Project, ...]:

@@ -112,19 +112,19 @@ def database(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
         return
     names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
-    shared = catch_faults(app.context_of, config)
+    found = catch_faults(app.context_of, config)
+    shared = app.base_context(None) if isinstance(found, Fault) else found
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(
-            subject, config._replace(tenant=name).file, app.base_context(None) if isinstance(shared, Fault) else shared
-        )
+        yield _database(subject, config._replace(tenant=name).file, shared)
 
 
 def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
     missing = catch_faults(_documents_without_vector, file, shared)
     if isinstance(missing, Fault):
-        remedy = "`quipu restore` a backup, or choose another data directory"
-        return Diagnosis("wrong", subject, missing.message, "" if "quipu restore" in missing.message else remedy)
+        told = "quipu restore" in missing.message
+        remedy = "" if told else "`quipu restore` a backup, or choose another data directory"
+        return Diagnosis("wrong", subject, missing.message, remedy)
     if not file.is_file():
         return Diagnosis("ok", subject, "none yet; created at the first start")
     if missing:
@@ -135,8 +135,7 @@ def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
 
 def _documents_without_vector(file: Path, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
-    if file.parent.is_dir():
-        check_log_now(file)
+    check_log_now(file)
     if not file.is_file():
         return 0
     try:

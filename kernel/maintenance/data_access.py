@@ -1,5 +1,6 @@
 """Opens a data directory: its lock, a restore that was interrupted, and the log beside each database."""
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from kernel.data_dir import make_private
@@ -18,23 +19,21 @@ class DataAccess:
     """
 
     def __init__(self, data: Path, home: Path) -> None:
-        self._locks: list[FolderLock] = []
-        self.alone = False
         make_private(home)
+        self.alone = False
         try:
-            for folder in dict.fromkeys((data, home)):
-                lock = self._lock(folder)
-                self.alone = lock.enter()
-                if folder == data:
-                    _finish_restore(lock, data)
-                if folder == home:
-                    check_log(home / DATABASE, alone=self.alone)
+            with ExitStack() as stack:
+                self._locks = [
+                    stack.enter_context(closing(FolderLock(folder))) for folder in dict.fromkeys((data, home))
+                ]
+                for lock in self._locks:
+                    self.alone = lock.enter()
+                    if lock is self._locks[0]:
+                        _finish_restore(lock, data)
+                check_log(home / DATABASE, alone=self.alone)
+                stack.pop_all()
         except OSError as error:
-            self.close()
             raise Fault("storage", f"Cannot use the data directory {home}: {error.strerror}") from None
-        except BaseException:
-            self.close()
-            raise
 
     def share(self) -> bool:
         """Lets other processes in, which is not so at first where this one is alone; closes where one is faster."""
@@ -47,11 +46,6 @@ class DataAccess:
         """Gives the locks back; safe to call twice."""
         for lock in self._locks:
             lock.close()
-
-    def _lock(self, folder: Path) -> FolderLock:
-        lock = FolderLock(folder)
-        self._locks.append(lock)
-        return lock
 
 
 def open_shared(data: Path, home: Path) -> DataAccess:
@@ -78,6 +72,8 @@ def check_log(file: Path, *, alone: bool) -> None:
 
 def check_log_now(file: Path) -> None:
     """`check_log` beside whoever has the database open, without waiting for them."""
+    if not file.parent.is_dir():
+        return
     lock = FolderLock(file.parent)
     try:
         check_log(file, alone=lock.take("exclusive"))

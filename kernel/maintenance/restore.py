@@ -63,8 +63,8 @@ class Restoring(NamedTuple):
 
     def add(self, staged: Path | None, final: Path, aside: str) -> None:
         """Adds a step; `aside` is the name beside `final`."""
-        texts = ["" if staged is None else _relative(self.data, staged), _relative(self.data, final)]
-        self.steps.append(Step(*texts, _relative(self.data, final.with_name(aside))))
+        from_ = "" if staged is None else _relative(self.data, staged)
+        self.steps.append(Step(from_, _relative(self.data, final), _relative(self.data, final.with_name(aside))))
 
 
 def restore(
@@ -195,7 +195,12 @@ def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, 
         db.close()
 
 
-def _settings_of(file: Path, context: StoreContext) -> list[tuple[str, str]]:
+class _Setting(NamedTuple):
+    name: str
+    value: str
+
+
+def _settings_of(file: Path, context: StoreContext) -> list[_Setting]:
     """What the database in use remembers of itself, such as that it had keys; a backup must not make it forget that."""
     if not file.exists():
         return []
@@ -209,8 +214,8 @@ def _settings_of(file: Path, context: StoreContext) -> list[tuple[str, str]]:
         return []
 
 
-def _all_settings(tx: Tx) -> list[tuple[str, str]]:
-    return tx.all("kernel.setting.all", lambda name, value: (name, value))
+def _all_settings(tx: Tx) -> list[_Setting]:
+    return tx.all("kernel.setting.all", _Setting)
 
 
 def _stage_folders(work: Restoring, places: Mapping[str, Place], source: Path, manifest: Manifest) -> None:

@@ -13,6 +13,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import changesets, log_stamp
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.extension import vector_extension
+from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.transaction import Cursor, Params, Token, Tx
@@ -24,7 +25,6 @@ _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a che
 _MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
 _CACHE_KIB = 16384
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
-_BACKUP_PAGES = 256  # 1 MB a step, after which progress is reported
 _RENEW_STAMP = (
     f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
     f"randomblob({log_stamp.ID_BYTES}) || substr(stamp, {len(log_stamp.MAGIC) + 1}, {log_stamp.ID_BYTES}) AS BLOB)"
@@ -249,7 +249,7 @@ class Connection:
         with unfinished(target) as part:
             try:
                 self.take_snapshot()  # else each commit restarts the copy
-                self._copy(part, progress)
+                copy_database(self._db, part, progress)
             finally:
                 self.rollback()
             finish(part, target)
@@ -258,23 +258,6 @@ class Connection:
         """Keeps the view of the database as it is now, or as it was at an earlier call, until `rollback`."""
         if not self._db.in_transaction:
             self.script("BEGIN; SELECT 1 FROM sqlite_schema")
-
-    def _copy(self, target: Path, progress: Callable[[int, int], None] | None) -> None:
-        target.touch(mode=0o600)
-        copy = apsw.Connection(str(target))
-        try:
-            job = copy.backup("main", self._db, "main")
-            try:
-                while not job.done:
-                    job.step(_BACKUP_PAGES)
-                    if progress:
-                        progress(job.page_count - job.remaining, job.page_count)
-                job.finish()
-            finally:
-                job.close(True)
-            copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_stamp.py
-        finally:
-            copy.close()
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""

@@ -16,10 +16,7 @@ _WAIT_SECONDS = 30.0  # for a shared lock: others hold an exclusive one while th
 _POLL_SECONDS = 0.02
 
 Lock = Literal["shared", "exclusive"]
-_BEGIN: dict[Lock, str] = {
-    "shared": "BEGIN; SELECT 1 FROM sqlite_schema",
-    "exclusive": "PRAGMA journal_mode = memory; BEGIN EXCLUSIVE",  # nothing is written, so no journal is needed
-}
+_BEGIN: dict[Lock, str] = {"shared": "BEGIN; SELECT 1 FROM sqlite_schema", "exclusive": "BEGIN EXCLUSIVE"}
 
 
 class FolderLock:
@@ -41,6 +38,7 @@ class FolderLock:
         """Takes a lock at once instead of the one held; False where another process is in the way."""
         self.release()
         try:
+            self._db.pragma("journal_mode", "memory")  # nothing is written, so no journal is needed
             self._db.execute(_BEGIN[wanted]).fetchall()
         except (apsw.BusyError, apsw.LockedError):
             self.release()

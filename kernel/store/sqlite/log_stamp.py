@@ -7,7 +7,7 @@ those in the log, or the one before the first of them. Formats: sqlite.org/filef
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -148,7 +148,7 @@ def _page(content: mmap.mmap, number: int, page_size: int) -> bytes:
 
 
 @contextmanager
-def _mapped(file: Path) -> Iterator[mmap.mmap | None]:
+def _mapped(file: Path) -> Generator[mmap.mmap | None]:
     """The content of a file; None where it is empty or not there."""
     try:
         opened = file.open("rb")
