@@ -1,15 +1,18 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import os
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder, make_private
+from kernel.data_dir import fsync_folder
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
+from kernel.maintenance.backup import Folder, copy_before_migration
+from kernel.maintenance.data_access import DataAccess
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
@@ -146,9 +149,9 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
 
 
 def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, bytes, int]:
-    seal_key, schema = prepare_data(config, shared)
+    access, seal_key, schema = open_data(config, shared, new_life=True)
     store = Store(
-        SqliteDatabase(config.file, shared, durable=config.durable),
+        SqliteDatabase(config.file, shared, durable=config.durable, release=access.close),
         catch_faults,
         readers=config.readers,
         write_limit=config.write_queue,
@@ -166,26 +169,61 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
 
 def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     """Creates the data directory, private to the user, and migrates its file; returns seal key and schema version."""
+    access, seal_key, schema = open_data(config, shared)
+    access.close()
+    return seal_key, schema
+
+
+def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, bytes, int]:
+    """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
+    while True:
+        with ExitStack() as stack:
+            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
+            outcome = _prepared(config, shared, new_life=new_life and access.alone)
+            if access.share():
+                stack.pop_all()
+                return access, *outcome
+
+
+def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> tuple[bytes, int]:
     try:
-        make_private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
-        check_wal(config.file)
+        outcome = catch_faults(_migrate, config, shared, new_life)
+        fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     except OSError as error:
-        raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
-    outcome = catch_faults(_migrate, config, shared)
+        raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
     if isinstance(outcome, Fault):
         raise outcome
-    fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     return outcome
 
 
-def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
+def require_database(config: Config) -> None:
+    """Raises Fault("not_found") for a place without a database; nothing is made there."""
+    if not config.file.is_file():
+        check_wal(config.file)
+        raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
+
+
+def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Folder]:
+    """The folders of all dialects with files outside the database."""
+    return [
+        Folder(dialect.name, *folder)
+        for dialect in dialects
+        if dialect.folders is not None
+        for folder in dialect.folders(shared.settings, config.home.absolute())
+    ]
+
+
+def _migrate(config: Config, shared: StoreContext, new_life: bool) -> tuple[bytes, int]:
     db = Connection(config.file, shared, readonly=False)
     try:
+        copy_before_migration(db, config.home)
         migrate(db)
         while (found := db.read(CallContext(), _stored_settings)) is None:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
+        if new_life:
+            db.renew_stamp()
         return found
     finally:
         db.close()

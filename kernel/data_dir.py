@@ -36,7 +36,7 @@ def make_private(folder: Path) -> None:
                 part.mkdir(mode=0o700, exist_ok=True)
                 fsync_folder(part.parent)
     except OSError as error:
-        raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
+        raise Fault("storage", f"Cannot use the data directory {folder}: {error.strerror}") from None
 
 
 def fsync_folder(folder: Path) -> None:

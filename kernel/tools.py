@@ -265,8 +265,9 @@ class Dialect(NamedTuple):
     so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
     the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
     tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
-    `follow` is the precheck by which its reads notice what was changed outside the database. `tagged(tx, tags)` returns
-    the (space, key) of what has one of these tags, in whatever case.
+    `follow` is the precheck by which its reads notice what was changed outside the database, `tagged(tx, tags)` returns
+    the (space, key) of what has one of these tags, in whatever case, and `folders(settings, data)` are the folders with
+    what lies outside, by name.
     """
 
     name: str
@@ -285,6 +286,7 @@ class Dialect(NamedTuple):
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     recover: Callable[[Tx], None] | None = None
     follow: Precheck | None = None
+    folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})

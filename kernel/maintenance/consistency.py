@@ -1,4 +1,4 @@
-"""Consistency of rows, full text and vectors: check, repair, re-embedding, and backups."""
+"""Consistency of rows, full text and vectors: check, repair, and re-embedding."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -56,7 +56,7 @@ def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, rep
     with open_writer(file, context) as db:
         broken = [text for text in db.integrity_errors() if "fts5" not in text]
         if broken:
-            raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
+            raise Fault("storage", f"The file is damaged: {broken[0]}; put a backup in its place: `quipu restore`")
         found = _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx) + check_index(tx, dialects, repair=repair)
@@ -83,21 +83,6 @@ def reindex(file: Path, context: StoreContext, progress: OnProgress | None = Non
             tx.run("kernel.consistency.delete_all_vectors")
             ann_storage.clear(tx)
         return _embed_missing(db, progress)
-
-
-def backup(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
-    """Copies the file while it is in use; raises Fault("conflict") if `target` exists."""
-    try:
-        target.touch(mode=0o600, exist_ok=False)
-    except FileExistsError:
-        raise Fault("conflict", f"{target.name} exists already, choose another name") from None
-    except OSError as error:
-        raise Fault("storage", f"Cannot write {target.name}: {error.strerror}") from None
-    db = Connection(file, context, readonly=True)
-    try:
-        db.backup(target, progress)
-    finally:
-        db.close()
 
 
 def embed_missing(store: Store, stop: Callable[[], bool]) -> int:

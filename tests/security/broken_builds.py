@@ -6,7 +6,8 @@
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,15 +18,17 @@ from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
 from kernel import data_dir, dispatch, limits, text
 from kernel.limits import CallLimits
+from kernel.maintenance import backup, data_access, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
 from kernel.security import api_keys, auth, permissions, secrets
 from kernel.security.rate_limit import RateLimiter
-from kernel.store import audit
+from kernel.store import audit, external
 from kernel.store.sqlite import connection, query_budget
 from kernel.store.sqlite.query_budget import Budget
 
 HERE = "tests/security"
+RESTORE = "../reliability/test_restore.py"
 
 
 class Broken(NamedTuple):
@@ -97,9 +100,7 @@ def _open_folders() -> None:
         folder.mkdir(mode=0o777, parents=True, exist_ok=True)
 
     put(data_dir, make_private=private)
-    from kernel import app
-
-    put(app, make_private=private)
+    put(data_access, make_private=private)
 
 
 def _reaching() -> None:
@@ -185,7 +186,45 @@ def _early_compare() -> None:
     put(api_keys, matches=matches)
 
 
+def _any_log() -> None:
+    put(data_access, log_belongs=lambda _file, _log: True)
+
+
+def _restore_beside() -> None:
+    put(restore.FolderLock, take=lambda _self, _wanted: True)
+
+
+def _restore_unjournaled() -> None:
+    def commit(work: restore.Restoring) -> None:
+        for step in work.steps:
+            restore._apply(work.data, step)
+        (work.data / restore.JOURNAL).write_text("[]", encoding="utf-8")
+
+    put(restore, _commit=commit)
+
+
+def _unverified() -> None:
+    put(backup, verify=lambda _folder, _manifest: None)
+
+
+def _half_copies() -> None:
+    @contextmanager
+    def named_at_once(target: Path) -> Iterator[Path]:
+        yield target
+
+    def finished(_part: Path, _target: Path) -> None:
+        pass
+
+    for module in (backup, connection):
+        put(module, unfinished=named_at_once, finish=finished)
+
+
+def _uncommitted() -> None:
+    put(external, _SIDE_FILES=("-wal",))
+
+
 JOURNAL = "../unit/handlers/notes/test_journal.py"
+
 
 BUILDS: Mapping[str, Broken] = {
     "early files": Broken("R01", "files change before the commit", _early_files, f"{JOURNAL} -k constraint"),
@@ -218,6 +257,18 @@ BUILDS: Mapping[str, Broken] = {
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
     "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../unit/security/test_rate_limit.py"),
     "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),
+    "any log": Broken("R28", "a log is replayed over any file", _any_log, f"{RESTORE} -k after_a_crash"),
+    "unjournaled": Broken(
+        "R29", "a restore has no journal", _restore_unjournaled, f"{RESTORE} -k killed_at_any_step_leaves"
+    ),
+    "half copies": Broken("R30", "a copy has its name at once", _half_copies, f"{RESTORE} -k has_no_name"),
+    "beside": Broken("R31", "a restore asks for no lock", _restore_beside, f"{RESTORE} -k beside"),
+    "unverified": Broken(
+        "R32", "a manifest is not compared", _unverified, "../unit/maintenance/test_backup.py -k as_it_was_made"
+    ),
+    "uncommitted": Broken(
+        "R33", "a rollback journal stays behind", _uncommitted, "../unit/store/test_external.py -k committed"
+    ),
 }
 
 
