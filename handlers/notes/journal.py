@@ -80,8 +80,8 @@ def settle(tx: Tx, project: Project) -> None:
 
     If the folder of the project is missing, which may be an unmounted disk, they wait.
     """
-    if not is_waiting(tx, project):
-        return
+    if tx.is_after_commit(settle, project) or not is_waiting(tx, project):
+        return  # what this transaction records is made after its commit
     waiting = tx.all("notes.journal.waiting", Change, project=project.name)
     try:
         for _, changes in groupby(waiting if project.root.is_dir() else (), lambda change: change.call):
@@ -99,6 +99,7 @@ def recover(tx: Tx) -> None:
 
 
 def _record(tx: Tx, project: Project, change: Change) -> None:
+    tx.after_commit(settle, project)
     tx.defer(_flush, (project, change))
 
 
@@ -110,7 +111,6 @@ def _flush(tx: Tx, items: Sequence[tuple[Project, Change]]) -> None:
             files.sync_folders(project.root, staged)
         except OSError as error:
             raise files.file_fault(error, str(project.root)) from None
-        tx.after_commit(settle, project)
     tx.run("notes.journal.add", rows=[change._replace(call=call) for _, change in items])
 
 

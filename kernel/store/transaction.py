@@ -260,6 +260,10 @@ class Tx:
         """
         self._after_commit[work, args] = None
 
+    def is_after_commit(self, work: Callable[..., None], *args: Hashable) -> bool:
+        """Whether `after_commit` was given this work in this transaction."""
+        return (work, args) in self._after_commit
+
     @property
     def work_after_commit(self) -> list[Callable[["Tx"], None]]:
         """What `after_commit` was given, as functions of the transaction."""

@@ -126,6 +126,32 @@ def test_a_call_that_fails_at_its_end_leaves_every_file_as_it_was(
 
 
 @EVERY_CALL
+def test_a_call_whose_changes_are_written_before_its_end_changes_files_after_its_commit(
+    kernel: Kernel, call: Call, notes: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defer = Tx.defer
+
+    def at_once(tx: Tx, flush: Callable[[Tx, list[Any]], None], item: Any, *size: int) -> None:
+        defer(tx, flush, item, *size)
+        tx.flush_deferred()
+
+    def refuse(*_given: Any) -> None:
+        raise Fault("invalid", "No.")
+
+    rows, contents = everything(kernel), tree(notes)
+    tool, arguments = CALLS[name]
+    monkeypatch.setattr(Tx, "defer", at_once)
+    with monkeypatch.context() as patch:
+        patch.setattr("kernel.calls.checked_size", refuse)
+        assert call(tool, **arguments).fault == "invalid"
+    assert everything(kernel) == rows
+    assert tree(notes) == contents
+    assert call(tool, **arguments).fault is None
+    assert tree(notes) != contents
+    assert waiting(kernel) == []
+
+
+@EVERY_CALL
 def test_what_is_committed_and_not_made_is_made_by_the_next_start(
     config: Config,
     kernel: Kernel,
