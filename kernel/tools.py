@@ -258,16 +258,14 @@ class Dialect(NamedTuple):
     """A set of tools with the formats of its replies and errors.
 
     `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
-    completions; `sources(tx)` returns everything of the dialect that the index must hold; `argument_fault(error)` words
-    errors in arguments, where the kernel's words do not fit the contract; `after_undo(tx, restored)` restores what lies
-    outside the database, and raises a Fault if it cannot; `recover(tx)` runs at the start and finishes there what an
-    earlier process committed and did not live to do. `choices` maps parameters to settings that list their values,
-    so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
-    the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
-    tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
-    `follow` is the precheck by which its reads notice what was changed outside the database, `tagged(tx, tags)` returns
-    the (space, key) of what has one of these tags, in whatever case, and `folders(settings, data)` are the folders with
-    what lies outside, by name.
+    completions; `sources(tx)` is everything that the index must hold; `argument_fault(error)` words errors in arguments
+    where the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these
+    tags, in whatever case. `choices` maps parameters to settings that list their values, `supplied` to those that give
+    them one, for the schemas. `deviations` holds those of several tools, by a text that names the tools. A dialect that
+    `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. What lies outside the
+    database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
+    `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes at the start what a process that
+    was killed had committed.
     """
 
     name: str

@@ -111,7 +111,9 @@ DELETIONS: dict[str, tuple[Callable[[Client], Any], Callable[[Client, Any], Any]
 def rows(data: Path, table: str) -> int:
     db = apsw.Connection(str(data / "quipu.db"), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return int(db.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+        ((count,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608
+        assert isinstance(count, int)
+        return count
     finally:
         db.close()
 

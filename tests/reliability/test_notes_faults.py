@@ -179,7 +179,7 @@ def test_an_undo_that_fails_changes_no_file_and_can_be_tried_again(
         except (Fault, apsw.Error):
             refused += 1
         patch.undo()
-        if kernel.store.read_sync(lambda tx: audit.undo_data(tx, number)) is None:
+        if kernel.store.read_sync(lambda tx: audit.undo_call(tx, number)) is None:
             break
         assert held(notes) == {}
     assert recalled(call) == ["A", "B"]
