@@ -12,7 +12,7 @@ from kernel.calls import ToolEntry
 from kernel.config import VERSION
 from kernel.dispatch import Dispatch
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import HttpResponse
+from kernel.http.fast_path import HEALTHY, HttpResponse
 from kernel.http.home import home
 from kernel.http.openapi import document
 from kernel.http.rest import Ready, access_refusal
@@ -34,7 +34,7 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
         Route("/", pages.index),
         Route("/tools", pages.tools),
         Route("/openapi.json", pages.openapi),
-        Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
+        Route("/healthz", Response(HEALTHY, media_type=_JSON), methods=["GET"]),
         Route("/readyz", readyz),
     ]
 
