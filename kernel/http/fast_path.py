@@ -265,7 +265,7 @@ class FastPathProtocol(LimitedProtocol):
             self.transport.write(head + response.body)
         else:  # which is not copied
             self.transport.write(head)
-            self.transport.write(response.body)
+            self.write(response.body)
         if closing:
             self.transport.close()
         self.on_response_complete()

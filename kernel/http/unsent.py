@@ -13,20 +13,25 @@ class Taker(Protocol):
         """The bytes that are left."""
         ...
 
+    def held_bytes(self) -> int:
+        """The bytes in memory: a transport frees nothing of an answer before all of it is taken."""
+        ...
+
     def drop(self) -> object:
         """Ends the connection at once."""
         ...
 
 
 class _Behind(NamedTuple):
-    """Since when, and the bytes left then."""
+    """Since when, the bytes left then, and those in memory."""
 
     since: float
-    size: int
+    left: int
+    held: int
 
 
 class Unsent:
-    """The clients that are behind; while they are behind by more than `limit` bytes, the slowest is dropped.
+    """The clients that are behind; while their answers hold more than `limit` bytes, the slowest is dropped.
 
     It has had a second, unless it is twice as much. `limit` 0 is none.
     """
@@ -34,37 +39,33 @@ class Unsent:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._behind: dict[Taker, _Behind] = {}
-        self._total = 0  # at least what is left: what was taken since is looked at only where it seems too much
+        self._total = 0
 
     def add(self, taker: Taker, now: float) -> None:
         """Notes that a client is behind."""
         self.remove(taker)
-        size = taker.unsent_bytes()
-        self._behind[taker] = _Behind(now, size)
-        self._total += size
+        found = self._behind[taker] = _Behind(now, taker.unsent_bytes(), taker.held_bytes())
+        self._total += found.held
         self.enforce(now)
 
     def remove(self, taker: Taker) -> None:
         """Notes that a client has taken its answer, or is gone."""
         found = self._behind.pop(taker, None)
         if found is not None:
-            self._total -= found.size
+            self._total -= found.held
 
     def enforce(self, now: float) -> None:
         """Drops the slowest clients while all of them are too far behind."""
         if not self._limit or self._total <= self._limit:
             return
-        left = {taker: taker.unsent_bytes() for taker in self._behind}
-        total = sum(left.values())
-        for taker in sorted(left, key=lambda taker: self._pace(taker, left[taker], now)):
-            if total <= self._limit:
+        for taker in sorted(self._behind, key=lambda taker: self._pace(taker, now)):
+            if self._total <= self._limit:
                 return
-            if total > 2 * self._limit or now - self._behind[taker].since >= _GRACE_SECONDS:
-                total -= left[taker]
+            if self._total > 2 * self._limit or now - self._behind[taker].since >= _GRACE_SECONDS:
                 self.remove(taker)
                 taker.drop()
 
-    def _pace(self, taker: Taker, left: int, now: float) -> float:
+    def _pace(self, taker: Taker, now: float) -> float:
         """Bytes a second that a client has taken."""
-        since, size = self._behind[taker]
-        return (size - left) / max(now - since, 0.001)
+        since, left, _ = self._behind[taker]
+        return (left - taker.unsent_bytes()) / max(now - since, 0.001)

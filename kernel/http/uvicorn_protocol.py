@@ -42,6 +42,7 @@ class LimitedProtocol(ParsingProtocol):
     _timed_bytes = 0
     _idle_since = 0.0
     _write_stall: tuple[float, int] | None = None  # since when, and bytes in the buffer then
+    _largest_write = 0  # since all was taken
     _closing_since = 0.0
     _throttled_until = 0.0
     _linger_until = 0.0
@@ -50,7 +51,7 @@ class LimitedProtocol(ParsingProtocol):
         """Accepts the connection."""
         super().connection_made(transport)
         self.flow = ReceiveFlow(transport, self.loop, self.parse, self.pipeline)
-        self._cycle_transport = CycleTransport(self._write, self.is_closing, self.close)
+        self._cycle_transport = CycleTransport(self.write, self.is_closing, self.close)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
         self._idle_since = now + silent - idle  # so that the idle time of a new connection ends after `silent`
         self.wheel.schedule(self, now + min(silent, idle))
@@ -110,6 +111,7 @@ class LimitedProtocol(ParsingProtocol):
         """Ends that deadline."""
         super().resume_writing()
         self._write_stall = None
+        self._largest_write = 0
         self.unsent.remove(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -122,6 +124,10 @@ class LimitedProtocol(ParsingProtocol):
     def unsent_bytes(self) -> int:
         """The bytes of answers that the client has not taken."""
         return self.transport.get_write_buffer_size()
+
+    def held_bytes(self) -> int:
+        """The bytes of them in memory."""
+        return max(self._largest_write, self.unsent_bytes())
 
     def drop(self) -> None:
         """Resets the connection, and forgets what was to be sent."""
@@ -195,8 +201,10 @@ class LimitedProtocol(ParsingProtocol):
         """Whether nothing more may be written."""
         return bool(self._linger_until) or self.transport.is_closing()
 
-    def _write(self, data: bytes) -> None:
-        if not self._linger_until:
+    def write(self, data: bytes) -> None:
+        """Sends a part of an answer, unless nothing more may be written."""
+        if not self.is_closing():
+            self._largest_write = max(self._largest_write if self.unsent_bytes() else 0, len(data))
             self.transport.write(data)
 
     def _deadline(self, now: float) -> float:
