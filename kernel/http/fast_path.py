@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from kernel.calls import Pending
 from kernel.errors import Fault
 from kernel.http.deadlines import DeadlineWheel
+from kernel.http.encoded_headers import CommonHeaders, encode
 from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
 from kernel.http.unsent import Unsent
 from kernel.http.uvicorn_protocol import LimitedProtocol
@@ -65,20 +66,6 @@ class _PendingCall:
         self.cancel: Callable[[], object] = lambda: None
 
 
-class _CommonHeaders:
-    """The headers of every response as bytes; uvicorn makes a new list each second, for the date."""
-
-    def __init__(self) -> None:
-        self._headers: Sequence[Header] = ()
-        self._encoded = b""
-
-    def encoded(self, headers: Sequence[Header]) -> bytes:
-        if headers is not self._headers:
-            self._headers = headers
-            self._encoded = _encode(headers)
-        return self._encoded
-
-
 class FastPathProtocol(LimitedProtocol):
     """`LimitedProtocol` with a direct way for the paths in `fast_routes`.
 
@@ -86,7 +73,7 @@ class FastPathProtocol(LimitedProtocol):
     """
 
     fast_routes: Mapping[bytes, FastRoute] = {}
-    common = _CommonHeaders()
+    common = CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
     addresses = Counter[str]()  # connections by address
 
@@ -129,7 +116,7 @@ class FastPathProtocol(LimitedProtocol):
 
     def on_headers_complete(self) -> None:
         """Keeps the request here if it can be answered here."""
-        if self.transport.is_closing():
+        if self.is_closing():
             self.discard_input()
             raise Rejected  # the client was told so, and this request is not one to answer (RFC 9112 section 9.6)
         self._body = b""
@@ -222,7 +209,7 @@ class FastPathProtocol(LimitedProtocol):
     def _is_plain(self) -> bool:
         parser = self.parser
         return (
-            (parser.get_method() == b"POST" or self._target is _healthy)
+            (parser.get_method() == b"POST" or self._is_plain_get())
             and not self._response_pending()
             and parser.should_keep_alive()
             and parser.get_http_version() == "1.1"
@@ -230,6 +217,9 @@ class FastPathProtocol(LimitedProtocol):
             and not self.expect_100_continue
             and not self.flow.write_paused
         )
+
+    def _is_plain_get(self) -> bool:
+        return self.parser.get_method() == b"GET" and (self._target is _healthy or bool(self._retry_after))
 
     def _collect_or_hand_over(self, target: FastRoute) -> None:
         """Most clients send head and body in two writes, so a small body is waited for unless the headers refuse it."""
@@ -249,8 +239,9 @@ class FastPathProtocol(LimitedProtocol):
         super().on_headers_complete()
         self.app = app
         if self._body:
-            body, self._body = self._body, b""
+            body, self._body, trailers = self._body, b"", self.trailers
             super().on_body(bytes(body))
+            self.trailers = trailers
 
     def _respond(self, call: _PendingCall, response: HttpResponse) -> None:
         call.response_complete = True
@@ -267,12 +258,12 @@ class FastPathProtocol(LimitedProtocol):
             self.transport.write(head)
             self.write(response.body)
         if closing:
-            self.transport.close()
+            self.close()
         self.on_response_complete()
 
     def _head(self, response: HttpResponse, extra: tuple[Header, ...]) -> bytes:
         common = self.common.encoded(self.server_state.default_headers)
-        more = _encode(extra) if extra else b""
+        more = encode(extra) if extra else b""
         if not response.body:
             return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
@@ -290,10 +281,6 @@ def _declares_small_body(headers: Sequence[Header]) -> bool:
         if name == b"content-length":
             return len(value) <= digits and int(value) <= MAX_COLLECTED_BYTES
     return False
-
-
-def _encode(headers: Sequence[Header]) -> bytes:
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 def _healthy(_headers: Sequence[Header], _body: bytes | None, _done: Done) -> HttpResponse:
@@ -327,6 +314,6 @@ def protocol(
         "wheel": DeadlineWheel(),
         "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),
         "addresses": Counter[str](),
-        "common": _CommonHeaders(),
+        "common": CommonHeaders(),
     }
     return type("ServerProtocol", (FastPathProtocol,), shared)

@@ -180,8 +180,8 @@ class LimitedProtocol(ParsingProtocol):
         self._linger() if status in REJECTED_WHILE_SENDING else self.transport.close()
 
     def close(self) -> None:
-        """Closes the connection; while a body is arriving, lets the client read the response first."""
-        self._linger() if self.reading == BODY else self.transport.close()
+        """Closes the connection; while the client is sending, lets it read the response first."""
+        self._linger() if self.reading == BODY or self.flow.has_unparsed else self.transport.close()
 
     def _linger(self) -> None:
         """Closes the writing side and discards input for a moment."""
