@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -75,7 +75,7 @@ class FastPathProtocol(LimitedProtocol):
     fast_routes: Mapping[bytes, FastRoute] = {}
     common = CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
-    addresses = Counter[str]()  # connections by address
+    addresses: ClassVar[Counter[str]] = Counter()  # connections by address
 
     _target: FastRoute | None = None
     _body: bytes | bytearray = b""

@@ -58,6 +58,6 @@ def _flood(data: bytes, port: int, connections: int, end: float) -> int:
 
 if __name__ == "__main__":
     first, again = FLOODS[sys.argv[1]]
-    given = [float(text) for text in sys.argv[2:]]
-    each = int(given[2] / given[1])
-    print(_flood(first + again * ((each - len(first)) // len(again)), int(given[0]), int(given[1]), time.monotonic() + given[3]))
+    port, connections, size, seconds = (float(text) for text in sys.argv[2:])
+    times = (int(size / connections) - len(first)) // len(again)
+    print(_flood(first + again * times, int(port), int(connections), time.monotonic() + seconds))

@@ -78,7 +78,7 @@ def chunked(path: str, trailers: bytes, **headers: str) -> bytes:
     ],
     ids=["key", "host", "type", "origin"],
 )
-def test_a_trailer_is_no_header(  # noqa: PLR0913
+def test_a_trailer_is_no_header(
     server: Server, secret: str, host: str, path: str, trailer: str, missing: dict[str, str], status: int
 ) -> None:
     given = {"Authorization": f"Bearer {secret}", "Accept": "application/json", **missing}
@@ -89,7 +89,9 @@ def test_a_trailer_is_no_header(  # noqa: PLR0913
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
-    "trailers", [b"a:b\r\n" * 100 + b"a:b", b"a:%b" % (b"b" * 16_400), b"a:" + b"b" * 200_000], ids=["many", "large", "endless"]
+    "trailers",
+    [b"a:b\r\n" * 100 + b"a:b", b"a:%b" % (b"b" * 16_400), b"a:" + b"b" * 200_000],
+    ids=["many", "large", "endless"],
 )
 def test_trailers_have_the_limits_of_headers(
     server: Server, secret: str, host: str, path: str, trailers: bytes, catalogue: Catalogue
@@ -103,7 +105,9 @@ def test_trailers_have_the_limits_of_headers(
 
 
 @pytest.mark.parametrize("path", BODIES)
-@pytest.mark.parametrize("wrong", [{"Content_Type": "text/plain"}, {"Content_Encoding": "gzip"}, {"Content_Length": "9999999"}])
+@pytest.mark.parametrize(
+    "wrong", [{"Content_Type": "text/plain"}, {"Content_Encoding": "gzip"}, {"Content_Length": "9999999"}]
+)
 def test_a_stranger_is_told_of_the_key_first_whatever_the_packets(
     server: Server, host: str, path: str, wrong: dict[str, str]
 ) -> None:

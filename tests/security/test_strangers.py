@@ -79,7 +79,8 @@ def test_who_has_no_key_costs_little_memory_and_holds_up_no_probe(
         until(lambda: server.memory <= flooded.before + MOST // 2, "the memory is given back")
     wait, idle = 1000 * max(flooded.waits), 1000 * max(usual.waits)
     median = 1000 * statistics.median(flooded.waits)
-    outcome = f"at most {flooded.more >> 20} MB more; a probe waited {wait:.0f} ms at most, {median:.1f} usually, {idle:.0f} before"
+    waited = f"a probe waited {wait:.0f} ms at most, {median:.1f} usually, {idle:.0f} before"
+    outcome = f"at most {flooded.more >> 20} MB more; {waited}"
     catalogue("S26", injected=f"{what}, {sent >> 20} MB", times=CONNECTIONS, outcome=outcome)
 
 
