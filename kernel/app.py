@@ -17,6 +17,7 @@ from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
 from kernel.search.vectors import COMMON_TEXT
+from kernel.security import api_keys
 from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
@@ -43,13 +44,23 @@ DIALECTS: tuple[Dialect, ...] = (
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 _SEAL_KEY = "seal_key"
+_HAD_KEYS = "had_keys"
+
+
+class Stored(NamedTuple):
+    """Of a file: its seal key, the number of its migrations, and whether there were API keys."""
+
+    seal_key: bytes
+    schema: int
+    had_keys: bool
 
 
 class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `metrics` and `tracing` are None unless configured.
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `metrics` and
+    `tracing` are None unless configured.
     """
 
     config: Config
@@ -57,6 +68,7 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
+    had_keys: bool = False
     metrics: "MetricsRegistry | None" = None
     tracing: "Tracing | None" = None
 
@@ -110,13 +122,13 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     """Opens the data directory, migrates its file and starts the store; raises Fault."""
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
-    store, seal_key, schema = _opened(config, shared)
+    store, stored = _opened(config, shared)
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
     observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
     dispatch = Dispatch(store, shown, observers)
-    return Kernel(config, store, dispatch, seal_key, schema, metrics, tracing)
+    return Kernel(config, store, dispatch, *stored, metrics, tracing)
 
 
 def _metrics() -> "MetricsRegistry":
@@ -139,12 +151,12 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
     config = kernel.config._replace(tenant=name)
     shared = kernel.store.context
     separate = shared._replace(search_cache=_search_cache(shared.embedder))
-    store, seal_key, schema = _opened(config, _configured(separate, config, kernel.dispatch.dialects))
-    return Kernel(config, store, kernel.dispatch.over(store), seal_key, schema)
+    store, stored = _opened(config, _configured(separate, config, kernel.dispatch.dialects))
+    return Kernel(config, store, kernel.dispatch.over(store), *stored)
 
 
-def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
-    seal_key, schema = prepare_data(config, shared)
+def _opened(config: Config, shared: StoreContext) -> tuple[Store, Stored]:
+    stored = prepare_data(config, shared)
     store = Store(
         SqliteDatabase(config.file, shared, durable=config.durable),
         catch_faults,
@@ -156,11 +168,11 @@ def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
         undo_hours=config.undo_hours,
     )
     store.start()
-    return store, seal_key, schema
+    return store, stored
 
 
-def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
-    """Creates the data directory, private to the user, and migrates its file; returns seal key and schema version."""
+def prepare_data(config: Config, shared: StoreContext) -> Stored:
+    """Creates the data directory, private to the user, and migrates its file."""
     try:
         make_private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
@@ -174,18 +186,27 @@ def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
     return outcome
 
 
-def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
+def note_keys(tx: Tx) -> None:
+    """Stores that there were API keys."""
+    tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
+
+
+def _migrate(config: Config, shared: StoreContext) -> Stored:
+    needed = api_keys.needed(config.data)
     db = Connection(config.file, shared, readonly=False)
     try:
         migrate(db)
-        while (found := db.read(CallContext(), _stored_settings)) is None:
+        while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
+                if needed:
+                    note_keys(tx)
         return found
     finally:
         db.close()
 
 
-def _stored_settings(tx: Tx) -> tuple[bytes, int] | None:
+def _stored(tx: Tx) -> Stored | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None
+    had_keys = tx.one("kernel.setting.get", str, name=_HAD_KEYS) is not None
+    return Stored(key, tx.one("kernel.setting.count_migrations", int) or 0, had_keys) if key else None

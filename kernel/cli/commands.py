@@ -10,17 +10,16 @@ from typing import TypeVar, TypeVarTuple
 
 import msgspec
 
-from kernel import app, data_dir
+from kernel import app
+from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.dispatch import catch_faults
 from kernel.errors import Fault
-from kernel.ids import utc_now
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
 from kernel.search import quarantine
-from kernel.security import api_keys
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, with_progress
@@ -31,7 +30,6 @@ from kernel.tools import Imported
 
 Args = TypeVarTuple("Args")
 Result = TypeVar("Result")
-_MAX_NAME_CHARS = 64  # of a key
 _PREVIEW_CHARS = 80  # of a quarantined text
 
 
@@ -40,7 +38,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens)
     if arguments.command == "key":
-        return _KEY_COMMANDS[arguments.key](arguments, config)
+        return KEY_COMMANDS[arguments.key](arguments, config)
     shared = app.context_of(config)
     app.prepare_data(config, shared)
     if arguments.command in _STORE_COMMANDS:
@@ -187,60 +185,6 @@ def _call_line(entry: audit.Entry) -> str:
     undo_hint = "  (can be undone)" if entry.undoable else ""
     source = f"{entry.dialect}  {entry.tool}  {entry.actor}"
     return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
-
-
-def create_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Create a key; print the secret on standard output and its properties on standard error."""
-    for name in arguments.dialect:
-        if name in app.READING_ALL:
-            raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
-    app.select_dialects(tuple(arguments.dialect))
-    now = utc_now()
-    end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
-    wanted = api_keys.Key(
-        "",
-        arguments.scope,
-        now,
-        tenant=data_dir.tenant_name(arguments.tenant),
-        name=_key_name(arguments.name),
-        dialects=tuple(sorted(set(arguments.dialect))),
-        expires=end,
-    )
-    made, secret = api_keys.create(config.data, wanted)
-    print(f"{_key_line(made, now)}\nThe secret is shown only once:", file=sys.stderr)
-    print(secret)
-    return 0
-
-
-def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
-    """Print every key, including revoked and expired ones, without secrets."""
-    now = utc_now()
-    for key in api_keys.read(config.data):
-        print(_key_line(key, now))
-    return 0
-
-
-def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Revoke a key; a running server stops accepting it within a second."""
-    now = utc_now()
-    print(_key_line(api_keys.revoke(config.data, arguments.id, now), now))
-    return 0
-
-
-_KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key}
-
-
-def _key_line(key: api_keys.Key, now: str) -> str:
-    dialects = ",".join(key.dialects) or "all dialects"
-    end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
-    line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
-    return f"{line}  {key.name}" if key.name else line
-
-
-def _key_name(name: str) -> str:
-    if len(name) > _MAX_NAME_CHARS or not name.isprintable():
-        raise Fault("invalid", f"A key name has at most {_MAX_NAME_CHARS} printable characters")
-    return name
 
 
 def _or_raise(work: Callable[[*Args], Result], *args: *Args) -> Result:

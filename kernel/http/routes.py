@@ -72,12 +72,14 @@ class _ToolPages:
         return msgspec.json.encode(document(self._dialects(grant), VERSION))
 
 
-def metrics_route(access: AccessControl, text: Callable[[], bytes], media: str) -> Route:
-    """GET /metrics, for callers with the permission `admin`, since it shows the state of the machine."""
+def metrics_route(access: AccessControl, text: Callable[[str | None], bytes], media: str) -> Route:
+    """GET /metrics, for an `operator`; an `admin` gets what concerns its own tenant."""
 
     async def metrics(request: Request) -> Response:
-        if _grant(request).permission >= Permission.admin:
-            return Response(text(), media_type=media)
+        permission = _grant(request).permission
+        if permission >= Permission.admin:
+            tenant = None if permission >= Permission.operator else request.scope["caller"].tenant
+            return Response(text(tenant), media_type=media)
         error = Forbidden("/metrics", Permission.admin)
         return _response(access_refusal(access, error, "/metrics", dict(request.scope["headers"])))
 

@@ -88,9 +88,9 @@ class _Line:
 class BoundedQueue:
     """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
 
-    So it does where a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that has
-    fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of the
-    last job of the one with the most.
+    So it does where a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
+    has fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of
+    the last job of the one with the most.
     """
 
     def __init__(self, limit: int, max_wait: float = math.inf) -> None:

@@ -214,8 +214,7 @@ def test_caller_cancelled_as_it_gets_its_seat_leaves_it() -> None:
 
     async def look() -> None:
         gone = asyncio.create_task(house.visit("a"))
-        while house.tenants.open_dispatch("a") is None:
-            await asyncio.sleep(0)
+        await left(house, {"a"})
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
         await house.visit("b")

@@ -241,7 +241,7 @@ def test_metadata_names_the_resource_by_its_public_address() -> None:
     public = Challenge("https://memory.example", ("https://id.example",), PATHS.paths)
     shared = {
         "bearer_methods_supported": ["header"],
-        "scopes_supported": ["read", "write", "admin"],
+        "scopes_supported": ["read", "write", "admin", "operator"],
         "resource_name": "Quipu",
     }
     assert PATHS.metadata("/mcp", {b"host": b"[::1]:80"}) == {"resource": "http://[::1]:80/mcp", **shared}
