@@ -25,7 +25,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
-from kernel.text import one_line
+from kernel.text import one_line, one_word
 from kernel.tools import Imported
 
 Args = TypeVarTuple("Args")
@@ -172,7 +172,8 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
         db.close()
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
-        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {preview}")
+        origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
+        print(f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}")
     return 0
 
 
@@ -180,10 +181,10 @@ _STORE_COMMANDS = {"audit": show_calls, "undo": undo_call, "compact": compact_st
 
 
 def _call_line(entry: audit.Entry) -> str:
-    touched = ", ".join(f"{space} {key} {done}" for space, key, done in audit.targets(entry))
+    touched = ", ".join(f"{space} {one_word(key)} {done}" for space, key, done in audit.targets(entry))
     more = f", {entry.touched - audit.SHOWN} more" if entry.touched > audit.SHOWN else ""
     undo_hint = "  (can be undone)" if entry.undoable else ""
-    source = f"{entry.dialect}  {entry.tool}  {entry.actor}"
+    source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
     return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
 
 
