@@ -25,7 +25,7 @@ class ParsingProtocol(HttpToolsProtocol):
     """One connection, as far as it parses; a subclass answers what is rejected and what does not come whole."""
 
     limits = Limits()
-    flow: ReceiveFlow
+    flow: ReceiveFlow  # pyright: ignore[reportIncompatibleVariableOverride]
 
     # The initial state of one connection.
     reading = BETWEEN_REQUESTS

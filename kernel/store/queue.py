@@ -149,7 +149,7 @@ class BoundedQueue:
 
     def _enqueue(self, job: Job) -> Job | None:
         """Queues a job; the job whose place it takes, if any."""
-        caller = job.context.actor.partition("/")[0]  # the key; behind it clients give themselves any name
+        caller = _caller(job)
         line = self._lines.get(caller) or _Line()
         if self._stopped or (line.jobs and line.last_wait > self._max_wait):
             raise _busy()
@@ -179,6 +179,11 @@ class BoundedQueue:
             jobs += taken
         self.waiting -= len(jobs)
         return jobs
+
+
+def _caller(job: Job) -> str:
+    """The key; behind it clients give themselves any name."""
+    return job.context.actor.partition("/")[0]
 
 
 def _busy() -> Fault:

@@ -51,7 +51,7 @@ def test_exports_of_one_key_do_not_hold_up_another_key_of_the_tenant(tmp_path: P
     greedy, other = made(data, "admin"), made(data)
     with serving(data, QUIPU_LIMIT_RATE=0, QUIPU_LIMIT_UNSENT=1 << 30, QUIPU_MODEL="none") as server:
         assert ask(server, greedy, "memory_import", action="import", content=DOCUMENT) == 200
-        export = call(greedy, "memory_export", format="json")
+        export = call(greedy, "memory_export", action="export", format="json")
 
         def export_all(count: int) -> float:
             begun = time.monotonic()
