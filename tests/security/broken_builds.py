@@ -160,10 +160,6 @@ def _unbounded_answers() -> None:
     put(unsent.Unsent, enforce=lambda *_given: None)
 
 
-def _crowded_address() -> None:
-    put(limits.Limits, connections_of_an_address=1 << 30)
-
-
 def _forgetful() -> None:
     kept = auth.Auth.__init__
 
@@ -220,11 +216,12 @@ BUILDS: Mapping[str, Broken] = {
     ),
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
-    "trailers": Broken("S26", "trailers have no limits", _any_trailers, "test_framing.py -k many"),
+    "trailers": Broken("S26", "trailers have no limits", _any_trailers, "../http/test_fast_path.py -k trailers"),
     "long queues": Broken("S26", "any number of requests waits", _long_queues, "../unit/http/test_receiving.py"),
     "answers": Broken("S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_unsent.py"),
-    "crowd": Broken("S26", "an address has every connection", _crowded_address, "test_framing.py -k of_an_address"),
-    "forgetful": Broken("S05", "that there were keys is forgotten", _forgetful, "test_lost_keys.py -k start"),
+    "forgetful": Broken(
+        "S05", "that there were keys is forgotten", _forgetful, "../unit/security/test_auth.py -k lost"
+    ),
     "one line": Broken("S27", "all keys stand in one line", _one_line, "../unit/store/test_queue.py"),
     "own words": Broken("S23", "names of clients stand as they are", _own_words, "../unit/test_text.py -k one_word"),
     "metrics": Broken("S07", "an admin sees every tenant", _whole_metrics, "test_shares.py -k metrics"),

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kernel.config import Config
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import Server, serving
+from tests.security.authenticated_server import House, house
 from tests.security.sockets import Peer, crowd, request
 
 CREATED = "2026-11-21T10:00:00.000Z"
@@ -102,40 +104,41 @@ def test_more_tenants_than_seats_are_all_answered(tmp_path: Path, seats: int, ca
     catalogue("S07", injected=f"{seats + 1} tenants at once over seats", times=seats, outcome=outcome)
 
 
+Watched = tuple[House, dict[str, str]]
+
+
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, dict[str, str]]]:
-    data = tmp_path_factory.mktemp("watched") / "data"
-    keys = {"ada": "admin", "bob": "admin", "main": "admin", "operator": "operator", "reader": "read"}
-    secrets = {name: made(data, scope, name if name in ("ada", "bob") else "main") for name, scope in keys.items()}
-    with serving(data, QUIPU_METRICS=1, QUIPU_MODEL="none") as server:
-        assert {ask(server, secret) for secret in secrets.values()} == {200}
-        yield server, secrets
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    config = Config(data=tmp_path_factory.mktemp("watched") / "data", model=None, metrics=True)
+    scopes = {"ada": "admin", "bob": "admin", "main": "admin", "operator": "operator", "reader": "read"}
+    with house(config) as running:
+        keys = {name: running.key(scope, name if name in ("ada", "bob") else "main") for name, scope in scopes.items()}
+        running.told()
+        assert {running.tool("list_memories", {}, key).status for key in keys.values()} == {200}
+        yield running, keys
 
 
-def scraped(server: Server, secret: str) -> tuple[int, str]:
-    whole = f"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n\r\n".encode()
-    with Peer(server.port, whole) as peer:
-        status, _, body = peer.answer()
-        return status, body
+def scraped(running: House, key: str) -> tuple[int, str]:
+    answer = running.ask("GET", "/metrics", key)
+    return answer.status, answer.body.decode()
 
 
-def test_an_admin_sees_metrics_of_its_tenant_and_an_operator_of_all(
-    watched: tuple[Server, dict[str, str]], catalogue: Catalogue
-) -> None:
-    server, secrets = watched
+def test_an_admin_sees_metrics_of_its_tenant_and_an_operator_of_all(watched: Watched, catalogue: Catalogue) -> None:
+    running, keys = watched
     for name in ("ada", "bob", "main"):
-        status, body = scraped(server, secrets[name])
+        status, body = scraped(running, keys[name])
         samples = [one for family in text_string_to_metric_families(body) for one in family.samples]
         assert (status, {one.labels.get("tenant", name) for one in samples}) == (200, {name})
         assert not [one.name for one in samples if one.name.startswith(("process_", "quipu_calls", "quipu_open"))]
-    status, body = scraped(server, secrets["operator"])
+    status, body = scraped(running, keys["operator"])
     assert status == 200
     assert all(f'tenant="{name}"' in body for name in ("ada", "bob", "main"))
     assert "quipu_calls_total" in body
-    assert scraped(server, secrets["reader"])[0] == 403
+    assert scraped(running, keys["reader"])[0] == 403
     catalogue("S07", injected="metrics of another tenant asked for", times=3, outcome="the own tenant's alone")
 
 
-def test_an_operator_may_do_what_an_admin_may(watched: tuple[Server, dict[str, str]]) -> None:
-    server, secrets = watched
-    assert [ask(server, secrets[name], "health") for name in ("operator", "main", "reader")] == [200, 200, 403]
+def test_an_operator_may_do_what_an_admin_may(watched: Watched) -> None:
+    running, keys = watched
+    statuses = [running.tool("health", {}, keys[name]).status for name in ("operator", "main", "reader")]
+    assert statuses == [200, 200, 403]
