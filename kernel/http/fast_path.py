@@ -116,7 +116,7 @@ class FastPathProtocol(LimitedProtocol):
 
     def on_headers_complete(self) -> None:
         """Keeps the request here if it can be answered here."""
-        if self.is_closing():
+        if self._linger_until or self.transport.is_closing():
             self.discard_input()
             raise Rejected  # the client was told so, and this request is not one to answer (RFC 9112 section 9.6)
         self._body = b""
@@ -184,7 +184,8 @@ class FastPathProtocol(LimitedProtocol):
             self._call.cancel()
 
     def _is_counted(self) -> bool:
-        return self.rate_limiter.rate > 0 and self._is_of_others()
+        limiter = self.rate_limiter  # as `_is_of_others`, without a call
+        return limiter.rate > 0 and (not self._local or limiter.authenticator.required)
 
     def _is_of_others(self) -> bool:
         """Without keys, what comes from this machine is not counted: it is all of one user."""

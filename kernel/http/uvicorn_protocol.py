@@ -50,15 +50,15 @@ class LimitedProtocol(ParsingProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accepts the connection."""
         super().connection_made(transport)
-        self.flow = ReceiveFlow(transport, self.loop, self.parse, self.pipeline)
+        self.flow = ReceiveFlow(transport, self.loop, self._parse_piece, self.pipeline)
         self._cycle_transport = CycleTransport(self.write, self.is_closing, self.close)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
         self._idle_since = now + silent - idle  # so that the idle time of a new connection ends after `silent`
         self.wheel.schedule(self, now + min(silent, idle))
 
-    def parse(self, data: bytes | memoryview) -> None:
+    def _parse_piece(self, data: bytes | memoryview) -> None:
         """Parses; a client that has sent more than it may is not waited for."""
-        super().parse(data)
+        self.parse(data)
         if self._throttled_until and self.flow.has_unparsed:
             self._linger()
 
