@@ -20,6 +20,7 @@ from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
 from kernel.search.vectors import COMMON_TEXT
+from kernel.security import api_keys
 from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
@@ -46,13 +47,23 @@ DIALECTS: tuple[Dialect, ...] = (
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 _SEAL_KEY = "seal_key"
+_HAD_KEYS = "had_keys"
+
+
+class Stored(NamedTuple):
+    """Of a file: its seal key, the number of its migrations, and whether there were API keys."""
+
+    seal_key: bytes
+    schema: int
+    had_keys: bool
 
 
 class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `metrics` and `tracing` are None unless configured.
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `metrics` and
+    `tracing` are None unless configured.
     """
 
     config: Config
@@ -60,6 +71,7 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
+    had_keys: bool = False
     metrics: "MetricsRegistry | None" = None
     tracing: "Tracing | None" = None
 
@@ -114,13 +126,13 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     """Opens the data directory, migrates its file and starts the store; raises Fault."""
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
-    store, seal_key, schema = _opened(config, shared, served)
+    store, stored = _opened(config, shared, served)
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
     observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
     dispatch = Dispatch(store, shown, observers)
-    return Kernel(config, store, dispatch, seal_key, schema, metrics, tracing)
+    return Kernel(config, store, dispatch, *stored, metrics, tracing)
 
 
 def _metrics() -> "MetricsRegistry":
@@ -144,12 +156,12 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
     shared = kernel.store.context
     separate = shared._replace(search_cache=_search_cache(shared.embedder))
     dialects = kernel.dispatch.dialects
-    store, seal_key, schema = _opened(config, _configured(separate, config, dialects), dialects)
-    return Kernel(config, store, kernel.dispatch.over(store), seal_key, schema)
+    store, stored = _opened(config, _configured(separate, config, dialects), dialects)
+    return Kernel(config, store, kernel.dispatch.over(store), *stored)
 
 
-def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, bytes, int]:
-    access, seal_key, schema = open_data(config, shared, new_life=True)
+def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
+    access, stored = open_data(config, shared, new_life=True)
     store = Store(
         SqliteDatabase(config.file, shared, durable=config.durable, release=access.close),
         catch_faults,
@@ -164,28 +176,28 @@ def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...])
     for dialect in dialects:
         if dialect.recover is not None:
             store.write_later(dialect.recover, CallContext(dialect.name))
-    return store, seal_key, schema
+    return store, stored
 
 
-def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
-    """Creates the data directory, private to the user, and migrates its file; returns seal key and schema version."""
-    access, seal_key, schema = open_data(config, shared)
+def prepare_data(config: Config, shared: StoreContext) -> Stored:
+    """Creates the data directory, private to the user, and migrates its file."""
+    access, stored = open_data(config, shared)
     access.close()
-    return seal_key, schema
+    return stored
 
 
-def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, bytes, int]:
+def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
     while True:
         with ExitStack() as stack:
             access = stack.enter_context(closing(DataAccess(config.data, config.home)))
-            outcome = _prepared(config, shared, new_life=new_life and access.alone)
+            stored = _prepared(config, shared, new_life=new_life and access.alone)
             if access.share():
                 stack.pop_all()
-                return access, *outcome
+                return access, stored
 
 
-def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> tuple[bytes, int]:
+def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored:
     try:
         config.file.touch(mode=0o600, exist_ok=True)
         outcome = catch_faults(_migrate, config, shared, new_life)
@@ -214,14 +226,22 @@ def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ..
     ]
 
 
-def _migrate(config: Config, shared: StoreContext, new_life: bool) -> tuple[bytes, int]:
+def note_keys(tx: Tx) -> None:
+    """Stores that there were API keys."""
+    tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
+
+
+def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
+    needed = api_keys.needed(config.data)
     db = Connection(config.file, shared, readonly=False)
     try:
         copy_before_migration(db, config.home)
         migrate(db)
-        while (found := db.read(CallContext(), _stored_settings)) is None:
+        while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
+                if needed:
+                    note_keys(tx)
         if new_life:
             db.renew_stamp()
         return found
@@ -229,6 +249,7 @@ def _migrate(config: Config, shared: StoreContext, new_life: bool) -> tuple[byte
         db.close()
 
 
-def _stored_settings(tx: Tx) -> tuple[bytes, int] | None:
+def _stored(tx: Tx) -> Stored | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None
+    had_keys = tx.one("kernel.setting.get", str, name=_HAD_KEYS) is not None
+    return Stored(key, tx.one("kernel.setting.count_migrations", int) or 0, had_keys) if key else None

@@ -9,28 +9,26 @@ from functools import partial
 
 import msgspec
 
-from kernel import app, data_dir
+from kernel import app
 from kernel.cli import backup_commands
 from kernel.cli.faults import or_raise
+from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
-from kernel.ids import utc_now
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
 from kernel.search import quarantine
-from kernel.security import api_keys
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import CONSTRAINTS
 from kernel.store.transaction import TARGETS_SHOWN, Tx
-from kernel.text import one_line
+from kernel.text import one_line, one_word
 from kernel.tools import Imported
 
-_MAX_NAME_CHARS = 64  # of a key
 _PREVIEW_CHARS = 80  # of a quarantined text
 
 
@@ -39,7 +37,7 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens)
     if arguments.command == "key":
-        return _KEY_COMMANDS[arguments.key](arguments, config)
+        return KEY_COMMANDS[arguments.key](arguments, config)
     if arguments.command in backup_commands.COMMANDS:
         return backup_commands.COMMANDS[arguments.command](arguments, config)
     shared = app.context_of(config)
@@ -179,7 +177,8 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
         db.close()
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
-        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {preview}")
+        origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
+        print(f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}")
     return 0
 
 
@@ -195,62 +194,8 @@ _STORE_COMMANDS = {
 
 
 def _call_line(entry: audit.Entry) -> str:
-    touched = ", ".join(f"{space} {key} {done}" for space, key, done in audit.targets(entry))
+    touched = ", ".join(f"{space} {one_word(key)} {done}" for space, key, done in audit.targets(entry))
     more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
     undo_hint = "  (can be undone)" if entry.undoable else ""
-    source = f"{entry.dialect}  {entry.tool}  {entry.actor}"
+    source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
     return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
-
-
-def create_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Create a key; print the secret on standard output and its properties on standard error."""
-    for name in arguments.dialect:
-        if name in app.READING_ALL:
-            raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
-    app.select_dialects(tuple(arguments.dialect))
-    now = utc_now()
-    end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
-    wanted = api_keys.Key(
-        "",
-        arguments.scope,
-        now,
-        tenant=data_dir.tenant_name(arguments.tenant),
-        name=_key_name(arguments.name),
-        dialects=tuple(sorted(set(arguments.dialect))),
-        expires=end,
-    )
-    made, secret = api_keys.create(config.data, wanted)
-    print(f"{_key_line(made, now)}\nThe secret is shown only once:", file=sys.stderr)
-    print(secret)
-    return 0
-
-
-def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
-    """Print every key, including revoked and expired ones, without secrets."""
-    now = utc_now()
-    for key in api_keys.read(config.data):
-        print(_key_line(key, now))
-    return 0
-
-
-def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Revoke a key; a running server stops accepting it within a second."""
-    now = utc_now()
-    print(_key_line(api_keys.revoke(config.data, arguments.id, now), now))
-    return 0
-
-
-_KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key}
-
-
-def _key_line(key: api_keys.Key, now: str) -> str:
-    dialects = ",".join(key.dialects) or "all dialects"
-    end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
-    line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
-    return f"{line}  {key.name}" if key.name else line
-
-
-def _key_name(name: str) -> str:
-    if len(name) > _MAX_NAME_CHARS or not name.isprintable():
-        raise Fault("invalid", f"A key name has at most {_MAX_NAME_CHARS} printable characters")
-    return name

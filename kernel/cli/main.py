@@ -74,6 +74,7 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions.add_parser("list", parents=[data], help="list all keys, without secrets")
     revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
     revoke.add_argument("id", help="id of the key, from `quipu key list`")
+    actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:

@@ -111,7 +111,7 @@ DELETIONS: dict[str, tuple[Callable[[Client], Any], Callable[[Client, Any], Any]
 def rows(data: Path, table: str) -> int:
     db = apsw.Connection(str(data / "quipu.db"), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        ((count,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608
+        ((count,),) = db.execute(f"SELECT count(*) FROM {table}").fetchall()
         assert isinstance(count, int)
         return count
     finally:

@@ -17,13 +17,14 @@ from handlers.common import scoring
 from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
 from kernel import data_dir, dispatch, limits, text
+from kernel.http import parsing, receiving, unsent
 from kernel.limits import CallLimits
 from kernel.maintenance import backup, data_access, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
 from kernel.security import api_keys, auth, permissions, secrets
 from kernel.security.rate_limit import RateLimiter
-from kernel.store import audit, external
+from kernel.store import audit, external, queue
 from kernel.store.sqlite import connection, query_budget
 from kernel.store.sqlite.query_budget import Budget
 
@@ -179,6 +180,42 @@ def _no_meter() -> None:
     put(RateLimiter, wait=lambda *_given: 0.0)
 
 
+def _any_trailers() -> None:
+    put(parsing.ParsingProtocol, _check_trailers=lambda *_given: None)
+
+
+def _long_queues() -> None:
+    put(receiving, MAX_QUEUED=1 << 30, _REQUESTS_PER_TURN=1 << 30)
+
+
+def _unbounded_answers() -> None:
+    put(unsent.Unsent, enforce=lambda *_given: None)
+
+
+def _forgetful() -> None:
+    kept = auth.Auth.__init__
+
+    def init(self: auth.Auth, *given: Any, **more: Any) -> None:
+        kept(self, *given, **{**more, "had_keys": False})
+
+    put(auth.Auth, __init__=init)
+
+
+def _one_line() -> None:
+    put(queue, _caller=lambda _job: "")
+
+
+def _own_words() -> None:
+    put(text, _ONE_WORD=re.compile(".*", re.S))
+
+
+def _whole_metrics() -> None:
+    from kernel.asgi import Application
+
+    kept = Application._render_metrics
+    put(Application, _render_metrics=lambda self, registry, _tenant: kept(self, registry, None))
+
+
 def _early_compare() -> None:
     def matches(secret: str, key: Any) -> bool:
         return key is not None and api_keys.digest(secret) == key.hash
@@ -255,6 +292,15 @@ BUILDS: Mapping[str, Broken] = {
     ),
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
+    "trailers": Broken("S26", "trailers have no limits", _any_trailers, "../http/test_fast_path.py -k trailers"),
+    "long queues": Broken("S26", "any number of requests waits", _long_queues, "../unit/http/test_receiving.py"),
+    "answers": Broken("S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_unsent.py"),
+    "forgetful": Broken(
+        "S05", "that there were keys is forgotten", _forgetful, "../unit/security/test_auth.py -k lost"
+    ),
+    "one line": Broken("S27", "all keys stand in one line", _one_line, "../unit/store/test_queue.py"),
+    "own words": Broken("S23", "names of clients stand as they are", _own_words, "../unit/test_text.py -k one_word"),
+    "metrics": Broken("S07", "an admin sees every tenant", _whole_metrics, "test_shares.py -k metrics"),
     "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../unit/security/test_rate_limit.py"),
     "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),
     "any log": Broken("R28", "a log is replayed over any file", _any_log, f"{RESTORE} -k after_a_crash"),

@@ -15,6 +15,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "idle_seconds": (1, 24 * _HOUR),
     "stall_seconds": (1, _HOUR),
     "connections": (1, 1_000_000),
+    "address_connections": (0, 1_000_000),
     "depth": (8, 512),
     "values": (1000, 10_000_000),
     "rate": (0, 1_000_000),
@@ -22,4 +23,5 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "store_milliseconds": (10, 1000 * _HOUR),
     "store_value": (_MEBIBYTE, 1_000_000_000),
     "answer": (64 * 1024, 1024 * _MEBIBYTE),
+    "unsent": (_MEBIBYTE, 1024 * 1024 * _MEBIBYTE),
 }

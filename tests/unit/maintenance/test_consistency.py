@@ -350,7 +350,7 @@ def test_busy_store_delays_embed_missing(config: Config) -> None:
     waiting[0].start()
     assert held.wait(10)
     waiting[1].start()
-    while not running.store._writes._queue.qsize():
+    while not running.store._writes.waiting:
         waiting[1].join(0.01)
     asked: list[bool] = []
 

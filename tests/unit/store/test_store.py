@@ -580,7 +580,7 @@ def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
         ]
         for writer in writers:
             writer.start()
-        until(lambda: store._writes._queue.qsize() == 6)
+        until(lambda: store._writes.waiting == 6)
         witness = things(file)
         closing = threading.Thread(target=store.close)
         closing.start()
@@ -618,7 +618,8 @@ def test_job_queued_after_the_end_is_refused() -> None:
     def drain() -> None:
         while queue.take(1) is not None:
             pass
-        queue._queue.put(job)
+        queue._stopped = False  # as it was when the job was put
+        queue.put(job)
 
     queue.start(drain, "drain")
     queue.stop()
