@@ -68,15 +68,12 @@ Prepare = Callable[[Mapping[str, Any], Request], Callable[[Tx], Request] | None]
 class Hooks(NamedTuple):
     """Optional steps around a handler.
 
-    `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together.
-    `batch(tx, requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for
-    each, and a Fault must have changed nothing.
-    `prepare(settings, request)` returns None, or slow work for a reader, which returns the request to run.
-    `precheck` writes before a read.
-    `slices(request)` does the work of the handler in steps that may commit one by one, so that a long call does not
-    keep other writes waiting; None where the handler does it in one transaction.
-    `after_read(tx, request, result)` is a write after a read, such as counting access: it is queued with the answer,
-    the caller does not wait for it, and it is dropped if the queue is full.
+    `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together. `batch(tx,
+    requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for each, and a
+    Fault must have changed nothing. `prepare(settings, request)` returns None, or slow work for a reader, which returns
+    the request to run. `precheck` writes before a read. `slices(request)` does the work of the handler in steps that
+    may commit one by one, so that other writes get their turn, or is None. `after_read(tx, request, result)` is a write
+    after a read, such as counting access: nobody waits for it, and it is dropped if the queue is full.
     """
 
     texts: Callable[[Request], Sequence[str]] | None = None
@@ -221,7 +218,7 @@ class Prompt(NamedTuple):
 
 
 class IndexSource(NamedTuple):
-    """What the index must hold for one memory, made from the dialect's own rows."""
+    """What the index must hold for one memory."""
 
     space: str
     key: str
@@ -264,8 +261,7 @@ class Dialect(NamedTuple):
     them one, for the schemas. `deviations` holds those of several tools, by a text that names the tools. A dialect that
     `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. What lies outside the
     database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
-    `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes at the start what a process that
-    was killed had committed.
+    `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes what a killed process began.
     """
 
     name: str

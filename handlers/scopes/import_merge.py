@@ -76,9 +76,8 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
         chosen = wanted is None or mapped or scope_key("project", project.id) in wanted
         stays = number in existing_projects and options.strategy in {"skip", "error"}
         if chosen and not stays and _project_exists(tx, number):
-            state.taggings.append(
-                Tagging("project", number, f"project {project.name}", project.tags, project.relations, False)
-            )
+            links = (project.tags, project.relations)
+            state.taggings.append(Tagging("project", number, f"project {project.name}", *links, False))
     attached = yield from attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
     state.problems += attached.problems
     # An entry that was the same already counts as updated only if it got a tag or a relation, or lost one.

@@ -221,10 +221,8 @@ class Tx:
         return [known[text] for text in texts]
 
     def defer(self, flush: Callable[["Tx", list[Item]], None], item: Item, size: int = 0) -> None:
-        """Keeps `item`, of about `size` bytes, for `flush(tx, items)`.
-
-        It runs once for all calls of the group before they commit, and earlier where much is kept: a call may write
-        more than fits into memory, or into one value.
+        """Keeps `item`, of about `size` bytes, for `flush(tx, items)`: once for all calls of the group before they
+        commit, and earlier where much is kept, since a call may write more than fits into memory, or into one value.
         """
         self._deferred.append((flush, item))
         self._deferred_bytes += size
