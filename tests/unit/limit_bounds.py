@@ -21,7 +21,7 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "rate": (0, 1_000_000),
     "burst": (1, 1_000_000),
     "store_milliseconds": (10, 1000 * _HOUR),
-    "store_value": (_MEBIBYTE, 1_000_000_000),
+    "store_value": (32 * _MEBIBYTE, 1_000_000_000),
     "answer": (64 * 1024, 1024 * _MEBIBYTE),
     "unsent": (_MEBIBYTE, 1024 * 1024 * _MEBIBYTE),
 }
