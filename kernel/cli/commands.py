@@ -29,6 +29,7 @@ from kernel.store.transaction import TARGETS_SHOWN, Tx
 from kernel.text import one_line, one_word
 from kernel.tools import Imported
 
+_SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text
 
 
@@ -50,11 +51,17 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
-    found = or_raise(partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
+    lines: list[str] = []
+    found = or_raise(
+        partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
+    )
     for finding in found:
         print(f"{finding.part}: {finding.rows} {finding.what}")
-    print("repaired" if found and arguments.repair else "differences found" if found else "ok")
-    return 1 if found and not arguments.repair else 0
+    for line in lines[:_SHOWN_DIFFERENCES]:
+        print(f"  {line}")
+    left = [finding for finding in found if finding.kept] if arguments.repair else found
+    print("differences found" if left else "repaired" if found else "ok")
+    return 1 if left else 0
 
 
 def reindex(_arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:

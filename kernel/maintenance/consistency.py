@@ -1,13 +1,15 @@
 """Consistency of rows, full text and vectors: check, repair, and re-embedding."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.lazy_regex import regex
+from kernel.maintenance.index_check import Finding, Report, check_dialect
 from kernel.search import ann_storage, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
@@ -15,20 +17,13 @@ from kernel.store.progress import OnProgress
 from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.store import Store
 from kernel.store.transaction import SLICE_BYTES, Tx
-from kernel.tools import Dialect, IndexSource
+from kernel.tools import Dialect
 
-_SLICE_ROWS = 1000
 _BATCH_ROWS = 256  # embedded in one transaction, so that other writes wait for milliseconds
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 _SKETCHES = "sketches"
-
-
-class Finding(NamedTuple):
-    """One inconsistency: the part of the file, how many rows, and what is wrong with them."""
-
-    part: str
-    rows: int
-    what: str
+# Of SQLite's integrity check: what REINDEX makes anew from the rows.
+_OF_AN_INDEX = regex(r"missing from index|wrong # of entries in index|non-unique entry in index")
 
 
 class _Pending(NamedTuple):
@@ -36,30 +31,24 @@ class _Pending(NamedTuple):
     text: str
 
 
-class _Document(NamedTuple):
-    space: str
-    key: str
-    text: str
-    grams: str
+def check(
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    *,
+    repair: bool = False,
+    report: Report | None = None,
+) -> list[Finding]:
+    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
 
-
-class _Key(NamedTuple):
-    space: str
-    key: str
-
-
-def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
-    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from the rows.
-
-    Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can repair.
+    Rows are never changed. `report` is told of each memory that differs. Raises Fault("storage") where the file itself
+    is damaged, which no rebuild can repair.
     """
     with open_writer(file, context) as db:
-        broken = [text for text in db.integrity_errors() if "fts5" not in text]
-        if broken:
-            raise Fault("storage", f"The file is damaged: {broken[0]}; put a backup in its place: `quipu restore`")
-        found = _full_text(db)
+        found = _damaged_indexes(db, repair=repair) + _full_text(db)
         with db.writing() as tx:
-            found += _vectors(tx) + _audit(tx) + check_index(tx, dialects, repair=repair)
+            found += _vectors(tx) + _audit(tx)
+            found += [one for dialect in dialects for one in check_dialect(tx, dialect, repair=repair, report=report)]
             found.append(
                 Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
             )
@@ -72,6 +61,20 @@ def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, rep
         if repair:
             _embed_missing(db)
         return [finding for finding in found if finding.rows]
+
+
+def _damaged_indexes(db: Connection, *, repair: bool) -> list[Finding]:
+    """The indexes of tables that differ from their rows, which `repair` makes anew; raises Fault for other damage."""
+    broken = [text for text in db.integrity_errors() if "fts5" not in text]
+    count = len(broken)
+    if broken and repair and all(_OF_AN_INDEX.search(text) for text in broken):
+        db.script("REINDEX")
+        broken = [text for text in db.integrity_errors() if "fts5" not in text]
+    if broken:
+        if all(_OF_AN_INDEX.search(text) for text in broken):
+            raise Fault("storage", f"An index of the file is damaged: {broken[0]}; mend it with `quipu check --repair`")
+        raise Fault("storage", f"The file is damaged: {broken[0]}; put a backup in its place: `quipu restore`")
+    return [Finding("indexes", count, "errors of SQLite's integrity check")]
 
 
 def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None) -> int:
@@ -167,61 +170,6 @@ def _vectors(tx: Tx) -> list[Finding]:
 
 def _audit(tx: Tx) -> list[Finding]:
     return [Finding("audit", int(audit.first_broken(tx) is not None), "rows that do not follow from the one before")]
-
-
-def check_index(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
-    """Where the index differs from the memories of these dialects, before `repair` makes them agree."""
-    found: list[Finding] = []
-    for dialect in dialects:
-        if dialect.sources is not None:
-            found += _check_dialect(tx, dialect.name, dialect.sources(tx), repair=repair)
-    return found
-
-
-def _check_dialect(tx: Tx, dialect: str, sources: Iterator[IndexSource], *, repair: bool) -> list[Finding]:
-    differing = 0
-    keys: set[tuple[str, str]] = set()
-    for several in _slices(sources):
-        for source in _differing(tx, several):
-            differing += 1
-            if repair:
-                index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
-        keys.update((source.space, source.key) for source in several)
-    extra = [held for held in tx.each("kernel.consistency.keys_of_dialect", _Key, dialect=dialect) if held not in keys]
-    if repair:
-        for space, key in extra:
-            index.drop(tx, space, key)
-    return [
-        Finding(dialect, differing, "memories the index lacks or holds differently"),
-        Finding(dialect, len(extra), "documents without a memory"),
-    ]
-
-
-def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
-    """The sources in lists of a bounded size, so that not all texts of a store lie in memory at once."""
-    several: list[IndexSource] = []
-    size = 0
-    for source in sources:
-        several.append(source)
-        size += len(source.text)
-        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
-            yield several
-            several, size = [], 0
-    yield several
-
-
-def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[IndexSource]:
-    """The memories that the index lacks or holds differently."""
-    keys = [(source.space, source.key) for source in sources]
-    held = {
-        (row.space, row.key): (row.text, row.grams)
-        for row in tx.all("kernel.consistency.documents", _Document, keys=keys)
-    }
-    return [source for source in sources if held.get((source.space, source.key)) != _indexed(source)]
-
-
-def _indexed(source: IndexSource) -> tuple[str, str]:
-    return source.text, index.extra_fts_text(source.text, source.words)
 
 
 def backup_time() -> str:

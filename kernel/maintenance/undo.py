@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel.errors import Fault
-from kernel.maintenance.consistency import check_index
+from kernel.maintenance.index_check import rebuild_index
 from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
@@ -31,7 +31,7 @@ def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number:
             if dialect.after_undo is not None:
                 events = _events(tx, part.targets).items()
                 dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
-        check_index(tx, [dialect], repair=True)
+        rebuild_index(tx, dialect)
         for part in audit.undo_parts(tx, call):
             _record(tx, number, _events(tx, part.targets))
         audit.record(tx, f"undid {number}")

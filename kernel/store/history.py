@@ -47,6 +47,12 @@ def read(tx: Tx, space: str, key: str) -> list[Event]:
     return tx.all("kernel.history.read", Event, space=space, key=key)
 
 
+def latest(tx: Tx, space: str, key: str) -> str | None:
+    """The text of `(space, key)` after its last event; None if it was deleted, or never there."""
+    tx.flush_deferred()
+    return tx.one("kernel.history.latest", _text, space=space, key=key)
+
+
 def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:
     """The text of `(space, key)` as it stood at `at` (ISO 8601 UTC with milliseconds), or None if it was not there."""
     tx.flush_deferred()

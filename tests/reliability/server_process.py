@@ -19,7 +19,7 @@ import apsw
 from kernel import app
 from kernel.config import MODEL
 from kernel.maintenance import consistency
-from kernel.maintenance.consistency import Finding
+from kernel.maintenance.index_check import Finding
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60

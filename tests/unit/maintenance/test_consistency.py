@@ -20,7 +20,7 @@ from kernel.dispatch import Dispatch
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.maintenance.backup import backup_file
-from kernel.maintenance.consistency import Finding
+from kernel.maintenance.index_check import Finding
 from kernel.search import index
 from kernel.store.transaction import Tx
 from kernel.tools import Reply
