@@ -39,10 +39,10 @@ class _RowOfDatabase(NamedTuple):
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """JSON indented by two spaces, or plain text if the result is a sentence (notes on seed 003, section 2)."""
+    """JSON without blanks, or plain text if the result is a sentence."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
-    return Reply(msgspec.json.format(msgspec.json.encode(result)), _JSON)
+    return Reply(msgspec.json.encode(result), _JSON)
 
 
 def fail(fault: Fault) -> Reply:

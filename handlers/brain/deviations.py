@@ -34,6 +34,12 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "The format of the original, in order of creation",
         ),
         Deviation(
+            "behaviour: layout",
+            "indented in the examples and in the original",
+            "JSON without blanks",
+            "The blanks are a fifth of what a model reads, and JSON is the same with and without them",
+        ),
+        Deviation(
             "behaviour: JSON columns",
             "not mentioned",
             "tags, metadata and the like are returned as JSON in a string",

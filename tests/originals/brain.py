@@ -10,6 +10,7 @@ BAD = "every tool: behaviour: bad arguments"
 DOCUMENTED = "behaviour: as documented"
 RULES = (
     Rule("every tool: behaviour: times", kind="value", original="<time without zone>", ours="<time>"),
+    Rule("every tool: behaviour: layout", at="layout", original="JSON, indented", ours="JSON, without blanks"),
     Rule("every tool: behaviour: unknown tool", "no_such_tool*"),
     Rule(BAD, at="body", original="*Input validation error*", ours="Error: Invalid arguments*"),
     Rule(BAD, at="outcome", ours="*unknown field* || *must not be blank* || *at `limit` || *at `older_than_days`"),
