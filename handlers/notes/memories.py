@@ -232,6 +232,12 @@ TOOLS: tuple[Tool, ...] = (
                 "The original serves the one project it was started in; a server for several projects needs the name",
             ),
             Deviation(
+                "behaviour: unknown memoryType",
+                "refused in a sentence",
+                "refused in that sentence and another that lists the types",
+                "An agent corrects the call without asking for the list",
+            ),
+            Deviation(
                 "behaviour: overwritten text",
                 "lost",
                 "no tool shows it, but `quipu undo` restores it for a week",
