@@ -1,6 +1,7 @@
 """The stores of all tenants: the main one is always open, the others while they are used, up to a maximum."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -9,6 +10,8 @@ from typing import NamedTuple
 from kernel.data_dir import MAIN
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
+
+_log = logging.getLogger("quipu")
 
 
 class OpenTenant(NamedTuple):
@@ -136,7 +139,8 @@ class Tenants:
             await self._close(await self._free_seat())
         opened: OpenTenant | Fault = await asyncio.to_thread(catch_faults, self._open_tenant, name)
         if isinstance(opened, Fault):
-            raise opened
+            _log.error("tenant %s: %s", name, opened.message)  # the words may name folders
+            raise Fault(opened.code, "The data of this tenant cannot be opened.")
         self._seats[name] = seat = _Seat(opened)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._sweep())

@@ -120,7 +120,7 @@ RULES = (
     Rule("memory_recall: behaviour: content", at="memories[].content", original="*\n"),
     Rule("memory_recall: behaviour: isAll", 'memory_recall {"isAll": true} (*', "memories[] || message"),
     Rule("memory_recall: behaviour: unknown memoryType", "memory_recall*planet*", "message", "value"),
-    Rule("memory_remember: behaviour: unknown memoryType", "memory_remember*planet*", "body", "value"),
+    Rule("memory_remember: behaviour: unknown memoryType", at="body", original="Invalid memory type: *"),
     Rule("memory_recall: behaviour: limit", at="outcome", ours="*at `limit`"),
     Rule("memory_forget: behaviour: texts", at="body", original="filePaths is required*"),
     Rule("memory_forget: behaviour: texts", at="errors[]", original="*/ directory", ours="*.mnemonics/"),
