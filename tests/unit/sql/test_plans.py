@@ -353,9 +353,10 @@ def tables(plan: list[str]) -> list[str]:
         (
             "scopes.query.page",
             [
-                "SCAN p VIRTUAL TABLE",
+                "SCAN i VIRTUAL TABLE",
                 "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
                 "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+                "SEARCH p USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)",
             ],
         ),
         (
