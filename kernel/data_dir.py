@@ -1,6 +1,8 @@
 """The folders of the data directory: one for each tenant, readable only by their owner."""
 
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 from kernel.errors import Fault
@@ -39,12 +41,23 @@ def make_private(folder: Path) -> None:
         raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
 
 
+def fsync(descriptor: int) -> None:
+    """Makes a file durable; `os.fsync` on macOS leaves it in the cache of the drive."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        with suppress(OSError):  # some file systems do not have it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
 def fsync_folder(folder: Path) -> None:
     """Syncs a folder, so that new and renamed files survive a power cut."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -22,6 +22,7 @@ from handlers.notes.safe_fs import (
     sync_folder,
 )
 from handlers.notes.scan import MAX_FILE_BYTES
+from kernel.data_dir import fsync
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | NO_FOLLOW | _BINARY | getattr(os, "O_NONBLOCK", 0)
@@ -167,7 +168,7 @@ def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-    os.fsync(fd)
+    fsync(fd)
 
 
 def _stamp_after(fd: int, folder: OpenFolder, name: str) -> Stamp:

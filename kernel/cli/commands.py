@@ -129,7 +129,6 @@ def _print_step(part: str) -> None:
 def _import(config: Config, shared: StoreContext, origin: CallContext, work: Callable[[Tx], Imported]) -> Imported:
     db = Connection(config.file, shared, readonly=False)
     try:
-        db.load_vectors()
         with db.writing(origin) as tx:
             before = db.total_changes()
             done = work(tx)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, fsync_folder, make_private
+from kernel.data_dir import MAIN, fsync, fsync_folder, make_private
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
@@ -144,7 +144,7 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
             changed = change(read(data))
             file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            fsync(file.fileno())
         lock.replace(data / FILE)
         kept = True
     except OSError as error:

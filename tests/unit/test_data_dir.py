@@ -1,11 +1,13 @@
 """Each tenant has its own folder, private to the user."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from kernel.data_dir import home, make_private
+from kernel.data_dir import fsync_folder, home, make_private
 from kernel.errors import Fault
 
 DATA = Path("/data")
@@ -62,3 +64,22 @@ def test_file_in_place_of_a_folder_is_a_storage_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="Cannot use the data directory") as raised:
         make_private(tmp_path / "file" / "below")
     assert raised.value.code == "storage"
+
+
+def test_fsync_empties_the_cache_of_the_drive_on_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[tuple[str, int]] = []
+    refused = False
+
+    def full(descriptor: int, command: int) -> None:
+        seen.append(("full", command))
+        if refused:
+            raise OSError(errno.ENOTSUP, "")
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("fcntl.F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr("fcntl.fcntl", full)
+    monkeypatch.setattr("os.fsync", lambda descriptor: seen.append(("plain", 0)))
+    fsync_folder(tmp_path)
+    refused = True
+    fsync_folder(tmp_path)
+    assert seen == [("full", 51), ("full", 51), ("plain", 0)]

@@ -12,7 +12,6 @@ from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import changesets
 from kernel.store.sqlite.errors import DAMAGED
-from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
@@ -48,6 +47,9 @@ class Connection:
             "query_only": int(readonly),
             "mmap_size": _MMAP_BYTES if readonly else 0,
             "synchronous": "FULL" if durable else "NORMAL",
+            # On macOS fsync leaves data in the cache of the drive; elsewhere SQLite ignores these two.
+            "fullfsync": int(durable),
+            "checkpoint_fullfsync": 1,
         }
         for name, value in settings.items():
             self._db.pragma(name, value)
@@ -55,7 +57,6 @@ class Connection:
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
-        self._vectors_loaded = False
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -78,15 +79,6 @@ class Connection:
         """The tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
         tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
         return cast("list[Token]", tokens)
-
-    def load_vectors(self) -> None:
-        """Loads sqlite-vec; extension loading is off before and after."""
-        if self._vectors_loaded:
-            return
-        self._db.enable_load_extension(True)
-        self._db.load_extension(str(vector_extension()))
-        self._db.enable_load_extension(False)
-        self._vectors_loaded = True
 
     def pragma(self, name: str, value: Any = None) -> Any:
         """Reads or sets one pragma."""
@@ -236,10 +228,9 @@ class Connection:
 
 @contextmanager
 def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
-    """A connection for maintenance, with the vector functions loaded, closed at the end of the block."""
+    """A connection for maintenance, closed at the end of the block."""
     db = Connection(file, context, readonly=False)
     try:
-        db.load_vectors()
         yield db
     finally:
         db.close()

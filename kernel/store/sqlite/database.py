@@ -48,9 +48,7 @@ class SqliteDatabase:
                 writer.close()
 
     def _connect(self, *, readonly: bool) -> Connection:
-        db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
-        db.load_vectors()
-        return db
+        return Connection(self.file, self.context, readonly=readonly, durable=self._durable)
 
 
 def _nothing_due(_writer: Connection) -> None:
