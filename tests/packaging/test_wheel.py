@@ -14,7 +14,7 @@ from tests.reliability.server_process import ROOT
 
 DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
 WHEEL_MB = 8  # half of it is the model
-INSTALLED_MB = 165  # with numpy, tokenizers and what those bring, bytecode included
+INSTALLED_MB = 130  # with numpy, half of it, and bytecode
 RIVALS = ("kernel", "handlers", "sql")
 
 
