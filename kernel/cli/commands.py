@@ -11,6 +11,7 @@ from typing import TypeVar, TypeVarTuple
 import msgspec
 
 from kernel import app, data_dir
+from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
@@ -38,7 +39,7 @@ _PREVIEW_CHARS = 80  # of a quarantined text
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
-        return tools(tokens=arguments.tokens)
+        return tools(tokens=arguments.tokens, as_json=arguments.json)
     if arguments.command == "key":
         return _KEY_COMMANDS[arguments.key](arguments, config)
     shared = app.context_of(config)
@@ -50,34 +51,38 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "check":
         found = _or_raise(partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
         for finding in found:
-            print(f"{finding.part}: {finding.rows} {finding.what}")
-        print("repaired" if found and arguments.repair else "differences found" if found else "ok")
+            show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
+        state = "repaired" if found and arguments.repair else "differences found" if found else "ok"
+        show({"state": state}, state, as_json=arguments.json)
         return 1 if found and not arguments.repair else 0
     if arguments.command == "backup":
         target = arguments.target or config.home / f"quipu-{consistency.backup_time()}.db"
         with closing(ProgressBar("backup", sys.stderr)) as bar:
             _or_raise(consistency.backup, config.file, shared, target, bar)
-        print(target)
+        show({"file": str(target)}, str(target), as_json=arguments.json)
         return 0
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
         done = _or_raise(consistency.reindex, config.file, shared, bar)
-    print(f"{done} vectors rebuilt")
+    show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
     return 0
 
 
-def tools(*, tokens: bool) -> int:
+def tools(*, tokens: bool, as_json: bool = False) -> int:
     """Print every tool, or for each URL the approximate tokens its tool list takes in a model's context."""
     if tokens:
-        print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
+        if not as_json:
+            print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
         for path, dialects in (("/mcp", app.DIALECTS), *((f"/mcp/{one.name}", (one,)) for one in app.DIALECTS)):
             every = [tool for dialect in dialects for tool in dialect.tools]
             for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
                 plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
-                print(f"{address:25} {len(listed):5} {plain:7} {whole:13}")
+                row = {"address": address, "tools": len(listed), "tokens": plain, "with_results": whole}
+                show(row, f"{address:25} {len(listed):5} {plain:7} {whole:13}", as_json=as_json)
         return 0
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
-            print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}")
+            row = {"dialect": dialect.name, "mode": tool.mode, "name": tool.name, "description": tool.description}
+            show(row, f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}", as_json=as_json)
     return 0
 
 
@@ -98,8 +103,11 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
     with closing(ProgressBar("import", sys.stderr)) as bar:
         done: Imported = _or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
-    for name, count in done.counts.items():
-        print(f"{name}: {count}")
+    if arguments.json:
+        show({"counts": done.counts}, "", as_json=True)
+    else:
+        for name, count in done.counts.items():
+            print(f"{name}: {count}")
     for remark in done.remarks:
         print(remark, file=sys.stderr)
     return 0
@@ -109,7 +117,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
     freed: Freed = _or_raise(partial(compact, config.file, shared, _print_step, forget=before))
-    print(f"{freed.before} bytes before, {freed.after} after")
+    show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
     return 0
 
 
@@ -123,7 +131,7 @@ def _timestamp(given: str) -> str:
 
 
 def _print_step(part: str) -> None:
-    print(part, file=sys.stderr, flush=True)
+    note(part)
 
 
 def _import(config: Config, shared: StoreContext, origin: CallContext, work: Callable[[Tx], Imported]) -> Imported:
@@ -149,7 +157,9 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     finally:
         db.close()
     for entry in entries:
-        print(msgspec.json.encode(entry._asdict()).decode() if arguments.json else _call_line(entry))
+        show(entry._asdict(), _call_line(entry), as_json=arguments.json)
+    if not entries:
+        note("no calls have changed anything yet")
     if wrong is not None:
         print(f"audit row {wrong} breaks the hash chain", file=sys.stderr)
     return 0 if wrong is None else 1
@@ -157,7 +167,8 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Undo the changes of one call."""
-    print(_call_line(_or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
+    entry: audit.Entry = _or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)
+    show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     print("undone", file=sys.stderr)
     return 0
 
@@ -173,7 +184,10 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
         db.close()
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
-        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {preview}")
+        line = f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {preview}"
+        show({"id": one.id, **one._asdict()}, line, as_json=arguments.json)
+    if not found:
+        note("nothing is quarantined")
     return 0
 
 
@@ -206,27 +220,36 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
         expires=end,
     )
     made, secret = api_keys.create(config.data, wanted)
-    print(f"{_key_line(made, now)}\nThe secret is shown only once:", file=sys.stderr)
-    print(secret)
+    note(f"{_key_line(made, now)}\nThe secret is shown only once:")
+    show({"secret": secret, **_key_fields(made, now)}, secret, as_json=arguments.json)
     return 0
 
 
-def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
+def list_keys(arguments: argparse.Namespace, config: Config) -> int:
     """Print every key, including revoked and expired ones, without secrets."""
     now = utc_now()
-    for key in api_keys.read(config.data):
-        print(_key_line(key, now))
+    known = api_keys.read(config.data)
+    for key in known:
+        show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
+    if not known:
+        note("there are no keys: local clients need none")
     return 0
 
 
 def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
     """Revoke a key; a running server stops accepting it within a second."""
     now = utc_now()
-    print(_key_line(api_keys.revoke(config.data, arguments.id, now), now))
+    revoked = api_keys.revoke(config.data, arguments.id, now)
+    show(_key_fields(revoked, now), _key_line(revoked, now), as_json=arguments.json)
     return 0
 
 
 _KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key}
+
+
+def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:
+    fields: dict[str, object] = msgspec.to_builtins(key)
+    return {"state": key.state(now), **{name: value for name, value in fields.items() if name != "hash"}}
 
 
 def _key_line(key: api_keys.Key, now: str) -> str:

@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from kernel import app, data_dir
-from kernel.cli import client_entries, probe
+from kernel.cli import client_entries, output, probe
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
+from kernel.cli.environment import unknown_variables
 from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.data_dir import MAIN
 from kernel.dispatch import catch_faults
@@ -37,6 +38,7 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 _MIB = 1 << 20
 
 Grade = Literal["ok", "hint", "wrong"]
+_COLOURS: Mapping[Grade, output.Colour] = {"ok": "green", "hint": "yellow", "wrong": "red"}
 
 
 class Diagnosis(NamedTuple):
@@ -47,16 +49,18 @@ class Diagnosis(NamedTuple):
     detail: str
     remedy: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.grade:5}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
+    def line(self, environment: Mapping[str, str]) -> str:
+        """The check as a line of text, its grade coloured where the terminal allows it."""
+        grade = output.paint(f"{self.grade:5}", _COLOURS[self.grade], sys.stdout, environment)
+        return f"{grade}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def run(config: Config, platform: str = sys.platform) -> int:
+def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
     found: list[Diagnosis] = []
     for look in (sqlite, folder, settings, database, model, disk, server, access, partial(clients, platform=platform)):
         for finding in look(config):
-            print(finding, flush=True)
+            output.show(finding._asdict(), finding.line(config.environment), as_json=as_json)
             found.append(finding)
     return 1 if any(finding.grade == "wrong" for finding in found) else 0
 
@@ -102,6 +106,8 @@ def settings(config: Config) -> Iterator[Diagnosis]:
     found = catch_faults(app.context_of, config._replace(model=None))
     if isinstance(found, Fault):
         yield Diagnosis("wrong", "settings", found.message, "correct this setting")
+    for remark in unknown_variables(config):
+        yield Diagnosis("hint", "settings", remark, "it has no effect")
 
 
 def database(config: Config) -> Iterator[Diagnosis]:
