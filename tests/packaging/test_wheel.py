@@ -1,5 +1,6 @@
 """The wheel takes one name in site-packages, is small, and works whatever else is installed beside it."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,6 +16,7 @@ from tests.reliability.server_process import ROOT
 DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
 WHEEL_MB = 8  # half of it is the model
 INSTALLED_MB = 130  # with numpy, half of it, and bytecode
+MOST_PACKAGES = 14  # besides quipu-memory, on the Python that needs most of them
 RIVALS = ("kernel", "handlers", "sql")
 
 
@@ -84,6 +86,24 @@ def test_it_runs_where_others_have_the_same_names_and_have_them_first(wheel: Pat
     start += "from quipu_memory.__main__ import main; main()"
     printed = run([sys.executable, "-c", start, str(site), "tools"], tmp_path, PYTHONPATH=str(site))
     assert printed == run([sys.executable, "-m", "kernel", "tools"], ROOT)
+
+
+def test_links_of_the_readme_work_outside_the_repository(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        shown = archive.read(f"{DIST_INFO}/METADATA").decode()
+    links = re.findall(r"\]\(([^)\s]+)\)", shown)
+    start = f"https://github.com/quipu-memory/quipu/blob/v{VERSION}/"
+    inside = [link.removeprefix(start).partition("#")[0] for link in links if link.startswith(start)]
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert len(inside) > 5
+    assert [path for path in inside if not (ROOT / path).exists()] == []
+
+
+def test_the_server_needs_no_package_without_wheels_for_musl_or_windows_on_arm() -> None:
+    lock = (ROOT / ".ci" / "runtime.lock").read_text(encoding="utf-8")
+    packages = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
+    assert len(packages) <= MOST_PACKAGES
+    assert packages & {"huggingface-hub", "sqlite-vec", "tokenizers"} == set()
 
 
 @pytest.mark.ship
