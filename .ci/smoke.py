@@ -1,4 +1,4 @@
-"""What every system must do: `quipu`, installed beside this Python, is set up, stores, finds by meaning, survives a stop.
+"""What every system must do: `quipu`, installed beside this Python, is set up, stores, finds by meaning, is killed.
 
 Plain Python without packages, for CI and for empty roots: python smoke.py [FOLDER]
 """

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from kernel.lazy_regex import regex
 MAIN = "main"  # the tenant of callers without another
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
 _TENANTS = "tenants"
+_REPLACE_SECONDS, _REPLACE_POLL_SECONDS = 2.0, 0.01  # a server reads the file of keys in a millisecond
 
 
 def tenant_name(name: str) -> str:
@@ -50,6 +52,20 @@ def fsync(descriptor: int) -> None:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
     os.fsync(descriptor)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Renames a file over another; on Windows it waits a moment for programs that have the other one open."""
+    deadline = time.monotonic() + _REPLACE_SECONDS
+    while True:
+        try:
+            source.replace(target)
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > deadline:
+                raise
+            time.sleep(_REPLACE_POLL_SECONDS)
+        else:
+            return
 
 
 def fsync_folder(folder: Path) -> None:

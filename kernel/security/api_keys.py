@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, fsync, fsync_folder, make_private
+from kernel.data_dir import MAIN, fsync, fsync_folder, make_private, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
@@ -145,7 +145,7 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
             file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
             file.flush()
             fsync(file.fileno())
-        lock.replace(data / FILE)
+        replace(lock, data / FILE)
         kept = True
     except OSError as error:
         raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None

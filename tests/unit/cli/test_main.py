@@ -219,7 +219,7 @@ def test_every_command_that_prints_data_prints_json(
     assert printed("backup", str(tmp_path / "copy.db"), *data) == [{"file": str(tmp_path / "copy.db")}]
     assert [sorted(line) for line in printed("compact", *data)] == [["after", "before"]]
     assert [line["space"] for line in printed("quarantine", *data)] == ["paths"]
-    assert [line["tool"] for line in printed("audit", *data)] [:2] == ["undo", "drop_memory"]
+    assert [line["tool"] for line in printed("audit", *data)][:2] == ["undo", "drop_memory"]
     assert {"dialect", "mode", "name", "description"} == {*printed("tools")[0]}
     assert {"address", "tools", "tokens", "with_results"} == {*printed("tools", "--tokens")[0]}
     assert {"grade", "subject", "detail", "remedy"} == {*printed("doctor", *data)[0]}
