@@ -1,6 +1,5 @@
 """`quipu doctor`: one line per check of the installation, with a remedy for each problem."""
 
-import os
 import shutil
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from kernel import app, data_dir
-from kernel.cli import client_entries, output, probe
+from kernel.cli import client_entries, file_systems, output, probe
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
 from kernel.cli.environment import unknown_variables
 from kernel.config import MODEL, VERSION, Config, on_loopback
@@ -21,6 +20,8 @@ from kernel.dispatch import catch_faults
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.maintenance import restore
+from kernel.maintenance.data_access import check_log_now
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
@@ -30,11 +31,6 @@ from kernel.store.sqlite.errors import DAMAGED, OLDEST_SQLITE, sqlite_version
 from kernel.store.transaction import Tx
 
 _MIN_FREE_BYTES = 64 << 20
-_GROUP_AND_OTHERS = 0o077
-# Write-ahead logging needs memory shared by all processes of one host: https://sqlite.org/wal.html.
-_NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs", "virtiofs"}
-)
 _MIB = 1 << 20
 
 Grade = Literal["ok", "hint", "wrong"]
@@ -80,7 +76,7 @@ def sqlite(_config: Config) -> Iterator[Diagnosis]:
 def folder(config: Config) -> Iterator[Diagnosis]:
     """The data directory: writable, on a local file system and private to its user."""
     data = config.data.absolute()
-    there = _existing_parent(data)
+    there = file_systems.existing_parent(data)
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -90,13 +86,15 @@ def folder(config: Config) -> Iterator[Diagnosis]:
         return
     detail = str(data) if there == data else f"{data} is created at the first start"
     yield Diagnosis("ok", "data directory", detail)
-    kind = _file_system(there)
-    if kind in _NETWORK_FILE_SYSTEMS:
+    kind = file_systems.kind_of(there)
+    if kind in file_systems.NETWORK:
         remedy = "choose a local one with --data or QUIPU_DATA"
         yield Diagnosis(
             "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
-    exposed = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if _readable_by_others(path)]
+    exposed = [
+        path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if file_systems.readable_by_others(path)
+    ]
     if exposed:
         yield Diagnosis("hint", "data directory", f"other users can access {exposed[0]}", f"chmod -R go= {data}")
 
@@ -112,21 +110,25 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: readable, of a supported version, intact, with a vector for each document."""
+    if restore.is_interrupted(config.data):
+        yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
+        return
     names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
-    shared = catch_faults(app.context_of, config)
+    found = catch_faults(app.context_of, config)
+    shared = app.base_context(None) if isinstance(found, Fault) else found
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(
-            subject, config._replace(tenant=name).file, app.base_context(None) if isinstance(shared, Fault) else shared
-        )
+        yield _database(subject, config._replace(tenant=name).file, shared)
 
 
 def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
-    if not file.is_file():
-        return Diagnosis("ok", subject, "none yet; created at the first start")
     missing = catch_faults(_documents_without_vector, file, shared)
     if isinstance(missing, Fault):
-        return Diagnosis("wrong", subject, missing.message, "restore a backup, or choose another data directory")
+        told = "quipu restore" in missing.message
+        remedy = "" if told else "`quipu restore` a backup, or choose another data directory"
+        return Diagnosis("wrong", subject, missing.message, remedy)
+    if not file.is_file():
+        return Diagnosis("ok", subject, "none yet; created at the first start")
     if missing:
         detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
         return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
@@ -135,6 +137,9 @@ def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
 
 def _documents_without_vector(file: Path, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
+    check_log_now(file)
+    if not file.is_file():
+        return 0
     try:
         db = Connection(file, shared, readonly=True)
     except DAMAGED as error:
@@ -183,7 +188,7 @@ def _try_model(folder: Path) -> tuple[Embedding | None, str]:
 
 def disk(config: Config) -> Iterator[Diagnosis]:
     """Free space on the disk of the data directory."""
-    free = shutil.disk_usage(_existing_parent(config.data.absolute())).free
+    free = shutil.disk_usage(file_systems.existing_parent(config.data.absolute())).free
     size = config.file.stat().st_size if config.file.is_file() else 0
     detail = f"{free / _MIB:,.0f} MiB free"
     if free < _MIN_FREE_BYTES:
@@ -282,7 +287,7 @@ def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: C
     problem = _key_problem(client, entry, config)
     if problem:
         return problem
-    if _bearer(entry) and _readable_by_others(file):
+    if _bearer(entry) and file_systems.readable_by_others(file):
         return Diagnosis("hint", client.title, f"other users can read the key in {file}", f"chmod go= {file}")
     return Diagnosis("ok", client.title, f"points to {url}")
 
@@ -305,23 +310,3 @@ def _bearer(entry: Entry) -> str:
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
     given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
     return str(given).partition("Bearer ")[2]
-
-
-def _existing_parent(path: Path) -> Path:
-    """The path itself, or its nearest ancestor that exists."""
-    return next((part for part in (path, *path.parents) if part.exists()), Path("/"))
-
-
-def _readable_by_others(path: Path) -> bool:
-    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
-
-
-def _file_system(path: Path) -> str:
-    """The type of the file system; empty if the system does not expose it."""
-    try:
-        mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        return ""
-    place = path.resolve()
-    found = [(len(mount[1]), mount[2]) for mount in mounts if place.is_relative_to(mount[1].replace("\\040", " "))]
-    return max(found, default=(0, ""))[1]

@@ -17,7 +17,7 @@ class Help(NamedTuple):
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect": ("setup", "serve", "stdio", "key"),
     "Look": ("doctor", "health", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "check", "reindex", "compact", "undo", "import"),
+    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import"),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -34,8 +34,12 @@ TEXTS: Mapping[str, Help] = {
         ("quipu check", "quipu check --repair"),
     ),
     "backup": Help(
-        "Copies the database to one file while servers read and write it.",
-        ("quipu backup", "quipu backup ~/memories.db"),
+        "Copies the database, or with --all everything, while servers read and write it.",
+        ("quipu backup", "quipu backup ~/memories.db", "quipu backup --all ~/backups/today"),
+    ),
+    "restore": Help(
+        "Verifies a backup and puts it in place, whole or not at all; what was there is kept beside it.",
+        ("quipu restore ~/memories.db", "quipu restore ~/backups/today"),
     ),
     "reindex": Help(
         "Rebuilds the full-text index and embeds every memory again.",
@@ -54,7 +58,7 @@ TEXTS: Mapping[str, Help] = {
     ),
     "tools": Help("Lists the tools that clients can call.", ("quipu tools", "quipu tools --tokens")),
     "key": Help(
-        "Creates, lists and revokes the keys with which clients reach a server.",
+        "Creates, lists, revokes and deletes the keys with which clients reach a server.",
         ("quipu key create --scope write --name laptop", "quipu key list", "quipu key revoke k1a2b3c4"),
     ),
     "key create": Help(
@@ -64,6 +68,10 @@ TEXTS: Mapping[str, Help] = {
     "key list": Help("Lists all keys, without their secrets.", ("quipu key list", "quipu key list --json")),
     "key revoke": Help(
         "Revokes a key; a running server refuses it within a second.", ("quipu key revoke k1a2b3c4", "quipu key list")
+    ),
+    "key reset": Help(
+        "Deletes every key, so that a server on this machine serves every local client again.",
+        ("quipu key reset", "quipu key list"),
     ),
     "compact": Help(
         "Returns the space of deleted memories to the file system.",

@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, TextIO
 
 import msgspec
@@ -61,7 +62,8 @@ def discard_rest() -> None:
 
 
 def describe(fault: Fault) -> str:
-    """The message of a fault, with the path of the file that caused it where the message lacks it."""
+    """The message of a fault, with the path of its file where it names neither that nor its folder."""
     cause = fault.__context__
     path = str(cause.filename) if isinstance(cause, OSError) and cause.filename is not None else ""
-    return f"{fault.message} ({path})" if path and path not in fault.message else fault.message
+    told = path in fault.message or str(Path(path).parent) in fault.message
+    return fault.message if told else f"{fault.message} ({path})"

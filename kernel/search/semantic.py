@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernel.embed.model import Embedding
 from kernel.search import ann_storage
 from kernel.search.ann import Sketches
 from kernel.search.cache import SearchCache
@@ -17,7 +16,6 @@ _MIN_SHORTLIST = 1280  # vectors re-scored exactly; recall@10 1.00 at 1k to 1M m
 _SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
 _MAX_TRIES = 4  # searches with a wider shortlist while deleted vectors crowd out results
 _WIDENING = 4  # shortlists of 1,280 to 81,920; a burst of 5,000 deletions is covered by a test
-_SCORED_TOGETHER = 4096  # vectors; as floats they take 4 MB at 256 dimensions
 
 
 class Near(NamedTuple):
@@ -43,20 +41,20 @@ def vector_search(
     and `also` are searched.
     """
     model = model_id(tx)
-    embedded = embed_texts(tx, [text]) if model else None
-    if not embedded or not embedded[0].scale:
+    query = embed_texts(tx, [text]) if model else None
+    if not query or not query[0].scale:
         return {}
-    query = embedded[0]
+    vector = query[0].vector
     if docs is not None:
-        near = _score(tx, "kernel.semantic.vectors_of_docs", query, model, docs, limit)
+        near = _score(tx, "kernel.semantic.score_docs", vector, model, docs, limit)
     elif partitions is not None and partitions.scan:
-        near = _score(tx, "kernel.semantic.vectors_of_partitions", query, model, partitions.ids, limit)
+        near = _score(tx, "kernel.semantic.score_partitions", vector, model, partitions.ids, limit)
     elif _is_loading(tx):
         near = {}
     else:
-        near = _nearest(tx, query, model, None if partitions is None else partitions.ids, limit)
+        near = _nearest(tx, vector, model, None if partitions is None else partitions.ids, limit)
     if missing := [doc for doc in also if doc not in near]:
-        near |= _score(tx, "kernel.semantic.vectors_of_docs", query, model, missing, len(missing))
+        near |= _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
     return near
 
 
@@ -87,12 +85,12 @@ def _is_loading(tx: Tx) -> bool:
     )
 
 
-def _nearest(tx: Tx, query: Embedding, model: int, partitions: Sequence[int] | None, limit: int) -> dict[int, Near]:
+def _nearest(tx: Tx, vector: bytes, model: int, partitions: Sequence[int] | None, limit: int) -> dict[int, Near]:
     size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
     near: dict[int, Near] = {}
     for _ in range(_MAX_TRIES):  # the shortlist may hold vectors deleted in this transaction or since its snapshot
-        shortlist = _shortlist(tx, query.vector, model, partitions, size)
-        near = _score(tx, "kernel.semantic.vectors", query, model, shortlist, limit)
+        shortlist = _shortlist(tx, vector, model, partitions, size)
+        near = _score(tx, "kernel.semantic.score_vectors", vector, model, shortlist, limit)
         if len(near) >= min(len(shortlist), limit):
             break
         size *= _WIDENING
@@ -112,37 +110,6 @@ def _shortlist(tx: Tx, vector: bytes, model: int, partitions: Sequence[int] | No
     return own.nearest(vector, size, partitions) + (shared.nearest(vector, size, partitions) if last else [])
 
 
-class _Stored(NamedTuple):
-    doc: int
-    vector: bytes
-    scale: float
-
-
-def _score(tx: Tx, statement: str, query: Embedding, model: int, ids: Sequence[int], limit: int) -> dict[int, Near]:
-    """The `limit` documents nearest to `query` among those whose vectors `statement` reads."""
-    stored = tx.all(statement, _Stored, ids=ids, model=model)
-    similarities = _cosines(query, stored)
-    best = sorted(range(len(stored)), key=similarities.__getitem__, reverse=True)[:limit]
-    cosine = {stored[at].doc: similarities[at] for at in best}
-
-    def near(doc: int, space: str, key: str) -> Near:
-        return Near(doc, space, key, cosine[doc])
-
-    # Documents are looked up after the ranking, so that only the best rows cost a second look-up.
-    return {row.doc: row for row in tx.all("kernel.semantic.documents", near, ids=[*cosine])}
-
-
-def _cosines(query: Embedding, stored: Sequence[_Stored]) -> list[float]:
-    """The cosine of `query` and each vector, rounded like a float32 distance, so that equal vectors have exactly 1."""
-    import numpy as np
-
-    direction = np.frombuffer(query.vector, np.int8).astype("f4")
-    found: list[float] = []
-    for start in range(0, len(stored), _SCORED_TOGETHER):
-        block = stored[start : start + _SCORED_TOGETHER]
-        vectors = np.frombuffer(b"".join([row.vector for row in block]), np.int8).reshape(len(block), -1)
-        # Sums of products of int8 are exact in float32 up to 2 ** 24, that is to 1,040 dimensions.
-        dots = (vectors.astype("f4") @ direction).astype("f8")
-        distances = 1 - dots * query.scale * np.array([row.scale for row in block])
-        found += (1 - distances.astype("f4").astype("f8")).tolist()
-    return found
+def _score(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, Near]:
+    rows = tx.all(query, Near, ids=ids, vector=vector, model=model, limit=limit)
+    return {row.doc: row for row in rows}

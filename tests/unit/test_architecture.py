@@ -66,7 +66,7 @@ def path(name: str) -> Path:
 
 
 def test_only_the_sqlite_package_imports_the_driver() -> None:
-    assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3")} == {"kernel.store.sqlite"}
+    assert {name.rpartition(".")[0] for name in importers("apsw", "sqlite3", "sqlite_vec")} == {"kernel.store.sqlite"}
 
 
 @pytest.mark.slow
@@ -79,7 +79,6 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.binary_codes",
         "kernel.search.bm25",
         "kernel.search.near_duplicates",
-        "kernel.search.semantic",
         "kernel.search.shortlist",
     }
     assert importers("tokenizers") == {"kernel.embed.model"}
@@ -245,7 +244,7 @@ running.store.close()
 """
 
 
-UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "model2vec", "jwt"})
+UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
 
 
 @pytest.mark.slow

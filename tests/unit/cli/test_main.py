@@ -183,7 +183,7 @@ def test_colours_appear_on_terminals_only_and_never_with_no_color(tmp_path: Path
     ],
 )
 def test_misspelt_setting_is_told(name: str, hint: str, tmp_path: Path) -> None:
-    status, _, complaint = ended("check", QUIPU_DATA=str(tmp_path), **{name: "1"})
+    status, _, complaint = ended("tools", **{"QUIPU_DATA": str(tmp_path), name: "1"})
     assert (status, complaint) == (0, f"WARNING {name} is no setting{hint}\n")
 
 
@@ -216,7 +216,15 @@ def test_every_command_that_prints_data_prints_json(
     assert printed("key", "revoke", str(made["id"]), *data)[0]["state"] == "revoked"
     assert printed("check", *data) == [{"state": "ok"}]
     assert printed("reindex", *data) == [{"vectors": 2}]
-    assert printed("backup", str(tmp_path / "copy.db"), *data) == [{"file": str(tmp_path / "copy.db")}]
+    copy, everything = tmp_path / "copy.db", tmp_path / "everything"
+    assert printed("backup", str(copy), *data) == [{"file": str(copy), "left_out": ["the keys"]}]
+    (whole,) = printed("backup", "--all", str(everything), *data)
+    assert whole == {"folder": str(everything), "tenants": 1, "files": 2, "bytes": whole["bytes"]}
+    assert [sorted(line) for line in printed("restore", str(everything), "--data", str(tmp_path / "new"))] == [
+        ["restored"],
+        ["restored"],
+    ]
+    assert printed("key", "reset", *data) == [{"keys": 0}]
     assert [sorted(line) for line in printed("compact", *data)] == [["after", "before"]]
     assert [line["space"] for line in printed("quarantine", *data)] == ["paths"]
     assert [line["tool"] for line in printed("audit", *data)][:2] == ["undo", "drop_memory"]
@@ -225,10 +233,10 @@ def test_every_command_that_prints_data_prints_json(
     assert {"grade", "subject", "detail", "remedy"} == {*printed("doctor", *data)[0]}
 
 
-def test_nothing_to_list_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_list_is_said(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
     said: list[str] = []
     for command in (["audit"], ["quarantine"], ["key", "list"]):
-        assert main([*command, "--data", str(tmp_path)]) == 0
+        assert main([*command, "--data", str(kernel.config.data)]) == 0
         out, err = capsys.readouterr()
         assert out == ""
         said.append(err)
@@ -239,10 +247,14 @@ def test_nothing_to_list_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_error_about_a_file_names_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_about_a_file_names_its_path(kernel: Kernel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "missing" / "copy.db"
-    assert main(["backup", str(target), "--data", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.endswith(f"({target})\n")
-    (tmp_path / "file").write_text("")
-    assert main(["check", "--data", str(tmp_path / "file")]) == 1
-    assert capsys.readouterr().err == f"quipu: Cannot use the data directory: File exists ({tmp_path / 'file'})\n"
+    data, unused = str(kernel.config.data), str(tmp_path / "unused")
+    for arguments in (["backup", str(target), "--data", data], ["restore", str(target), "--data", unused]):
+        assert main(arguments) == 1
+        assert str(target) in capsys.readouterr().err
+    (tmp_path / "missing").write_text("")
+    assert main(["backup", "--all", str(target), "--data", data]) == 1
+    assert str(target) in capsys.readouterr().err
+    assert main(["check", "--data", str(tmp_path / "missing")]) == 1
+    assert str(tmp_path / "missing") in capsys.readouterr().err

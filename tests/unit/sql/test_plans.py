@@ -51,10 +51,10 @@ def tables(plan: list[str]) -> list[str]:
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING COVERING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.semantic.vectors_of_partitions",
+            "kernel.semantic.score_partitions",
             [
                 "SCAN p VIRTUAL TABLE",
-                "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
+                "SEARCH d USING INDEX doc_by_place (place=?)",
                 "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
             ],
         ),
@@ -80,16 +80,21 @@ def tables(plan: list[str]) -> list[str]:
             ],
         ),
         (
-            "kernel.semantic.vectors",
-            ["SCAN i VIRTUAL TABLE", "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)"],
+            "kernel.semantic.score_vectors",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
+                "SCAN s",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
         ),
         (
-            "kernel.semantic.vectors_of_docs",
-            ["SCAN i VIRTUAL TABLE", "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)"],
-        ),
-        (
-            "kernel.semantic.documents",
-            ["SCAN i VIRTUAL TABLE", "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)"],
+            "kernel.semantic.score_docs",
+            [
+                "SCAN i VIRTUAL TABLE",
+                "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+            ],
         ),
         ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
         ("kernel.lexical.document_frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
