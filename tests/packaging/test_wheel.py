@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from kernel.config import VERSION
 from tests.packaging.programs import environment, running
@@ -16,7 +17,7 @@ from tests.reliability.server_process import ROOT
 DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
 WHEEL_MB = 8  # half of it is the model
 INSTALLED_MB = 130  # with numpy, half of it, and bytecode
-MOST_PACKAGES = 14  # besides quipu-memory, on the Python that needs most of them
+MOST_PACKAGES = 14  # besides quipu-memory and sqlite-vec, on the Python that needs most of them
 RIVALS = ("kernel", "handlers", "sql")
 
 
@@ -99,11 +100,26 @@ def test_links_of_the_readme_work_outside_the_repository(wheel: Path) -> None:
     assert [path for path in inside if not (ROOT / path).exists()] == []
 
 
-def test_the_server_needs_no_package_without_wheels_for_musl_or_windows_on_arm() -> None:
-    lock = (ROOT / ".ci" / "runtime.lock").read_text(encoding="utf-8")
-    packages = set(re.findall(r"^([a-z0-9-]+)==", lock, re.MULTILINE))
-    assert len(packages) <= MOST_PACKAGES
-    assert packages & {"huggingface-hub", "sqlite-vec", "tokenizers"} == set()
+SYSTEMS = {
+    "glibc": {"sys_platform": "linux", "platform_machine": "x86_64"},
+    "Alpine": {"sys_platform": "linux", "platform_machine": "aarch64"},
+    "macOS": {"sys_platform": "darwin", "platform_machine": "arm64"},
+    "Windows": {"sys_platform": "win32", "platform_machine": "AMD64"},
+    "Windows on ARM": {"sys_platform": "win32", "platform_machine": "ARM64"},
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_packages_without_a_wheel_for_a_system_are_not_installed_there(system: str) -> None:
+    lock = ROOT / ".ci" / ("musl.lock" if system == "Alpine" else "runtime.lock")
+    locked = re.findall(r"^([a-z0-9-]+==[^\\\n]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    environment = {**SYSTEMS[system], "python_full_version": "3.13.1", "python_version": "3.13"}
+    wanted = {
+        found.name for found in map(Requirement, locked) if found.marker is None or found.marker.evaluate(environment)
+    }
+    assert len(wanted - {"sqlite-vec"}) <= MOST_PACKAGES
+    assert wanted & {"huggingface-hub", "tokenizers"} == set()
+    assert ("sqlite-vec" in wanted) == (system not in {"Alpine", "Windows on ARM"})
 
 
 @pytest.mark.ship
