@@ -1,9 +1,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-all test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
-	quality conformance lock wheel binary bundle sbom container container-test ship
+	quality conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 VENV := .venv/bin
 SUITE := tests/contracts/conformance/node_modules
@@ -100,7 +100,7 @@ wheel: .venv/.ok ## build the wheel in dist/
 	@$(VENV)/python -m hatchling build --target wheel --directory dist
 
 binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
-	@.ci/ship/binary .venv-ship/bin/python
+	@.venv-ship/bin/python .ci/ship/binary.py
 
 bundle: wheel .venv-node/.ok .ci/bundle/node_modules/.ok ## build the .mcpb bundle and server.json in dist/ (NAMESPACE=io.github.USER)
 	@$(NODE) .ci/bundle/build $(VENV)/python "$$(ls -t dist/quipu_memory-*.whl | head -n 1)"
@@ -123,6 +123,13 @@ mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, 
 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
+
+hygiene: .venv-hygiene/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
+	@.venv-hygiene/bin/zizmor --offline --quiet .github
+	@.venv-hygiene/bin/validate-pyproject pyproject.toml
+	@.venv-hygiene/bin/python -m hatchling build --target sdist --target wheel --directory build/hygiene
+	@.venv-hygiene/bin/twine check --strict build/hygiene/*
+	@.venv-hygiene/bin/pip-audit --disable-pip --require-hashes --requirement .ci/runtime.lock
 
 # An environment with exactly what its lock file names, by hash.
 define environment
@@ -154,6 +161,10 @@ endef
 	@touch $@
 
 .venv-ship/.ok: .ci/ship.lock
+	$(environment)
+	@touch $@
+
+.venv-hygiene/.ok: .ci/hygiene.lock
 	$(environment)
 	@touch $@
 

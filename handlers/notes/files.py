@@ -24,6 +24,7 @@ from handlers.notes.safe_fs import (
     sync_folder,
 )
 from handlers.notes.scan import MAX_FILE_BYTES, SUFFIX
+from kernel.data_dir import fsync
 from kernel.errors import Fault
 
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -218,7 +219,7 @@ def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-    os.fsync(fd)
+    fsync(fd)
 
 
 def _unlink_if_present(folder: OpenFolder, name: str) -> None:

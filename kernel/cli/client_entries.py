@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from kernel.cli import config_files
 from kernel.cli.clients import Client, Entry, Target
 from kernel.config import MODEL, Config, default_data
-from kernel.data_dir import MAIN
+from kernel.data_dir import MAIN, fsync, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.maintenance.consistency import backup_time
@@ -224,12 +224,12 @@ def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
         with os.fdopen(descriptor, "wb") as target:
             target.write(after)
             target.flush()
-            os.fsync(target.fileno())
+            fsync(target.fileno())
         Path(name).chmod(file.stat().st_mode & 0o7777 if file.exists() else _NEW_FILE_MODE)
         # Clients rewrite their own files: what changed since the file was read must not be overwritten.
         if _bytes(file) != before:
             raise Fault("conflict", f"{file} was changed by another program meanwhile: try again")
-        Path(name).replace(file)
+        replace(Path(name), file)
     finally:
         Path(name).unlink(missing_ok=True)
     return backup

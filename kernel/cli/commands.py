@@ -7,12 +7,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 
-import msgspec
-
 from kernel import app
 from kernel.cli import backup_commands
 from kernel.cli.faults import or_raise
 from kernel.cli.key_commands import KEY_COMMANDS
+from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
@@ -36,7 +35,7 @@ _PREVIEW_CHARS = 80  # of a quarantined text
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
-        return tools(tokens=arguments.tokens)
+        return tools(tokens=arguments.tokens, as_json=arguments.json)
     if arguments.command == "key":
         return KEY_COMMANDS[arguments.key](arguments, config)
     if arguments.command in backup_commands.COMMANDS:
@@ -56,35 +55,39 @@ def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -
         partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
     )
     for finding in found:
-        print(f"{finding.part}: {finding.rows} {finding.what}")
+        show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
     for line in lines[:_SHOWN_DIFFERENCES]:
-        print(f"  {line}")
+        show({"difference": line}, f"  {line}", as_json=arguments.json)
     left = [finding for finding in found if finding.kept] if arguments.repair else found
-    print("differences found" if left else "repaired" if found else "ok")
+    state = "differences found" if left else "repaired" if found else "ok"
+    show({"state": state}, state, as_json=arguments.json)
     return 1 if left else 0
 
 
-def reindex(_arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
         done = or_raise(consistency.reindex, config.file, shared, bar)
-    print(f"{done} vectors rebuilt")
+    show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
     return 0
 
 
-def tools(*, tokens: bool) -> int:
+def tools(*, tokens: bool, as_json: bool = False) -> int:
     """Print every tool, or for each URL the approximate tokens its tool list takes in a model's context."""
     if tokens:
-        print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
+        if not as_json:
+            print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
         for path, dialects in (("/mcp", app.DIALECTS), *((f"/mcp/{one.name}", (one,)) for one in app.DIALECTS)):
             every = [tool for dialect in dialects for tool in dialect.tools]
             for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
                 plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
-                print(f"{address:25} {len(listed):5} {plain:7} {whole:13}")
+                row = {"address": address, "tools": len(listed), "tokens": plain, "with_results": whole}
+                show(row, f"{address:25} {len(listed):5} {plain:7} {whole:13}", as_json=as_json)
         return 0
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
-            print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}")
+            row = {"dialect": dialect.name, "mode": tool.mode, "name": tool.name, "description": tool.description}
+            show(row, f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}", as_json=as_json)
     return 0
 
 
@@ -108,8 +111,11 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
     with closing(ProgressBar("import", sys.stderr)) as bar:
         done: Imported = or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
-    for name, count in done.counts.items():
-        print(f"{name}: {count}")
+    if arguments.json:
+        show({"counts": done.counts}, "", as_json=True)
+    else:
+        for name, count in done.counts.items():
+            print(f"{name}: {count}")
     for remark in done.remarks:
         print(remark, file=sys.stderr)
     return 0
@@ -119,7 +125,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
     freed: Freed = or_raise(partial(compact, config.file, shared, _print_step, forget=before))
-    print(f"{freed.before} bytes before, {freed.after} after")
+    show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
     return 0
 
 
@@ -133,13 +139,12 @@ def _timestamp(given: str) -> str:
 
 
 def _print_step(part: str) -> None:
-    print(part, file=sys.stderr, flush=True)
+    note(part)
 
 
 def _import(config: Config, shared: StoreContext, origin: CallContext, work: Callable[[Tx], Imported]) -> Imported:
     db = Connection(config.file, shared, readonly=False)
     try:
-        db.load_vectors()
         with db.writing(origin) as tx:
             before = db.total_changes()
             done = work(tx)
@@ -160,7 +165,9 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     finally:
         db.close()
     for entry in entries:
-        print(msgspec.json.encode(entry._asdict()).decode() if arguments.json else _call_line(entry))
+        show(entry._asdict(), _call_line(entry), as_json=arguments.json)
+    if not entries:
+        note("no calls have changed anything yet")
     if wrong is not None:
         print(f"audit row {wrong} breaks the hash chain", file=sys.stderr)
     return 0 if wrong is None else 1
@@ -168,7 +175,8 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Undo the changes of one call."""
-    print(_call_line(or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
+    entry: audit.Entry = or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)
+    show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     print("undone", file=sys.stderr)
     return 0
 
@@ -185,7 +193,10 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
         origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
-        print(f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}")
+        line = f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}"
+        show({"id": one.id, **one._asdict()}, line, as_json=arguments.json)
+    if not found:
+        note("nothing is quarantined")
     return 0
 
 

@@ -46,7 +46,9 @@ def _undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
         raise Fault("not_found", f"There is no call {number} in the audit.")
     call = audit.undo_call(tx, number)
     if call is None:
-        raise Fault("not_found", f"What call {number} changed is not kept, or no more.")
+        raise Fault(
+            "not_found", f"Call {number} cannot be undone: it was undone already, expired, or nothing of it was kept."
+        )
     return entry, call
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, file_lock, fsync_folder, make_private
+from kernel.data_dir import MAIN, file_lock, fsync, fsync_folder, make_private, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
@@ -155,8 +155,8 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
                 changed = change(read(data))
                 file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
                 file.flush()
-                os.fsync(file.fileno())
-            new.replace(data / FILE)
+                fsync(file.fileno())
+            replace(new, data / FILE)
         except OSError as error:
             raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None
         finally:

@@ -12,10 +12,10 @@ from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.sqlite import changesets, log_stamp
 from kernel.store.sqlite.errors import DAMAGED
-from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
+from kernel.store.sqlite.vector_functions import add_vector_functions
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
@@ -54,6 +54,9 @@ class Connection:
             "query_only": int(readonly),
             "mmap_size": _MMAP_BYTES if readonly else 0,
             "synchronous": "FULL" if durable else "NORMAL",
+            # On macOS fsync leaves data in the cache of the drive; elsewhere SQLite ignores these two.
+            "fullfsync": int(durable),
+            "checkpoint_fullfsync": 1,
         }
         for name, value in settings.items():
             self._db.pragma(name, value)
@@ -89,13 +92,10 @@ class Connection:
         return cast("list[Token]", tokens)
 
     def load_vectors(self) -> None:
-        """Loads sqlite-vec; extension loading is off before and after."""
-        if self._vectors_loaded:
-            return
-        self._db.enable_load_extension(True)
-        self._db.load_extension(str(vector_extension()))
-        self._db.enable_load_extension(False)
-        self._vectors_loaded = True
+        """Adds the vector functions, which databases without an index do not need."""
+        if not self._vectors_loaded:
+            add_vector_functions(self._db)
+            self._vectors_loaded = True
 
     def pragma(self, name: str, value: Any = None) -> Any:
         """Reads or sets one pragma."""

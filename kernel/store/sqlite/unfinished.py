@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernel.data_dir import fsync_folder
+from kernel.data_dir import fsync, fsync_folder
 from kernel.errors import Fault
 from kernel.store.sqlite.folder_lock import FolderLock
 
@@ -55,7 +55,7 @@ def fsync_path(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
-        os.fsync(descriptor)
+        fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kernel.app import Kernel, open_kernel
-from kernel.cli import doctor
+from kernel.cli import doctor, file_systems
 from kernel.cli.clients import BY_NAME, config_file
 from kernel.cli.main import main
 from kernel.config import MODEL, VERSION, Config
@@ -96,10 +96,10 @@ def test_doctor_command_prints_results_and_exit_status(
 def test_data_directory_on_a_network_file_system_is_wrong(
     visit: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = doctor._file_system(tmp_path)
+    here = file_systems.kind_of(tmp_path)
     if not here:
         pytest.skip("this system does not expose file system types")
-    monkeypatch.setattr(doctor, "_NETWORK_FILE_SYSTEMS", frozenset({here}))
+    monkeypatch.setattr(file_systems, "NETWORK", frozenset({here}))
     status, lines = visit()
     assert status == 1
     assert lines["data directory"].startswith(
