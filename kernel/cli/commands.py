@@ -13,6 +13,7 @@ from kernel.cli.faults import or_raise
 from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
+from kernel.cli.setup import DEFAULT_DIALECTS
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
@@ -30,6 +31,12 @@ from kernel.tools import Imported
 
 _SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text
+
+_ADDRESSES = {
+    "/mcp": app.DIALECTS,
+    f"/mcp/{','.join(DEFAULT_DIALECTS)}": app.select_dialects(DEFAULT_DIALECTS),
+    **{f"/mcp/{dialect.name}": (dialect,) for dialect in app.DIALECTS},
+}
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
@@ -77,7 +84,7 @@ def tools(*, tokens: bool, as_json: bool = False) -> int:
     if tokens:
         if not as_json:
             print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
-        for path, dialects in (("/mcp", app.DIALECTS), *((f"/mcp/{one.name}", (one,)) for one in app.DIALECTS)):
+        for path, dialects in _ADDRESSES.items():
             every = [tool for dialect in dialects for tool in dialect.tools]
             for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
                 plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))

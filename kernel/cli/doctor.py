@@ -209,7 +209,7 @@ def server(config: Config) -> Iterator[Diagnosis]:
     host = probe.connectable(config.host)
     where = f"{host}:{config.port}"
     try:
-        response = probe.handshake(host, config.port)
+        response = probe.handshake(f"http://{f'[{host}]' if ':' in host else host}:{config.port}/mcp")
     except OSError:
         response = probe.Handshake(0)
     if response is None:

@@ -15,7 +15,7 @@ class Help(NamedTuple):
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Connect": ("setup", "serve", "stdio", "key"),
+    "Connect": ("setup", "serve", "service", "stdio", "key"),
     "Look": ("doctor", "health", "tools", "audit", "quarantine"),
     "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import"),
 }
@@ -24,6 +24,10 @@ TEXTS: Mapping[str, Help] = {
     "serve": Help(
         "Serves MCP and plain JSON over HTTP until it is interrupted.",
         ("quipu serve", "quipu serve --port 8080 --data ~/memories"),
+    ),
+    "service": Help(
+        "Runs the server as a service of this user: by systemd, launchd or the Task Scheduler.",
+        ("quipu service install", "quipu service install --port 8080 --data ~/memories", "quipu service remove"),
     ),
     "stdio": Help(
         "Serves one MCP client over standard input and output; clients start it themselves.",
@@ -83,7 +87,13 @@ TEXTS: Mapping[str, Help] = {
     ),
     "setup": Help(
         "Writes the entry for Quipu into the configuration of an MCP client, after a copy of the file.",
-        ("quipu setup", "quipu setup --client cursor", "quipu setup --client claude-desktop --stdio"),
+        (
+            "quipu setup",
+            "quipu setup --client cursor",
+            "quipu setup --client claude-desktop --stdio",
+            "quipu setup --all",
+            "quipu setup --client cursor --remove",
+        ),
     ),
     "doctor": Help(
         "Checks the installation and says what to do about each problem; the exit status is 1 where one is grave.",

@@ -37,9 +37,12 @@ def parser() -> argparse.ArgumentParser:
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
     data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
     serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
-    serve.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
-    serve.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
     serve.add_argument("--open", action="store_true", default=None, help="accept requests without a key (QUIPU_OPEN=1)")
+    service = commands.add_parser("service", parents=[data], help="run the server in the background")
+    service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
+    for command in (serve, service):
+        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
+        command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
     data = _Parser(add_help=False, parents=[data])
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
@@ -53,12 +56,10 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
-    tools = commands.add_parser("tools", help="list the tools of every dialect")
-    tools.add_argument("--tokens", action="store_true", help="tokens that each tool list takes in a model's context")
     _add_key_parsers(commands.add_parser("key", help="create, list and revoke API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "stdio", "setup", "key"}:
+        if name not in {"serve", "stdio", "setup", "service", "key"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -109,6 +110,8 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     compact.add_argument(
         "--forget", metavar="TIME", help="also drop the history of rows deleted before this time (ISO 8601)"
     )
+    tools = commands.add_parser("tools", help="list the tools of every dialect")
+    tools.add_argument("--tokens", action="store_true", help="tokens that each tool list takes in a model's context")
     quarantine = commands.add_parser(
         "quarantine", parents=[data], help="list memories quarantined as suspected prompt injection"
     )
@@ -123,10 +126,15 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
 
 def _add_setup_options(setup: argparse.ArgumentParser) -> None:
     setup.add_argument("--client", metavar="NAME", help="client to configure; lists the supported ones if left out")
+    setup.add_argument("--all", action="store_true", help="configure every supported client of this machine")
+    setup.add_argument("--remove", action="store_true", help="remove the entry instead of writing it")
     setup.add_argument("--stdio", action="store_true", help="let the client start the server")
     setup.add_argument("--url", help="URL of the server (http://127.0.0.1:PORT/mcp)")
     setup.add_argument(
-        "--dialect", action="append", default=[], help="serve only this dialect; may be repeated with --stdio"
+        "--dialect",
+        action="append",
+        default=[],
+        help="dialect to use, or all; may be repeated (paths and common)",
     )
     setup.add_argument("--key", default="", help="API key; - reads it from standard input")
     setup.add_argument("--name", default="quipu", help="name of the server entry in the client (quipu)")
@@ -216,6 +224,12 @@ def _setup(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return setup.run(arguments, chosen)
 
 
+def _service(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import service
+
+    return service.run(arguments, chosen)
+
+
 def _doctor(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import doctor
 
@@ -228,7 +242,14 @@ def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
     return commands.run(arguments, chosen)
 
 
-_COMMANDS = {"serve": _serve, "stdio": _stdio, "health": _health, "setup": _setup, "doctor": _doctor}
+_COMMANDS = {
+    "serve": _serve,
+    "stdio": _stdio,
+    "health": _health,
+    "setup": _setup,
+    "service": _service,
+    "doctor": _doctor,
+}
 
 
 if __name__ == "__main__":

@@ -128,11 +128,11 @@ def entry_after(client: Any, file: Path, old: dict[str, Any], new: dict[str, Any
     return find_entry(client, file, "quipu")
 
 
-def test_other_members_of_an_entry_are_kept_for_the_same_transport(file: Path) -> None:
+def test_other_members_of_an_entry_are_kept_and_variables_for_the_same_transport(file: Path) -> None:
     old = {"url": "http://old/mcp", "headers": {"Authorization": "Bearer old"}, "disabled": False}
     assert entry_after(CURSOR, file, old, ENTRY) == {**ENTRY, "disabled": False}
     command = {"command": "q", "args": ["stdio"], "env": {"A": "1"}}
-    assert entry_after(CURSOR, file, old, command) == command
+    assert entry_after(CURSOR, file, old, command) == {"disabled": False, **command}
     assert entry_after(CURSOR, file, {"command": "p", "env": {"A": "0", "B": "2"}}, command) == {
         **command,
         "env": {"A": "1", "B": "2"},
@@ -161,6 +161,7 @@ def test_find_entry_ignores_values_that_are_not_objects(file: Path) -> None:
         ("http://127.0.0.1:7847/mcp", (), "http://127.0.0.1:7847/mcp"),
         ("http://127.0.0.1:7847/mcp/", ("brain",), "http://127.0.0.1:7847/mcp/brain"),
         ("https://h.example/q/mcp?tools=read", ("brain",), "https://h.example/q/mcp/brain?tools=read"),
+        ("http://127.0.0.1:7847/mcp", ("paths", "common"), "http://127.0.0.1:7847/mcp/paths,common"),
         ("http://[::1]:7847/mcp", (), "http://[::1]:7847/mcp"),
     ],
 )
@@ -190,11 +191,6 @@ def test_invalid_url_is_refused(url: str) -> None:
 def test_key_that_does_not_fit_a_header_is_refused(key: str) -> None:
     with pytest.raises(Fault, match="A key is printable ASCII without spaces"):
         http_target("http://h/mcp", key, ())
-
-
-def test_url_with_two_dialects_is_refused() -> None:
-    with pytest.raises(Fault, match="A URL serves one dialect or all"):
-        http_target("http://h/mcp", "", ("brain", "notes"))
 
 
 def test_stdio_target_carries_the_settings_of_this_process(tmp_path: Path) -> None:
