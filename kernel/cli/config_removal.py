@@ -68,7 +68,7 @@ def _cut_member(text: str, keys: Sequence[str]) -> str:
     if not behind and number:  # the last one: the comma before it has nothing behind it any more
         at = here.members[number - 1][2].end
         comma = _COMMA_BEHIND.match(text, at)
-        before = text[:at] + text[comma.end() : start] if comma else before
+        before = text[:at] + text[comma.end() : start].rstrip(" \t") if comma else before
     return before + text[end:]
 
 

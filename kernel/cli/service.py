@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
             raise Fault("storage", f"{' '.join(command)} ended with status {status}")
     if action == "remove":
         service.file.unlink(missing_ok=True)
-    print(f"{_DONE[action]}: {service.file}")
+    output.note(f"{_DONE[action]}: {service.file}")
     if action == "install" and service.remark:
         output.note(service.remark)
     return 0
@@ -76,11 +76,12 @@ _DONE = {"install": "installed and started", "start": "started", "stop": "stoppe
 def define(config: Config, started: LaunchCommand, platform: str) -> Service:
     """The service for this configuration on a platform; raises Fault where there is no service manager."""
     words = _words(config, started)
-    env = started.env | {
+    settings = {
         name: value
         for name, value in sorted(config.environment.items())
         if value and name.startswith(_PASSED_ON) and not name.startswith(_NOT_PASSED_ON)
     }
+    env = {**started.env, **settings}
     home = Path(config.environment.get("HOME") or config.environment.get("USERPROFILE") or ".")
     if platform == "darwin":
         return _launchd(home, words, env, config.data)

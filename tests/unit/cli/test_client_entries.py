@@ -18,7 +18,7 @@ from kernel.cli.client_entries import (
     stdio_target,
 )
 from kernel.cli.clients import BY_NAME, Target
-from kernel.config import Config
+from kernel.config import Config, from_mapping
 from kernel.errors import Fault
 from tests.reliability.server_process import ROOT
 
@@ -191,6 +191,18 @@ def test_invalid_url_is_refused(url: str) -> None:
 def test_key_that_does_not_fit_a_header_is_refused(key: str) -> None:
     with pytest.raises(Fault, match="A key is printable ASCII without spaces"):
         http_target("http://h/mcp", key, ())
+
+
+def test_data_directory_that_clients_would_not_find_is_passed_on(tmp_path: Path) -> None:
+    config = from_mapping({"HOME": "/home/ada", "XDG_DATA_HOME": str(tmp_path)})
+    target = stdio_target(config, LaunchCommand(("quipu",)), "linux", ())
+    assert target.command == ("quipu", "stdio", "--data", str(tmp_path / "quipu"))
+
+
+def test_program_in_the_cache_of_uv_is_started_by_uvx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    script = "/home/ada/.cache/uv/archive-v0/jcDx0l6Me1So7JHq/bin/quipu-memory"
+    assert launch_command(script, "/usr/bin/python3", {}, frozen=False).words == ("uvx", "quipu-memory")
 
 
 def test_stdio_target_carries_the_settings_of_this_process(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kernel import app
 from kernel.cli.client_entries import describe_target, find_entry
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file
 from kernel.cli.main import main
-from tests.reliability.server_process import ROOT
+from tests.reliability.server_process import ROOT, serving
 
 Output = tuple[int, str, str]
 Quipu = Callable[..., Output]
@@ -110,6 +110,70 @@ def test_printed_entry_equals_the_written_one(home: Path, quipu: Quipu, client: 
     assert not home.exists()
     assert quipu("setup", "--client", client.name)[0] == 0
     assert file(client, home).read_text() == printed
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
+def test_removed_entry_leaves_the_other_servers(home: Path, quipu: Quipu, client: Client) -> None:
+    there, _ = others(client, home)
+    assert quipu("setup", "--client", client.name, "--remove")[1] == f"{client.title}: {there} has no quipu\n"
+    quipu("setup", "--client", client.name, "--stdio")
+    status, printed, error = quipu("setup", "--client", client.name, "--remove")
+    assert (status, error) == (0, "")
+    assert printed.startswith(f"{client.title}: quipu is removed from {there}; the previous content is in ")
+    assert find_entry(client, there, "quipu") is None
+    assert find_entry(client, there, "other") == {"command": "x"}
+    assert "# theirs" in there.read_text() or "// theirs" in there.read_text()
+
+
+def test_all_clients_of_this_machine_are_configured_and_no_others(home: Path, quipu: Quipu) -> None:
+    chosen = [BY_NAME[name] for name in ("cursor", "claude-desktop", "codex")]
+    for client in chosen:
+        others(client, home)
+    assert quipu("setup", "--all")[0] == 0
+    entries = {client.name: find_entry(client, file(client, home), "quipu") for client in CLIENTS}
+    assert {name for name, entry in entries.items() if entry} == {client.name for client in chosen}
+    assert entries["cursor"] == {"url": "http://127.0.0.1:9/mcp/paths,common"}
+    assert quipu("setup", "--all", "--remove")[0] == 0
+    assert [find_entry(client, file(client, home), "quipu") for client in chosen] == [None] * 3
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ((), "/mcp/paths,common"),
+        (("--dialect", "common", "--dialect", "brain"), "/mcp/brain,common"),
+        (("--dialect", "all"), "/mcp"),
+        (("--url", "http://127.0.0.1:9/mcp"), "/mcp"),
+        (("--url", "http://127.0.0.1:9/mcp", "--dialect", "notes"), "/mcp/notes"),
+    ],
+)
+def test_address_has_the_chosen_dialects_or_the_two_for_newcomers(
+    quipu: Quipu, options: tuple[str, ...], path: str
+) -> None:
+    _, printed, _ = quipu("setup", "--client", "cursor", "--print", *options)
+    assert json.loads(printed)["mcpServers"]["quipu"] == {"url": f"http://127.0.0.1:9{path}"}
+
+
+def test_disabled_entry_is_pointed_out(home: Path, quipu: Quipu) -> None:
+    there = file(BY_NAME["kiro"], home)
+    there.parent.mkdir(parents=True)
+    there.write_text('{"mcpServers": {"quipu": {"command": "x", "disabled": true, "autoApprove": ["recall"]}}}')
+    _, _, error = quipu("setup", "--client", "kiro")
+    assert error.startswith("Kiro: quipu is disabled in that file; enable it there or in Kiro\n")
+    entry = find_entry(BY_NAME["kiro"], there, "quipu")
+    assert entry == {"disabled": True, "autoApprove": ["recall"], "url": "http://127.0.0.1:9/mcp/paths,common"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/mcp/paths,common", ""), ("/nowhere", "is not the address of a Quipu server: it answers with status 404\n")],
+)
+def test_address_of_a_running_server_is_checked(home: Path, quipu: Quipu, tmp_path: Path, path: str, told: str) -> None:
+    with serving(tmp_path / "data") as server:
+        _, _, error = quipu("setup", "--client", "cursor", "--url", f"http://127.0.0.1:{server.port}{path}")
+    assert error == (f"http://127.0.0.1:{server.port}{path} {told}" if told else "")
 
 
 def test_stdio_only_client_gets_a_command(home: Path, quipu: Quipu) -> None:
