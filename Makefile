@@ -70,6 +70,7 @@ lint: .venv/.ok .venv-node/.ok
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
 	@$(NODE) $(VENV)/pyright --warnings
+	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
 	@$(VENV)/lint-imports --no-cache --no-logo
 
 cover: .venv/.ok ## run the tests and report what they did not reach
