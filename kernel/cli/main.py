@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
     tools = commands.add_parser("tools", help="list the tools of every dialect")
     tools.add_argument("--tokens", action="store_true", help="tokens that each tool list takes in a model's context")
-    _add_key_parsers(commands.add_parser("key", help="create, list and revoke API keys"))
+    _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
         if name not in {"serve", "stdio", "setup", "key"}:
@@ -101,6 +101,8 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions.add_parser("list", parents=[data], help="list all keys, without secrets")
     revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
     revoke.add_argument("id", help="id of the key, from `quipu key list`")
+    delete = actions.add_parser("delete", parents=[data], help="delete a key, so that it is no longer listed")
+    delete.add_argument("id", help="id of the key, from `quipu key list`")
     actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 

@@ -243,7 +243,7 @@ def test_nothing_to_list_is_said(kernel: Kernel, capsys: pytest.CaptureFixture[s
     assert said == [
         "no calls have changed anything yet\n",
         "nothing is quarantined\n",
-        "there are no keys: local clients need none\n",
+        "there are no keys\n",
     ]
 
 
