@@ -316,6 +316,19 @@ def test_other_version_is_a_hint_and_required_key_is_ok(visit: Doctor) -> None:
         )
 
 
+def test_lost_key_file_of_a_store_that_had_keys_is_wrong(visit: Doctor, config: Config) -> None:
+    api_keys.create(config.data, api_keys.Key("", "write", NOW))
+    open_kernel(config).store.close()
+    (config.data / api_keys.FILE).unlink()
+    status, lines = visit()
+    assert status == 1
+    assert lines["keys"].startswith(
+        "wrong  keys: keys.json is lost: no request is accepted; restore it from a backup; "
+    )
+    api_keys.clear(config.data)
+    assert visit()[1]["keys"] == "ok     keys: none created: this machine needs none"
+
+
 NOW = "2026-01-02T00:00:00.000Z"
 
 
