@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from kernel import app
 from kernel.cli import client_entries
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
+from kernel.cli.output import note, show
 from kernel.config import Config, on_loopback
 from kernel.errors import Fault
 from kernel.security import api_keys
@@ -18,9 +19,9 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     """Write or print the entry for a client, or list the supported clients; return the exit status."""
     if not arguments.client:
         for client in CLIENTS:
-            print(
-                f"{client.name:15} {client.title:15} {describe(client, config.environment, platform, arguments.name)}"
-            )
+            found = describe(client, config.environment, platform, arguments.name)
+            row = {"client": client.name, "title": client.title, "found": found}
+            show(row, f"{client.name:15} {client.title:15} {found}", as_json=arguments.json)
         return 0
     if arguments.client not in BY_NAME:
         raise Fault("invalid", f"{arguments.client} is not a supported client: {', '.join(BY_NAME)}")
@@ -31,12 +32,13 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
         link = install_link_of(client, arguments.name, entry)
         if not link:
             raise Fault("invalid", f"{client.title} has no install links: leave --link out")
-        print(link)
+        show({"link": link}, link, as_json=arguments.json)
     elif arguments.shown:
-        print(client_entries.snippet(client, arguments.name, entry), end="")
-        print(f"goes into {file}", file=sys.stderr)
+        snippet = client_entries.snippet(client, arguments.name, entry)
+        show({"file": str(file), "snippet": snippet}, snippet.removesuffix("\n"), as_json=arguments.json)
+        note(f"goes into {file}")
     else:
-        _write(client, file, arguments.name, entry)
+        _write(client, file, arguments.name, entry, as_json=arguments.json)
     return 0
 
 
@@ -61,12 +63,9 @@ def _entry(client: Client, arguments: argparse.Namespace, config: Config, platfo
         )
     parts = urlsplit(target.url)
     if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
-        print(
-            "the key would be sent unencrypted: terminate TLS in front of the server and use an https URL",
-            file=sys.stderr,
-        )
+        note("the key would be sent unencrypted: terminate TLS in front of the server and use an https URL")
     if target.url and not (target.key or arguments.url) and api_keys.read(config.data):
-        print("the server requires a key: create one with `quipu key create` and pass it with --key", file=sys.stderr)
+        note("the server requires a key: create one with `quipu key create` and pass it with --key")
     return entry
 
 
@@ -89,11 +88,9 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
     return client_entries.http_target(url, key, dialects)
 
 
-def _write(client: Client, file: Path, name: str, entry: Entry) -> None:
+def _write(client: Client, file: Path, name: str, entry: Entry, *, as_json: bool) -> None:
     done = client_entries.apply_entry(client, file, name, entry)
-    if not done.changed:
-        print(f"{client.title}: {file} is up to date")
-        return
     backup = f"; the previous content is in {done.backup.name}" if done.backup else ""
-    print(f"{client.title}: {name} is in {file}{backup}")
-    print(f"Restart {client.title} to use it.")
+    told = f"{client.title}: {name} is in {file}{backup}\nRestart {client.title} to use it."
+    row = {"file": str(file), "changed": done.changed, "backup": str(done.backup) if done.backup else None}
+    show(row, told if done.changed else f"{client.title}: {file} is up to date", as_json=as_json)
