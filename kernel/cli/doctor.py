@@ -93,6 +93,9 @@ def folder(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
+    if copied := file_systems.synchronized_folder(data):
+        detail = f"{copied} is synchronized: a copy taken while the database changes is damaged"
+        yield Diagnosis("hint", "data directory", detail, "choose another folder with --data or QUIPU_DATA")
     exposed = [
         path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if file_systems.readable_by_others(path)
     ]

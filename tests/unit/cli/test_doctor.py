@@ -107,6 +107,13 @@ def test_data_directory_on_a_network_file_system_is_wrong(
     )
 
 
+@pytest.mark.parametrize("name", ["OneDrive - Acme", "Dropbox", "Mobile Documents"])
+def test_data_directory_that_a_program_copies_elsewhere_is_a_hint(visit: Doctor, tmp_path: Path, name: str) -> None:
+    status, lines = visit(data=tmp_path / name / "quipu")
+    assert status == 0
+    assert lines["data directory"].startswith(f"hint   data directory: {name} is synchronized: ")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 @pytest.mark.parametrize("name", ["quipu.db", "quipu.db-wal", "keys.json", ""])
 def test_files_accessible_to_other_users_are_a_hint(visit: Doctor, kernel: Kernel, name: str) -> None:
