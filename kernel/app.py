@@ -12,7 +12,7 @@ from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.maintenance.backup import Folder, copy_before_migration
-from kernel.maintenance.data_access import DataAccess
+from kernel.maintenance.data_access import DataAccess, check_log_now
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
@@ -229,6 +229,19 @@ def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ..
 def note_keys(tx: Tx) -> None:
     """Stores that there were API keys."""
     tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
+
+
+def had_keys(config: Config) -> bool:
+    """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    check_log_now(config.file)
+    if not config.file.is_file():
+        return False
+    db = Connection(config.file, base_context(None), readonly=True)
+    try:
+        found = db.read(CallContext(), _stored) if db.has_table("setting") else None
+        return found is not None and found.had_keys
+    finally:
+        db.close()
 
 
 def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -214,7 +215,7 @@ def _require_regular_file(folder: OpenFolder, name: str) -> None:
 
 
 def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
-    if mode != 0o600 and hasattr(os, "fchmod"):
+    if mode != 0o600 and sys.platform != "win32":
         os.fchmod(fd, mode)
     rest = memoryview(data)
     while rest:

@@ -93,6 +93,9 @@ def folder(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
+    if copied := file_systems.synchronized_folder(data):
+        detail = f"{copied} is synchronized: a copy taken while the database changes is damaged"
+        yield Diagnosis("hint", "data directory", detail, "choose another folder with --data or QUIPU_DATA")
     exposed = [
         path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if file_systems.readable_by_others(path)
     ]
@@ -235,6 +238,11 @@ def access(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "wrong", "keys", known.message, f"restore {config.data / api_keys.FILE} from a backup, or create new keys"
         )
+    elif not (config.data / api_keys.FILE).exists() and catch_faults(app.had_keys, config) is True:
+        remedy = (
+            "restore it from a backup; `quipu key create` makes new keys, `quipu key reset` says that there are none"
+        )
+        yield Diagnosis("wrong", "keys", f"{api_keys.FILE} is lost: no request is accepted", remedy)
     elif known and not any(key.state(utc_now()) == "active" for key in known):
         yield Diagnosis("wrong", "keys", "all are expired or revoked: no request is accepted", "`quipu key create`")
     elif on_loopback(config.host) or known or config.oauth:

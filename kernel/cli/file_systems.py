@@ -8,6 +8,8 @@ _GROUP_AND_OTHERS = 0o077
 NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs", "virtiofs"}
 )
+# What the folders of programs that copy files elsewhere while they change are called.
+_SYNCHRONIZED = ("onedrive", "dropbox", "google drive", "googledrive", "icloud", "mobile documents")
 
 
 def existing_parent(path: Path) -> Path:
@@ -20,8 +22,15 @@ def readable_by_others(path: Path) -> bool:
     return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
 
 
+def synchronized_folder(path: Path) -> str:
+    """The folder above a path, or the path itself, that a program copies elsewhere; empty where there is none."""
+    return next((part for part in path.parts if part.lower().startswith(_SYNCHRONIZED)), "")
+
+
 def kind_of(path: Path) -> str:
     """The type of the file system; empty if the system does not expose it."""
+    if path.drive.startswith("\\\\"):  # a share on Windows
+        return "smbfs"
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     except OSError:

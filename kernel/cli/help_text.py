@@ -73,6 +73,10 @@ TEXTS: Mapping[str, Help] = {
     "key revoke": Help(
         "Revokes a key; a running server refuses it within a second.", ("quipu key revoke k1a2b3c4", "quipu key list")
     ),
+    "key delete": Help(
+        "Deletes a key, so that it is no longer listed; the last one goes by `quipu key reset`.",
+        ("quipu key delete k1a2b3c4", "quipu key list"),
+    ),
     "key reset": Help(
         "Deletes every key, so that a server on this machine serves every local client again.",
         ("quipu key reset", "quipu key list"),

@@ -1,4 +1,4 @@
-"""The commands that create, list and revoke API keys."""
+"""The commands that create, list, revoke and delete API keys."""
 
 import argparse
 
@@ -13,7 +13,12 @@ from kernel.security import api_keys
 
 _MAX_NAME_CHARS = 64  # of a key
 _FIRST_KEY = (
-    "The first key: from now on every client needs one (`quipu setup --key`). `quipu key reset` deletes all keys."
+    "The first key: from now on every client needs one, those on this machine too "
+    "(`quipu setup --client NAME --key -`). `quipu key reset` deletes all keys."
+)
+_NONE_ACTIVE = (
+    "No key is active: every client is refused. `quipu key create` makes one, `quipu key reset` deletes all keys and "
+    "lets every client on this machine in."
 )
 
 
@@ -38,8 +43,11 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     made, secret = api_keys.create(config.data, wanted)
     if first:
         note(_FIRST_KEY)
-        if made.tenant != data_dir.MAIN:
-            note(f"What was stored without a key is in the tenant {data_dir.MAIN}.")
+    place = config._replace(tenant=made.tenant).file
+    new = "" if place.exists() else ", which is new and empty"
+    note(f"It opens the store of the tenant {made.tenant}, {place}{new}.")
+    if made.tenant != data_dir.MAIN and first:
+        note(f"What was stored without a key is in the tenant {data_dir.MAIN}: leave --tenant out to reach it.")
     note(f"{_key_line(made, now)}\nThe secret is shown only once:")
     show({"secret": secret, **_key_fields(made, now)}, secret, as_json=arguments.json)
     return 0
@@ -52,7 +60,7 @@ def list_keys(arguments: argparse.Namespace, config: Config) -> int:
     for key in known:
         show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
     if not known:
-        note("there are no keys: local clients need none")
+        note("there are no keys")
     return 0
 
 
@@ -61,7 +69,22 @@ def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
     now = utc_now()
     revoked = api_keys.revoke(config.data, arguments.id, now)
     show(_key_fields(revoked, now), _key_line(revoked, now), as_json=arguments.json)
+    _warn_without_active_key(config, now)
     return 0
+
+
+def delete_key(arguments: argparse.Namespace, config: Config) -> int:
+    """Delete a key, so that it is no longer listed; a running server stops accepting it within a second."""
+    now = utc_now()
+    deleted = api_keys.delete(config.data, arguments.id)
+    show(_key_fields(deleted, now), _key_line(deleted, now), as_json=arguments.json)
+    _warn_without_active_key(config, now)
+    return 0
+
+
+def _warn_without_active_key(config: Config, now: str) -> None:
+    if not any(key.state(now) == "active" for key in api_keys.read(config.data)):
+        note(_NONE_ACTIVE)
 
 
 def reset_keys(arguments: argparse.Namespace, config: Config) -> int:
@@ -72,7 +95,13 @@ def reset_keys(arguments: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key, "reset": reset_keys}
+KEY_COMMANDS = {
+    "create": create_key,
+    "list": list_keys,
+    "revoke": revoke_key,
+    "delete": delete_key,
+    "reset": reset_keys,
+}
 
 
 def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:

@@ -56,10 +56,10 @@ def parser() -> argparse.ArgumentParser:
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
     undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
     undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
-    _add_key_parsers(commands.add_parser("key", help="create, list and revoke API keys"))
+    _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
     _maintenance_parsers(commands, data)
     for name, command in help_text.subcommands(top):
-        if name not in {"serve", "stdio", "setup", "service", "key"}:
+        if name not in {"serve", "service", "stdio", "key"}:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
@@ -102,6 +102,8 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions.add_parser("list", parents=[data], help="list all keys, without secrets")
     revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
     revoke.add_argument("id", help="id of the key, from `quipu key list`")
+    delete = actions.add_parser("delete", parents=[data], help="delete a key, so that it is no longer listed")
+    delete.add_argument("id", help="id of the key, from `quipu key list`")
     actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 

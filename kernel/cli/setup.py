@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kernel import app
-from kernel.cli import client_entries, output, probe
+from kernel.cli import client_entries, probe
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
+from kernel.cli.output import note, show
 from kernel.config import Config, on_loopback
 from kernel.errors import Fault
 from kernel.security import api_keys
@@ -28,14 +29,14 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
         if arguments.remove:
             raise Fault("invalid", "--remove needs --client NAME or --all")
         for client in CLIENTS:
-            print(
-                f"{client.name:15} {client.title:15} {describe(client, config.environment, platform, arguments.name)}"
-            )
+            found = describe(client, config.environment, platform, arguments.name)
+            row = {"client": client.name, "title": client.title, "found": found}
+            show(row, f"{client.name:15} {client.title:15} {found}", as_json=arguments.json)
         return 0
     for client in chosen:
         file = config_file(client, config.environment, platform)
         if arguments.remove:
-            _remove(client, file, arguments.name)
+            _remove(client, file, arguments.name, as_json=arguments.json)
         else:
             _set_up(client, file, arguments, config, platform)
     return 0
@@ -74,12 +75,13 @@ def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: C
         link = install_link_of(client, arguments.name, entry)
         if not link:
             raise Fault("invalid", f"{client.title} has no install links: leave --link out")
-        print(link)
+        show({"link": link}, link, as_json=arguments.json)
     elif arguments.shown:
-        print(client_entries.snippet(client, arguments.name, entry), end="")
-        output.note(f"goes into {file}")
+        snippet = client_entries.snippet(client, arguments.name, entry)
+        show({"file": str(file), "snippet": snippet}, snippet.removesuffix("\n"), as_json=arguments.json)
+        note(f"goes into {file}")
     else:
-        _write(client, file, arguments.name, entry)
+        _write(client, file, arguments.name, entry, as_json=arguments.json)
         _warn_of_address(target, config)
 
 
@@ -91,9 +93,9 @@ def _entry(client: Client, target: Target, arguments: argparse.Namespace, config
         )
     parts = urlsplit(target.url)
     if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
-        output.note("the key would be sent unencrypted: terminate TLS in front of the server and use an https URL")
+        note("the key would be sent unencrypted: terminate TLS in front of the server and use an https URL")
     if target.url and not (target.key or arguments.url) and api_keys.read(config.data):
-        output.note("the server requires a key: create one with `quipu key create` and pass it with --key")
+        note("the server requires a key: create one with `quipu key create` and pass it with --key")
     return entry
 
 
@@ -123,25 +125,23 @@ def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:
     return tuple(dialect.name for dialect in app.DIALECTS if dialect.name in wanted)
 
 
-def _write(client: Client, file: Path, name: str, entry: Entry) -> None:
+def _write(client: Client, file: Path, name: str, entry: Entry, *, as_json: bool) -> None:
     done = client_entries.apply_entry(client, file, name, entry)
-    if not done.changed:
-        print(f"{client.title}: {file} is up to date")
-    else:
-        print(f"{client.title}: {name} is in {file}{_backup(done)}")
-        print(f"Restart {client.title} to use it.")
+    told = f"{client.title}: {name} is in {file}{_backup(done)}\nRestart {client.title} to use it."
+    show(_row(file, done), told if done.changed else f"{client.title}: {file} is up to date", as_json=as_json)
     written = client_entries.find_entry(client, file, name) or {}
     if written.get("disabled") is True or written.get("enabled") is False:
-        output.note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
+        note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
 
 
-def _remove(client: Client, file: Path, name: str) -> None:
+def _remove(client: Client, file: Path, name: str, *, as_json: bool) -> None:
     done = client_entries.remove_entry(client, file, name)
-    if not done.changed:
-        print(f"{client.title}: {file} has no {name}")
-        return
-    print(f"{client.title}: {name} is removed from {file}{_backup(done)}")
-    print(f"Restart {client.title} to end its use.")
+    told = f"{client.title}: {name} is removed from {file}{_backup(done)}\nRestart {client.title} to end its use."
+    show(_row(file, done), told if done.changed else f"{client.title}: {file} has no {name}", as_json=as_json)
+
+
+def _row(file: Path, done: client_entries.ApplyResult) -> dict[str, object]:
+    return {"file": str(file), "changed": done.changed, "backup": str(done.backup) if done.backup else None}
 
 
 def _backup(done: client_entries.ApplyResult) -> str:
@@ -157,14 +157,12 @@ def _warn_of_address(target: Target, config: Config) -> None:
     try:
         met = probe.handshake(target.url, target.key)
     except OSError as error:
-        output.note(f"{where} does not answer as a web server: {error}")
+        note(f"{where} does not answer as a web server: {error}")
         return
     if met is None:
-        output.note(
-            f"nothing listens on {where}: start it with `quipu serve`, or with `quipu service install` for good"
-        )
+        note(f"nothing listens on {where}: start it with `quipu serve`, or with `quipu service install` for good")
     elif met.status == _UNAUTHORIZED:
         if target.key or not api_keys.read(config.data):  # else that was told already
-            output.note(f"{where} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
+            note(f"{where} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
     elif met.name != client_entries.NAME:
-        output.note(f"{target.url} is not the address of a Quipu server: it answers with status {met.status}")
+        note(f"{target.url} is not the address of a Quipu server: it answers with status {met.status}")

@@ -68,7 +68,8 @@ def _check_name(target: Path) -> None:
 def _discard_abandoned(folder: Path) -> None:
     lock = FolderLock(folder)
     try:
-        if lock.take("exclusive"):
-            shutil.rmtree(folder, ignore_errors=True)
+        abandoned = lock.take("exclusive")
     finally:
         lock.close()
+    if abandoned:  # Windows does not delete open files, and one of them is the lock
+        shutil.rmtree(folder, ignore_errors=True)

@@ -107,6 +107,13 @@ def test_data_directory_on_a_network_file_system_is_wrong(
     )
 
 
+@pytest.mark.parametrize("name", ["OneDrive - Acme", "Dropbox", "Mobile Documents"])
+def test_data_directory_that_a_program_copies_elsewhere_is_a_hint(visit: Doctor, tmp_path: Path, name: str) -> None:
+    status, lines = visit(data=tmp_path / name / "quipu")
+    assert status == 0
+    assert lines["data directory"].startswith(f"hint   data directory: {name} is synchronized: ")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 @pytest.mark.parametrize("name", ["quipu.db", "quipu.db-wal", "keys.json", ""])
 def test_files_accessible_to_other_users_are_a_hint(visit: Doctor, kernel: Kernel, name: str) -> None:
@@ -314,6 +321,19 @@ def test_other_version_is_a_hint_and_required_key_is_ok(visit: Doctor) -> None:
         assert (
             visit(port=port)[1]["server"] == f"ok     server: a server that requires a key listens on 127.0.0.1:{port}"
         )
+
+
+def test_lost_key_file_of_a_store_that_had_keys_is_wrong(visit: Doctor, config: Config) -> None:
+    api_keys.create(config.data, api_keys.Key("", "write", NOW))
+    open_kernel(config).store.close()
+    (config.data / api_keys.FILE).unlink()
+    status, lines = visit()
+    assert status == 1
+    assert lines["keys"].startswith(
+        "wrong  keys: keys.json is lost: no request is accepted; restore it from a backup; "
+    )
+    api_keys.clear(config.data)
+    assert visit()[1]["keys"] == "ok     keys: none created: this machine needs none"
 
 
 NOW = "2026-01-02T00:00:00.000Z"

@@ -230,6 +230,10 @@ def test_every_command_that_prints_data_prints_json(
     assert [line["tool"] for line in printed("audit", *data)][:2] == ["undo", "drop_memory"]
     assert {"dialect", "mode", "name", "description"} == {*printed("tools")[0]}
     assert {"address", "tools", "tokens", "with_results"} == {*printed("tools", "--tokens")[0]}
+    assert {"client", "title", "found"} == {*printed("setup")[0]}
+    shown = printed("setup", "--client", "cursor", "--print")[0]
+    assert json.loads(str(shown["snippet"]))["mcpServers"].keys() == {"quipu"}
+    assert printed("health", "--port", str(free_port())) == []
     assert {"grade", "subject", "detail", "remedy"} == {*printed("doctor", *data)[0]}
 
 
@@ -243,7 +247,7 @@ def test_nothing_to_list_is_said(kernel: Kernel, capsys: pytest.CaptureFixture[s
     assert said == [
         "no calls have changed anything yet\n",
         "nothing is quarantined\n",
-        "there are no keys: local clients need none\n",
+        "there are no keys\n",
     ]
 
 
