@@ -119,10 +119,10 @@ def rows(data: Path, table: str) -> int:
 
 
 @contextmanager
-def bounded(server: Server) -> Iterator[None]:
+def bounded(server: Server) -> Iterator[Callable[[], int]]:
     before = server.memory
     with watched(server.process.pid) as most:
-        yield
+        yield most
     assert most() < max(BOUND, before + BOUND), f"{most() / 1e6:.0f} MB"
 
 
@@ -133,7 +133,7 @@ def test_more_than_one_value_is_deleted_and_undone(tool: str, tmp_path: Path, ca
     with serving(data, **SETTINGS) as server:
         client = Client(server.port)
         filled = fill(client)
-        with bounded(server):
+        with bounded(server) as server_most:
             delete(client, filled)
         client.close()
         assert server.stop() == 0
@@ -146,7 +146,8 @@ def test_more_than_one_value_is_deleted_and_undone(tool: str, tmp_path: Path, ca
     assert most < BOUND, f"{most / 1e6:.0f} MB"
     assert rows(data, table) == LARGE_MIB
     assert quipu(data, "check")[:2] == (0, "ok\n")
-    catalogue("L01", injected=f"{tool} of {LARGE_MIB} MiB, then undo", times=1, outcome="done and taken back")
+    outcome = f"done with {server_most() / 1e6:.0f} MB, taken back with {most / 1e6:.0f} MB"
+    catalogue("L01", injected=f"{tool} of {LARGE_MIB} MiB, then undo", times=1, outcome=outcome)
 
 
 @pytest.mark.parametrize("command", [("check", "--repair"), ("reindex",)], ids=lambda command: command[0])
@@ -170,7 +171,7 @@ def test_an_index_of_more_than_one_value_is_built_again(
     assert most < BOUND, f"{most / 1e6:.0f} MB"
     assert "Traceback" not in output
     assert quipu(data, "check")[:2] == (0, "ok\n"), output
-    outcome = f"built again in {time.monotonic() - begun:.0f} s"
+    outcome = f"built again in {time.monotonic() - begun:.0f} s with {most / 1e6:.0f} MB"
     catalogue("L02", injected=f"{' '.join(command)} of {LARGE_MIB} MiB", times=1, outcome=outcome)
 
 
