@@ -130,6 +130,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    # Where SQLite puts what does not fit into memory: there is room for it where the database is.
+    os.environ.setdefault("SQLITE_TMPDIR", str(chosen.data.absolute()))
     logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
     if arguments.command in {"serve", "stdio"}:
         gc.disable()  # objects made at startup stay alive; kernel.server enables collection after it

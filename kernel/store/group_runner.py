@@ -29,7 +29,7 @@ class GroupRunner:
     def run(self, db: WriteConnection, group: Sequence[Job]) -> Sequence[Work]:
         """Runs a group and commits it; returns the work that follows the commit."""
         vectors = self._embed_group(group)
-        tx = db.begin(group[0].context)
+        tx = db.begin(group[0].context, large=group[0].exclusive)
         tx.preload(vectors)
         for run in (group,) if len(group) == 1 else merge_runs(group):
             if len(run) == 1 or not self._run_batch(db, tx, run):
