@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
@@ -10,6 +9,7 @@ from functools import partial
 from kernel import app
 from kernel.cli import backup_commands
 from kernel.cli.faults import or_raise
+from kernel.cli.import_command import import_data
 from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
@@ -22,12 +22,9 @@ from kernel.maintenance.compact import Freed, compact
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import CONSTRAINTS
-from kernel.store.transaction import TARGETS_SHOWN, Tx
+from kernel.store.transaction import TARGETS_SHOWN
 from kernel.text import one_line, one_word
-from kernel.tools import Imported
 
 _SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text
@@ -98,36 +95,6 @@ def tools(*, tokens: bool, as_json: bool = False) -> int:
     return 0
 
 
-def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Import the data of another memory server in one transaction."""
-    known = {found.kind: (dialect, found) for dialect in app.DIALECTS for found in dialect.imports}
-    if arguments.kind not in known:
-        raise Fault("invalid", f"Cannot import {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
-    dialect, chosen = known[arguments.kind]
-    secret: str | None = arguments.password_env
-    password = config.environment.get(secret) if secret else None
-    if secret and not password:
-        raise Fault("invalid", f"The variable {secret} is unset or empty")
-    origin = CallContext(dialect.name, f"import {chosen.kind}")
-
-    def work(tx: Tx) -> Imported:
-        try:
-            return chosen.run(tx, arguments.path, password)
-        except CONSTRAINTS as error:  # such as two rows of one id
-            raise Fault("invalid", f"{arguments.path.name} cannot be imported: {error}.") from None
-
-    with closing(ProgressBar("import", sys.stderr)) as bar:
-        done: Imported = or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
-    if arguments.json:
-        show({"counts": done.counts}, "", as_json=True)
-    else:
-        for name, count in done.counts.items():
-            print(f"{name}: {count}")
-    for remark in done.remarks:
-        print(remark, file=sys.stderr)
-    return 0
-
-
 def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
@@ -147,20 +114,6 @@ def _timestamp(given: str) -> str:
 
 def _print_step(part: str) -> None:
     note(part)
-
-
-def _import(config: Config, shared: StoreContext, origin: CallContext, work: Callable[[Tx], Imported]) -> Imported:
-    db = Connection(config.file, shared, readonly=False)
-    try:
-        with db.writing(origin) as tx:
-            before = db.total_changes()
-            done = work(tx)
-            # An import that changed nothing leaves no audit entry.
-            if db.total_changes() > before:
-                audit.record(tx)
-            return done
-    finally:
-        db.close()
 
 
 def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:

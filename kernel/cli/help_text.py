@@ -50,7 +50,7 @@ TEXTS: Mapping[str, Help] = {
         ("quipu reindex", "quipu reindex --model ~/models/own"),
     ),
     "import": Help(
-        "Imports what another memory server has stored, all of it or nothing.",
+        "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
         ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
     ),
     "audit": Help(

@@ -187,6 +187,8 @@ def _checked(arguments: list[str] | None) -> int:
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    # Where SQLite puts what does not fit into memory: there is room for it where the database is.
+    os.environ.setdefault("SQLITE_TMPDIR", str(chosen.data.absolute()))
     logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
     if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
         for remark in unknown_variables(chosen, getattr(arguments, "password_env", None)):

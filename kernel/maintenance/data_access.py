@@ -1,4 +1,6 @@
-"""Opens a data directory: its lock, a restore that was interrupted, and the log beside each database."""
+"""Opens a data directory: its lock, a restore that was interrupted, the log beside each database, and what was left
+unfinished there.
+"""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -9,6 +11,7 @@ from kernel.maintenance import restore
 from kernel.maintenance.backup import DATABASE
 from kernel.store.sqlite.folder_lock import FolderLock
 from kernel.store.sqlite.log_stamp import log_belongs
+from kernel.store.sqlite.unfinished import discard_abandoned
 from kernel.store.sqlite.wal_header import check_wal, log_of
 
 
@@ -31,6 +34,7 @@ class DataAccess:
                     if lock is self._locks[0]:
                         _finish_restore(lock, data)
                 check_log(home / DATABASE, alone=self.alone)
+                discard_abandoned(home)
                 stack.pop_all()
         except OSError as error:
             raise Fault("storage", f"Cannot use the data directory {home}: {error.strerror}") from None

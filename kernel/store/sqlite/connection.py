@@ -66,6 +66,7 @@ class Connection:
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = False
         self._open_tx: Tx | None = None
+        self._large = False
         self._stamped = False
         self._changes_before = 0
 
@@ -128,8 +129,13 @@ class Connection:
             return [str(error)]
         return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
-    def begin(self, call_context: CallContext) -> Tx:
-        """Opens a write transaction, which holds the write lock of the file."""
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction, which holds the write lock of the file.
+
+        A savepoint keeps the pages that change after it. Those of a `large` transaction go to a file, in the folder
+        that SQLITE_TMPDIR names.
+        """
+        self._keep_temporary_pages(in_file=large)
         self._db.execute("BEGIN IMMEDIATE")
         self._changes_before = self.total_changes()
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -168,16 +174,18 @@ class Connection:
 
     def _vacuum(self) -> None:
         """Rewrites the file without its free pages, then without undo data, which a failure must leave as it is."""
-        self._db.pragma("temp_store", "file")
-        try:
-            self.script("VACUUM")
-            with self.writing() as tx:
-                deleted = tx.run("kernel.audit.delete_all_undo") + tx.run("kernel.audit.delete_all_parts")
-            if deleted:
-                with suppress(apsw.FullError, apsw.IOError):
-                    self.script("VACUUM")
-        finally:
-            self._db.pragma("temp_store", "memory")
+        self._keep_temporary_pages(in_file=True)
+        self.script("VACUUM")
+        with self.writing() as tx:
+            deleted = tx.run("kernel.audit.delete_all_undo") + tx.run("kernel.audit.delete_all_parts")
+        if deleted:
+            with suppress(apsw.FullError, apsw.IOError):
+                self.script("VACUUM")
+
+    def _keep_temporary_pages(self, *, in_file: bool) -> None:
+        if in_file is not self._large:
+            self._db.pragma("temp_store", "file" if in_file else "memory")
+            self._large = in_file
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
@@ -238,7 +246,7 @@ class Connection:
         What was to run after the commit has run when the block is left. There is no checkpointer here, so a log that
         has grown long is copied into the file afterwards.
         """
-        tx = self.begin(call_context)
+        tx = self.begin(call_context, large=True)
         try:
             yield tx
             self.commit(tx)
