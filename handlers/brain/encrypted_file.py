@@ -47,9 +47,18 @@ def decrypt(path: Path, password: str, target: Path) -> Path:
         raise Fault("invalid", f"{path.name} is neither a SQLite database nor one that project-brain encrypted.")
     library = _load_ciphers()
     key = hashlib.pbkdf2_hmac("sha256", password.encode(), start[:_SALT_BYTES], _PBKDF2_ROUNDS)
+    try:
+        _decrypt_file(library, key, path, size, target)
+    except Fault:
+        target.unlink()
+        raise
+    return target
+
+
+def _decrypt_file(library: _Ciphers, key: bytes, path: Path, size: int, target: Path) -> None:
     with target.open("w+b") as plain_file:
         with path.open("rb") as file:
-            for number in range(1, length // size + 1):
+            for number in range(1, path.stat().st_size // size + 1):
                 plain = _decrypt_page(library, key, number, file.read(size))
                 if plain is None:
                     what = "The password does not open" if number == 1 else f"Page {number} is damaged in"
@@ -60,7 +69,6 @@ def decrypt(path: Path, password: str, target: Path) -> Path:
             _apply_wal(library, key, log, size, plain_file)
         plain_file.seek(_FORMAT_VERSIONS_AT)
         plain_file.write(_ROLLBACK_JOURNAL)
-    return target
 
 
 def _apply_wal(library: _Ciphers, key: bytes, log: Path, size: int, target: BinaryIO) -> None:
