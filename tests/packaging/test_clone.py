@@ -44,7 +44,8 @@ def test_command_of_a_clone_runs_from_any_folder_and_through_a_link(command: Pat
 
 def test_clients_start_the_command_of_a_clone(command: Path, tmp_path: Path) -> None:
     shown = printed(command, "setup", "--client", "cursor", "--stdio", "--print", HOME=str(tmp_path))
-    assert json.loads(shown) == {"mcpServers": {"quipu": {"command": str(command), "args": ["stdio"]}}}
+    words = ["stdio", "--dialect", "paths", "--dialect", "common"]
+    assert json.loads(shown) == {"mcpServers": {"quipu": {"command": str(command), "args": words}}}
 
 
 @pytest.mark.ship
