@@ -18,7 +18,6 @@ from kernel.cli.client_entries import LaunchCommand
 from kernel.config import Config
 from kernel.errors import Fault
 
-ACTIONS = ("install", "start", "stop", "status", "remove")
 _UNIT = "quipu.service"
 _LABEL = "io.github.quipu-memory.quipu"
 _TASK = "Quipu"

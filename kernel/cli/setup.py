@@ -33,6 +33,8 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
             row = {"client": client.name, "title": client.title, "found": found}
             show(row, f"{client.name:15} {client.title:15} {found}", as_json=arguments.json)
         return 0
+    if arguments.key == "-" and not arguments.remove:
+        arguments.key = sys.stdin.readline().strip()  # once, for every client
     for client in chosen:
         file = config_file(client, config.environment, platform)
         if arguments.remove:
@@ -112,8 +114,7 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
     if arguments.data or arguments.model or arguments.tenant:
         raise Fault("invalid", "--data, --model and --tenant need --stdio: a running server has its own")
     url = arguments.url or f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
-    key = sys.stdin.readline().strip() if arguments.key == "-" else arguments.key
-    return client_entries.http_target(url, key, dialects)
+    return client_entries.http_target(url, arguments.key, dialects)
 
 
 def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:

@@ -289,3 +289,14 @@ def test_every_dialect_can_be_configured(home: Path, quipu: Quipu) -> None:
         assert quipu("setup", "--client", "cursor", "--dialect", dialect.name, "--name", dialect.name)[0] == 0
     servers = json.loads(file(BY_NAME["cursor"], home).read_text())["mcpServers"]
     assert servers == {d.name: {"url": f"http://127.0.0.1:9/mcp/{d.name}"} for d in app.DIALECTS}
+
+
+def test_key_from_standard_input_goes_to_every_client(
+    home: Path, quipu: Quipu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = [BY_NAME[name] for name in ("cursor", "codex")]
+    for client in chosen:
+        others(client, home)
+    monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
+    assert quipu("setup", "--all", "--key", "-")[0] == 0
+    assert ["Bearer secret" in file(client, home).read_text() for client in chosen] == [True, True]
