@@ -190,7 +190,7 @@ def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
     while True:
         with ExitStack() as stack:
-            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
+            access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))
             stored = _prepared(config, shared, new_life=new_life and access.alone)
             if access.share():
                 stack.pop_all()

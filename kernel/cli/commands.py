@@ -19,6 +19,7 @@ from kernel.config import Config
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
+from kernel.maintenance.data_access import cut_damaged_log
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -42,6 +43,8 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command in backup_commands.COMMANDS:
         return backup_commands.COMMANDS[arguments.command](arguments, config)
     shared = app.context_of(config)
+    if arguments.command == "check" and arguments.cut_log:
+        print(cut_damaged_log(config, consistency.backup_time()))
     if arguments.command != "import":
         app.require_database(config)
     access, *_ = app.open_data(config, shared)

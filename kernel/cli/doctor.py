@@ -116,11 +116,12 @@ def database(config: Config) -> Iterator[Diagnosis]:
     shared = app.base_context(None) if isinstance(found, Fault) else found
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(subject, config._replace(tenant=name).file, shared)
+        yield _database(subject, config._replace(tenant=name), shared)
 
 
-def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
-    missing = catch_faults(_documents_without_vector, file, shared)
+def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
+    file = config.file
+    missing = catch_faults(_documents_without_vector, config, shared)
     if isinstance(missing, Fault):
         told = "quipu restore" in missing.message
         remedy = "" if told else "`quipu restore` a backup, or choose another data directory"
@@ -133,9 +134,10 @@ def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
     return Diagnosis("ok", subject, f"{file.stat().st_size / _MIB:.1f} MiB, intact")
 
 
-def _documents_without_vector(file: Path, shared: StoreContext) -> int:
+def _documents_without_vector(config: Config, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
-    check_log_now(file)
+    file = config.file
+    check_log_now(file, durable=config.durable)
     if not file.is_file():
         return 0
     try:

@@ -32,6 +32,9 @@ def parser() -> argparse.ArgumentParser:
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
     check = commands.add_parser("check", parents=[data], help="verify that rows, full-text index and vectors match")
     check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
+    check.add_argument(
+        "--cut-log", action="store_true", help="first drop what stands behind the damage of a write-ahead log"
+    )
     backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
     backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")

@@ -24,6 +24,7 @@ from kernel.store.sqlite.errors import DAMAGED, SQLITE_ERRORS
 from kernel.store.sqlite.folder_lock import FolderLock
 from kernel.store.sqlite.log_stamp import log_belongs
 from kernel.store.sqlite.unfinished import fsync_path
+from kernel.store.sqlite.wal_frames import loss_of
 from kernel.store.sqlite.wal_header import check_wal, log_of
 from kernel.store.transaction import Tx
 
@@ -161,6 +162,9 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
         check_wal(staged)
         if not log_belongs(staged, log_of(staged)):
             raise Fault("invalid", f"{log_of(source).name} does not belong to it")
+        loss = loss_of(staged)
+        if loss:
+            raise Fault("invalid", f"{log_of(source).name} {loss}")
         documents, schema = _verified(work.context, staged, final)
     except DAMAGED as error:
         raise Fault("invalid", f"{source} is damaged: {error}") from None

@@ -19,6 +19,7 @@ from kernel.config import MODEL, Config
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.errors import Fault
 from kernel.maintenance import consistency
+from kernel.store.sqlite.wal_header import checksum
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import ROOT, Client, engine, free_port, serving
@@ -243,12 +244,15 @@ def test_a_log_of_either_byte_order_is_known(tmp_path: Path, killed: Path, order
     """A log says in its first word in which byte order it was summed up; both are read on every machine."""
     data = shutil.copytree(killed, tmp_path / "data")
     log = data / "quipu.db-wal"
-    words = list(struct.unpack(">6I", log.read_bytes()[:24]))
+    whole = log.read_bytes()
+    words = list(struct.unpack(">6I", whole[:24]))
     words[0] = 0x377F0682 + (order == ">")
-    head = struct.pack(">6I", *words)
-    first = second = 0
-    for left, right in struct.iter_unpack(f"{order}2I", head):
-        first = (first + left + second) % 2**32
-        second = (second + right + first) % 2**32
-    log.write_bytes(head + struct.pack(">2I", first, second))
+    made = struct.pack(">6I", *words)
+    sums = checksum(made, (0, 0), order)
+    made += struct.pack(">2I", *sums)
+    for at in range(32, len(whole), 24 + words[2]):
+        head, page = whole[at : at + 16], whole[at + 24 : at + 24 + words[2]]
+        sums = checksum(head[:8] + page, sums, order)
+        made += head + struct.pack(">2I", *sums) + page
+    log.write_bytes(made)
     assert lived_through(Config(data=data), caller) == ("", {None, "not_found"})
