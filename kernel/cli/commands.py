@@ -20,6 +20,7 @@ from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
 from kernel.maintenance.data_access import cut_damaged_log
+from kernel.maintenance.index_check import Finding
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -55,13 +56,15 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
     lines: list[str] = []
-    found = or_raise(
-        partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
-    )
-    for finding in found:
-        print(f"{finding.part}: {finding.rows} {finding.what}")
-    for line in lines[:_SHOWN_DIFFERENCES]:
-        print(f"  {line}")
+    look = partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
+    found: list[Finding] = []
+    try:
+        found = or_raise(look)
+    finally:
+        for finding in found:
+            print(f"{finding.part}: {finding.rows} {finding.what}")
+        for line in lines[:_SHOWN_DIFFERENCES]:
+            print(f"  {line}")
     left = [finding for finding in found if finding.kept] if arguments.repair else found
     print("differences found" if left else "repaired" if found else "ok")
     return 1 if left else 0

@@ -28,6 +28,7 @@ from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import DAMAGED, OLDEST_SQLITE, sqlite_version
+from kernel.store.sqlite.page_checksums import checksum_vfs, damaged_pages, has_checksums
 from kernel.store.transaction import Tx
 
 _MIN_FREE_BYTES = 64 << 20
@@ -131,7 +132,13 @@ def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
     if missing:
         detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
         return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
-    return Diagnosis("ok", subject, f"{file.stat().st_size / _MIB:.1f} MiB, intact")
+    size = f"{file.stat().st_size / _MIB:.1f} MiB"
+    if has_checksums(file):
+        return Diagnosis("ok", subject, f"{size}, every page matches its checksum")
+    if checksum_vfs() is None:
+        detail = f"{size}, without checksums of pages: this build of apsw cannot write them"
+        return Diagnosis("hint", subject, detail, "`quipu check` compares what it holds")
+    return Diagnosis("hint", subject, f"{size}, without checksums of pages", "`quipu compact` adds them")
 
 
 def _documents_without_vector(config: Config, shared: StoreContext) -> int:
@@ -140,12 +147,15 @@ def _documents_without_vector(config: Config, shared: StoreContext) -> int:
     check_log_now(file, durable=config.durable)
     if not file.is_file():
         return 0
+    wrong = damaged_pages(file)
+    if wrong:
+        raise Fault("storage", f"The file is damaged: page {wrong[0]} does not match its checksum")
     try:
         db = Connection(file, shared, readonly=True)
     except DAMAGED as error:
         raise Fault("storage", f"The file is damaged: {error}") from None
     try:
-        damage = db.integrity_errors(quick=True)
+        damage = db.integrity_errors()
         if damage:
             raise Fault("storage", f"The file is damaged: {damage[0]}")
         # The tables of an older release get their vectors after its migrations.

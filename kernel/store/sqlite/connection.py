@@ -10,10 +10,11 @@ import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets, log_stamp
-from kernel.store.sqlite.errors import DAMAGED
+from kernel.store.sqlite import changesets, log_stamp, vacuum
+from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
 from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.online_backup import copy_database
+from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.transaction import Cursor, Params, Token, Tx
@@ -34,11 +35,17 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenize
 
 
 class Connection:
-    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only.
 
-    def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
+    One that writes verifies the checksums of the pages that it reads from the file, and so does a `verified` reader.
+    """
+
+    def __init__(
+        self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, verified: bool = False
+    ) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        vfs = None if readonly and not verified else checksum_vfs() if readonly else vfs_to_write(file)
+        self._db = apsw.Connection(str(file), flags=flags, vfs=vfs, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
@@ -61,6 +68,8 @@ class Connection:
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
+            if vfs:
+                self._db.reserve_bytes(None, RESERVED)  # of a new file, and of any at its next VACUUM
         self._vectors_loaded = False
         self._open_tx: Tx | None = None
         self._stamped = False
@@ -79,8 +88,10 @@ class Connection:
         """Whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
-        except apsw.CorruptError:
-            return False
+        except SQLITE_ERRORS as error:
+            if is_damage(error):
+                return False
+            raise
         return True
 
     def tokenize(self, text: str) -> list[Token]:
@@ -124,8 +135,10 @@ class Connection:
         """At most ten errors of SQLite's integrity check; `quick` does not compare indexes with their tables."""
         try:
             found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
-        except DAMAGED as error:
-            return [str(error)]
+        except SQLITE_ERRORS as error:
+            if is_damage(error):
+                return [str(error)]
+            raise
         return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
     def begin(self, call_context: CallContext) -> Tx:
@@ -143,7 +156,7 @@ class Connection:
         self._db.execute("COMMIT")
         self._open_tx = None
         if tx.vacuum_after_commit:
-            self._vacuum()
+            vacuum.vacuum_without_undo(self)
 
     def _has_stamp(self) -> bool:
         """Whether the file is one of ours and has been migrated."""
@@ -165,19 +178,6 @@ class Connection:
             with self.writing():
                 self._db.execute(_RENEW_STAMP)
             self.checkpoint(truncate=True)
-
-    def _vacuum(self) -> None:
-        """Rewrites the file without its free pages, then without undo data, which a failure must leave as it is."""
-        self._db.pragma("temp_store", "file")
-        try:
-            self.script("VACUUM")
-            with self.writing() as tx:
-                deleted = tx.run("kernel.audit.delete_all_undo") + tx.run("kernel.audit.delete_all_parts")
-            if deleted:
-                with suppress(apsw.FullError, apsw.IOError):
-                    self.script("VACUUM")
-        finally:
-            self._db.pragma("temp_store", "memory")
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
@@ -252,9 +252,21 @@ class Connection:
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with suppress(apsw.BusyError, apsw.LockedError):
-            self._db.wal_checkpoint(mode=mode)
+            self._copy_log(apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def restart_log(self, wait_milliseconds: int) -> None:
+        """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
+        self._db.set_busy_timeout(wait_milliseconds)
+        try:
+            with suppress(apsw.BusyError, apsw.LockedError):
+                self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART)
+        finally:
+            self._db.set_busy_timeout(BUSY_MILLISECONDS)
+
+    def _copy_log(self, mode: int) -> None:
+        self.script("SELECT 1 FROM sqlite_schema")  # reads from page 1 whether the pages have checksums by now
+        self._db.wal_checkpoint(mode=mode)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""
@@ -273,7 +285,7 @@ class Connection:
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""
-        db = Connection(Path(self.filename), self.context, readonly=True)
+        db = Connection(Path(self.filename), self.context, readonly=True, verified=True)
         try:
             db.backup(target, progress)
         finally:

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import apsw
 
+from kernel.store.sqlite.page_checksums import checksum_vfs
+
 _PAGES = 256  # 1 MB a step, after which progress is reported
 
 
 def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, int], None] | None) -> None:
     """Copies what the connection sees to a new file, private to the user."""
     target.touch(mode=0o600)
-    copy = apsw.Connection(str(target))
+    copy = apsw.Connection(str(target), vfs=checksum_vfs())
     try:
         job = copy.backup("main", db, "main")
         try:

@@ -12,10 +12,8 @@ Formats: sqlite.org/fileformat2.html#walformat and sqlite.org/walformat.html.
 
 import mmap
 import struct
-import sys
-import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -135,6 +133,15 @@ def loss_of(file: Path, *, durable: bool = True) -> str:
         return ""
 
 
+def pages_in_log(file: Path) -> frozenset[int]:
+    """The numbers of the pages that SQLite reads from the log of a database, or copies from there into the file."""
+    with mapped(log_of(file)) as content:
+        log = open_log(content)
+        if log is None:
+            return frozenset()
+        return frozenset(FRAME_HEADER.unpack(log.frame(number)[0])[0] for number in range(read_log(log).replayed))
+
+
 def cut_log(file: Path, aside: Path) -> int:
     """Leaves of a damaged log what can be replayed, and keeps the log as it was `aside`; the frames that are left.
 
@@ -194,7 +201,7 @@ def read_log(log: Log, start: int = 0) -> Reading:
 def _verified(
     frames: "NDArray[np.uint8]", sums: "NDArray[np.uint32]", log: Log
 ) -> "tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint32]]":
-    """Of each frame: whether it is current, whether its checksum is right too, whether it commits; and the last sums."""
+    """Of each frame: whether it is current, whether its checksum is right too, whether it commits; and last sums."""
     import numpy as np
 
     header = frames[:, : FRAME_HEADER.size].copy().view(">u4").astype(np.uint32)
@@ -226,7 +233,9 @@ def read_index(file: Path) -> Index | None:
 
 
 def _boot_time() -> float:
-    """When this machine was started, in seconds since 1970; later than now where that is unknown."""
-    if sys.platform == "linux":
-        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    """When this machine was started, in seconds since 1970; later than any time where that is unknown."""
+    with suppress(OSError):
+        for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
+            if line.startswith("btime "):
+                return float(line.split()[1])
     return float("inf")
