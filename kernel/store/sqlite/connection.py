@@ -14,7 +14,7 @@ from kernel.store.sqlite import changesets, log_stamp, vacuum
 from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
 from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.online_backup import copy_database
-from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, vfs_to_write
+from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.transaction import Cursor, Params, Token, Tx
@@ -44,7 +44,7 @@ class Connection:
         self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, verified: bool = False
     ) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        vfs = None if readonly and not verified else checksum_vfs() if readonly else vfs_to_write(file)
+        vfs = vfs_to_write(file) if not readonly else checksum_vfs() if verified else plain_vfs()
         self._db = apsw.Connection(str(file), flags=flags, vfs=vfs, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
@@ -68,8 +68,9 @@ class Connection:
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
-            if vfs:
-                self._db.reserve_bytes(None, RESERVED)  # of a new file, and of any at its next VACUUM
+            self._checksums = has_checksums(file)
+            if not file.stat().st_size:
+                self.request_checksums()
         self._vectors_loaded = False
         self._open_tx: Tx | None = None
         self._stamped = False
@@ -260,13 +261,27 @@ class Connection:
         self._db.set_busy_timeout(wait_milliseconds)
         try:
             with suppress(apsw.BusyError, apsw.LockedError):
-                self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART)
+                self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
         finally:
             self._db.set_busy_timeout(BUSY_MILLISECONDS)
 
-    def _copy_log(self, mode: int) -> None:
-        self.script("SELECT 1 FROM sqlite_schema")  # reads from page 1 whether the pages have checksums by now
-        self._db.wal_checkpoint(mode=mode)
+    def _copy_log(self, mode: int, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
+        """Copies the log; a connection learns only at its beginning that the pages get checksums."""
+        if has_checksums(Path(self.filename)) == self._checksums:
+            self._db.wal_checkpoint(mode=mode)
+            return
+        later = apsw.Connection(self.filename, vfs=checksum_vfs())
+        try:
+            later.set_busy_timeout(wait_milliseconds)
+            later.execute("SELECT 1 FROM sqlite_schema").fetchall()  # it learns of the log too
+            later.wal_checkpoint(mode=mode)
+        finally:
+            later.close()
+
+    def request_checksums(self) -> None:
+        """Makes room for checksums in the pages of a new file, or of any file at its next VACUUM."""
+        if checksum_vfs() is not None:
+            self._db.reserve_bytes(None, RESERVED)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""

@@ -34,8 +34,7 @@ def as_fault(error: BaseException) -> Fault | None:
 
 def is_damage(error: BaseException) -> bool:
     """Whether an error of SQLite says that the file is damaged; a wrong checksum of a page is an I/O error to it."""
-    wrong_checksum = isinstance(error, apsw.IOError) and error.extendedresult == apsw.SQLITE_IOERR_DATA
-    return wrong_checksum or isinstance(error, DAMAGED)
+    return isinstance(error, DAMAGED) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
 
 
 def sqlite_version() -> int:

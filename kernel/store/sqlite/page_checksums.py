@@ -32,20 +32,24 @@ _PAUSE_SECONDS = 0.02
 
 
 def checksum_vfs() -> str | None:
-    """The name of the VFS, over the VFS that is the default; None where the library is not there."""
+    """The name of the VFS, which lies over what was the default and is it now; None where the library is not there."""
     if _VFS not in apsw.vfs_names():
         library = _library()
         if library is None:
             return None
-        default = apsw.vfs_names()[0]
         loading = apsw.Connection(":memory:")
         try:
             loading.enable_load_extension(True)
             loading.load_extension(str(library))
         finally:
             loading.close()
-        apsw.set_default_vfs(default)  # the library makes itself the default
     return _VFS
+
+
+def plain_vfs() -> str | None:
+    """The name of the VFS below it."""
+    names = apsw.vfs_names()  # the default is the first
+    return names[1] if names[0] == _VFS else None
 
 
 @cache

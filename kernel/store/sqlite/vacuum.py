@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 def vacuum(db: "Connection") -> None:
     """Rewrites the file by way of a temporary one."""
+    db.request_checksums()
     db.pragma("temp_store", "file")
     try:
         db.script("VACUUM")
