@@ -51,19 +51,22 @@ _HAD_KEYS = "had_keys"
 
 
 class Stored(NamedTuple):
-    """Of a file: its seal key, the number of its migrations, and whether there were API keys."""
+    """Of a file: its seal key, the number of its migrations, whether there were API keys, and whether the process that
+    had it before did not close it.
+    """
 
     seal_key: bytes
     schema: int
     had_keys: bool
+    unclean: bool = False
 
 
 class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `metrics` and
-    `tracing` are None unless configured.
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `unclean`
+    says that the process before did not close the file. `metrics` and `tracing` are None unless configured.
     """
 
     config: Config
@@ -72,6 +75,7 @@ class Kernel(NamedTuple):
     seal_key: bytes
     schema: int
     had_keys: bool = False
+    unclean: bool = False
     metrics: "MetricsRegistry | None" = None
     tracing: "Tracing | None" = None
 
@@ -194,7 +198,7 @@ def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -
             stored = _prepared(config, shared, new_life=new_life and access.alone)
             if access.share():
                 stack.pop_all()
-                return access, stored
+                return access, stored._replace(unclean=access.unclean)
 
 
 def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored:

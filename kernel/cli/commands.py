@@ -19,8 +19,9 @@ from kernel.config import Config
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
-from kernel.maintenance.data_access import cut_damaged_log
+from kernel.maintenance.data_access import check_log_now, cut_damaged_log
 from kernel.maintenance.index_check import Finding
+from kernel.maintenance.page_check import trust_pages
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -48,6 +49,9 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
         print(cut_damaged_log(config, consistency.backup_time()))
     if arguments.command != "import":
         app.require_database(config)
+    if arguments.command == "check" and arguments.trust_pages:
+        check_log_now(config.file, durable=config.durable)
+        or_raise(trust_pages, config.file, shared)
     access, *_ = app.open_data(config, shared)
     with closing(access):
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)

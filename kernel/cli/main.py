@@ -30,10 +30,8 @@ def parser() -> argparse.ArgumentParser:
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
-    check = commands.add_parser("check", parents=[data], help="verify that rows, full-text index and vectors match")
-    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
-    check.add_argument(
-        "--cut-log", action="store_true", help="first drop what stands behind the damage of a write-ahead log"
+    _add_check_options(
+        commands.add_parser("check", parents=[data], help="verify that rows, full-text index and vectors match")
     )
     backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
@@ -52,6 +50,16 @@ def parser() -> argparse.ArgumentParser:
     _add_key_parsers(commands.add_parser("key", help="create, list and revoke API keys"))
     _maintenance_parsers(commands, data)
     return top
+
+
+def _add_check_options(check: argparse.ArgumentParser) -> None:
+    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
+    check.add_argument(
+        "--cut-log", action="store_true", help="first drop what stands behind the damage of a write-ahead log"
+    )
+    check.add_argument(
+        "--trust-pages", action="store_true", help="first take all pages as they are: another program wrote the file"
+    )
 
 
 def _add_import_parser(command: argparse.ArgumentParser) -> None:

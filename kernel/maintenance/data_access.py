@@ -15,14 +15,15 @@ from kernel.store.sqlite.wal_header import check_wal, index_of, log_of
 
 
 class DataAccess:
-    """The right to use a database until `close`; `alone` says whether no other process had it open.
+    """The right to use a database until `close`; `alone` says whether no other process had it open, and `unclean`
+    whether the last that had it did not close it.
 
     Raises Fault where a restore is under way, and where the log beside the database does not belong to it.
     """
 
     def __init__(self, data: Path, home: Path, *, durable: bool = True) -> None:
         make_private(home)
-        self.alone = False
+        self.alone = self.unclean = False
         try:
             with ExitStack() as stack:
                 self._locks = [
@@ -33,6 +34,7 @@ class DataAccess:
                     if lock is self._locks[0]:
                         _finish_restore(lock, data)
                 check_log(home / DATABASE, alone=self.alone, durable=durable)
+                self.unclean = self.alone and log_of(home / DATABASE).exists()
                 stack.pop_all()
         except OSError as error:
             raise Fault("storage", f"Cannot use the data directory {home}: {error.strerror}") from None

@@ -1,17 +1,18 @@
 """Pages with a wrong checksum: which part of the file they belong to, and making those parts anew that can be."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.maintenance.index_check import Finding, Report, check_dialect
 from kernel.search import ann_storage
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import SQLITE_ERRORS
-from kernel.store.sqlite.page_checksums import damaged_pages, free_pages
+from kernel.store.sqlite.connection import Connection, open_writer
+from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
+from kernel.store.sqlite.page_checksums import damaged_pages, free_pages, has_checksums
 from kernel.store.sqlite.vacuum import unverified, vacuum
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect
@@ -20,10 +21,13 @@ _FREE = "free pages"
 _UNKNOWN = "an unknown part"
 _OF_FREE_PAGES = regex(r"[Ff]reelist|never used")
 _SHOWN = 3
-_INDEXES = "SELECT name FROM sqlite_schema WHERE type = 'index'"
-_OWNERS = "SELECT name, pageno FROM dbstat"
 
 Rebuild = Callable[[Connection, Tx], object]
+
+
+class _Owner(NamedTuple):
+    name: str
+    page: int
 
 
 def check_pages(
@@ -50,17 +54,47 @@ def check_pages(
     return [Finding("pages", len(damaged), f"with a wrong checksum: {_named(parts)}")]
 
 
+def trust_pages(file: Path, context: StoreContext) -> None:
+    """Gives every page a right checksum, for a file that a program wrote which knows of none.
+
+    Raises Fault("storage"), with nothing changed, where the structure of the file is damaged.
+    """
+    with open_writer(file, context) as db, unverified(db):
+        broken = [text for text in db.integrity_errors() if "fts5" not in text]
+        if broken:
+            raise Fault("storage", f"The file is damaged: {broken[0]}; put a backup in its place: `quipu restore`")
+        vacuum(db)
+        db.checkpoint(truncate=True)
+
+
+def damage_of(file: Path, context: StoreContext, *, structure: bool) -> str:
+    """What is damaged in a file that others may use meanwhile; empty for nothing.
+
+    The pages are compared with their checksums. SQLite's integrity check is for those without, and where `structure` is
+    asked for, since it takes longer.
+    """
+    damaged = damaged_pages(file)
+    if damaged:
+        return _named(_parts(file, context, damaged))
+    if has_checksums(file) and not structure:
+        return ""
+    try:
+        with closing(Connection(file, context, readonly=True)) as reader:
+            return next(iter(reader.integrity_errors(quick=not structure)), "")
+    except SQLITE_ERRORS as error:
+        if is_damage(error):
+            return str(error)
+        raise
+
+
 def _parts(file: Path, context: StoreContext, damaged: Sequence[int]) -> dict[str, list[int]]:
     """The damaged pages by the table or index that they belong to."""
     owners: dict[int, set[str]] = {number: set() for number in damaged}
-    reader = Connection(file, context, readonly=True)
-    try:
-        with suppress(*SQLITE_ERRORS):  # from a damaged page on nothing can be told
-            for name, number in reader.execute(_OWNERS, None):
-                if number in owners:
-                    owners[number].add(name)
-    finally:
-        reader.close()
+    # From a damaged page on nothing can be told.
+    with suppress(*SQLITE_ERRORS), closing(Connection(file, context, readonly=True)) as reader:
+        for name, number in Tx(reader, CallContext(), readonly=True).each("kernel.consistency.page_owners", _Owner):
+            if number in owners:
+                owners[number].add(name)
     free = free_pages(file)
     parts: dict[str, list[int]] = {}
     for number, names in owners.items():
@@ -71,8 +105,8 @@ def _parts(file: Path, context: StoreContext, damaged: Sequence[int]) -> dict[st
 
 def _rebuilds(db: Connection, context: StoreContext) -> Mapping[str, Rebuild]:
     """How the parts are made anew that hold nothing of their own."""
-    with unverified(db):
-        indexes = [name for (name,) in db.values(_INDEXES)]
+    with unverified(db), db.writing() as tx:
+        indexes = tx.all("kernel.consistency.indexes", str)
     full_text = ("doc_fts_data", "doc_fts_idx", "doc_fts_docsize")
     parts = ("doc_part_data", "doc_part_idx")
     return {

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -258,25 +258,20 @@ class Connection:
 
     def restart_log(self, wait_milliseconds: int) -> None:
         """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
-        self._db.set_busy_timeout(wait_milliseconds)
-        try:
-            with suppress(apsw.BusyError, apsw.LockedError):
-                self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
-        finally:
-            self._db.set_busy_timeout(BUSY_MILLISECONDS)
+        with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
+            self._db.set_busy_timeout(wait_milliseconds)
+            stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
+            self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
 
     def _copy_log(self, mode: int, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
         """Copies the log; a connection learns only at its beginning that the pages get checksums."""
         if has_checksums(Path(self.filename)) == self._checksums:
             self._db.wal_checkpoint(mode=mode)
             return
-        later = apsw.Connection(self.filename, vfs=checksum_vfs())
-        try:
+        with closing(apsw.Connection(self.filename, vfs=checksum_vfs())) as later:
             later.set_busy_timeout(wait_milliseconds)
             later.execute("SELECT 1 FROM sqlite_schema").fetchall()  # it learns of the log too
             later.wal_checkpoint(mode=mode)
-        finally:
-            later.close()
 
     def request_checksums(self) -> None:
         """Makes room for checksums in the pages of a new file, or of any file at its next VACUUM."""

@@ -125,8 +125,12 @@ def loss_of(file: Path, *, durable: bool = True) -> str:
             lost = index.committed - index.copied if index is not None and index.of_this_boot and file.exists() else 0
             return f"is missing: {lost} pages of answered writes were in it" if lost > 0 else ""
         found = read_log(log)
-        known = index is not None and index.salts == log.salts and (durable or index.of_this_boot)
-        if known and index.committed > found.replayed:
+        if (
+            index is not None
+            and index.salts == log.salts
+            and index.committed > found.replayed
+            and (durable or index.of_this_boot)
+        ):
             return f"is damaged: {index.committed - found.replayed} pages of answered writes stand behind the damage"
         if durable and found.behind >= _COMMITS_BEHIND:
             return f"is damaged: {found.behind} commits of answered writes stand behind the damage"
