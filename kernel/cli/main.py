@@ -38,7 +38,6 @@ def parser() -> argparse.ArgumentParser:
     backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
     restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
     restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
-    commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
     _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
@@ -89,6 +88,7 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
     compact = commands.add_parser("compact", parents=[data], help="shrink the database file after deletions")
     compact.add_argument(
         "--forget", metavar="TIME", help="also drop the history of rows deleted before this time (ISO 8601)"
