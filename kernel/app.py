@@ -12,7 +12,7 @@ from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.maintenance.backup import Folder, copy_before_migration
-from kernel.maintenance.data_access import DataAccess
+from kernel.maintenance.data_access import DataAccess, check_log_now
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import Sketches
@@ -25,6 +25,7 @@ from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
+from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.sqlite.wal_header import check_wal
@@ -235,6 +236,19 @@ def note_keys(tx: Tx) -> None:
     tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
 
 
+def had_keys(config: Config) -> bool:
+    """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    check_log_now(config.file, durable=config.durable)
+    if not config.file.is_file():
+        return False
+    db = Connection(config.file, base_context(None), readonly=True)
+    try:
+        found = db.read(CallContext(), _stored) if db.has_table("setting") else None
+        return found is not None and found.had_keys
+    finally:
+        db.close()
+
+
 def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
     needed = api_keys.needed(config.data)
     db = Connection(config.file, shared, readonly=False)
@@ -247,7 +261,7 @@ def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
                 if needed:
                     note_keys(tx)
         if new_life:
-            db.renew_stamp()
+            log_stamp.begin_life(db)
         return found
     finally:
         db.close()

@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -45,9 +46,11 @@ class Application:
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
-        dialects = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
-        self.access = access_control(kernel, self.tenants, frozenset(dialects))
-        self._mcp = {path: self._endpoint(path, some, limits) for path, some in dialects.items()}
+        addresses = {"/mcp": served} | {address(chosen): chosen for chosen in selections(served)}
+        resources = frozenset(path for path in addresses if "," not in path)
+        self.access = access_control(kernel, self.tenants, resources)
+        self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
+        self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
@@ -61,8 +64,14 @@ class Application:
         if self.kernel.tracing is not None and scope["type"] == "http":
             self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
-        app = self._mcp.get(path) or (self._tools if path.startswith("/tools/") else self._pages)
+        app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
+        app = app or (self._tools if path.startswith("/tools/") else self._pages)
         await app(scope, receive, send)
+
+    def _in_order(self, path: str) -> str:
+        """The address of several dialects with their names in the order of `addresses`."""
+        names = path.removeprefix("/mcp/").split(",", len(self._position))
+        return f"/mcp/{','.join(sorted(names, key=lambda name: self._position.get(name, -1)))}"
 
     def close(self) -> None:
         """Closes every store, once the loop has ended."""
@@ -97,6 +106,17 @@ class Application:
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
+
+
+def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
+    """Each dialect, and every set of several, in the order given."""
+    for count in range(1, len(dialects) + 1):
+        yield from combinations(dialects, count)
+
+
+def address(dialects: Sequence[Dialect]) -> str:
+    """The path at which MCP has just these dialects, such as /mcp/paths,common."""
+    return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
 
 
 def open_application(config: Config) -> Application | Fault:

@@ -1,4 +1,6 @@
-"""Opens a data directory: its lock, a restore that was interrupted, and the log beside each database."""
+"""Opens a data directory: its lock, a restore that was interrupted, the log beside each database, and what was left
+unfinished there.
+"""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -10,6 +12,7 @@ from kernel.maintenance import restore
 from kernel.maintenance.backup import DATABASE
 from kernel.store.sqlite.folder_lock import FolderLock
 from kernel.store.sqlite.log_stamp import log_belongs
+from kernel.store.sqlite.unfinished import discard_abandoned
 from kernel.store.sqlite.wal_frames import cut_log, loss_of
 from kernel.store.sqlite.wal_header import check_wal, index_of, log_of
 
@@ -35,6 +38,7 @@ class DataAccess:
                         _finish_restore(lock, data)
                 check_log(home / DATABASE, alone=self.alone, durable=durable)
                 self.unclean = self.alone and log_of(home / DATABASE).exists()
+                discard_abandoned(home)
                 stack.pop_all()
         except OSError as error:
             raise Fault("storage", f"Cannot use the data directory {home}: {error.strerror}") from None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -10,21 +10,19 @@ import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets, log_stamp, vacuum
+from kernel.store.sqlite import changesets, log_stamp, pragmas, vacuum
 from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
-from kernel.store.sqlite.extension import vector_extension
 from kernel.store.sqlite.online_backup import copy_database
-from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, has_checksums, plain_vfs, vfs_to_write
+from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
+from kernel.store.sqlite.vector_functions import add_vector_functions
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
 
 BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
 _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
-_MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
-_CACHE_KIB = 16384
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
 _RENEW_STAMP = (
     f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
@@ -55,24 +53,18 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
         self._call_seconds = context.call_limits.milliseconds / 1000
-        settings = {
-            "cache_size": -_CACHE_KIB,
-            "temp_store": "memory",
-            "query_only": int(readonly),
-            "mmap_size": _MMAP_BYTES if readonly else 0,
-            "synchronous": "FULL" if durable else "NORMAL",
-        }
-        for name, value in settings.items():
+        for name, value in pragmas.settings(readonly=readonly, durable=durable).items():
             self._db.pragma(name, value)
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
             self._checksums = has_checksums(file)
-            if not file.stat().st_size:
+            if file.is_file() and not file.stat().st_size:  # `:memory:` is no file
                 self.request_checksums()
         self._vectors_loaded = False
         self._open_tx: Tx | None = None
+        self._large = False
         self._stamped = False
         self._changes_before = 0
 
@@ -101,13 +93,10 @@ class Connection:
         return cast("list[Token]", tokens)
 
     def load_vectors(self) -> None:
-        """Loads sqlite-vec; extension loading is off before and after."""
-        if self._vectors_loaded:
-            return
-        self._db.enable_load_extension(True)
-        self._db.load_extension(str(vector_extension()))
-        self._db.enable_load_extension(False)
-        self._vectors_loaded = True
+        """Adds the vector functions, which databases without an index do not need."""
+        if not self._vectors_loaded:
+            add_vector_functions(self._db)
+            self._vectors_loaded = True
 
     def pragma(self, name: str, value: Any = None) -> Any:
         """Reads or sets one pragma."""
@@ -142,8 +131,13 @@ class Connection:
             raise
         return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
-    def begin(self, call_context: CallContext) -> Tx:
-        """Opens a write transaction, which holds the write lock of the file."""
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction, which holds the write lock of the file.
+
+        A savepoint keeps the pages that change after it. Those of a `large` transaction go to a file, in the folder
+        that SQLITE_TMPDIR names.
+        """
+        self.keep_temporary_pages(in_file=large)
         self._db.execute("BEGIN IMMEDIATE")
         self._changes_before = self.total_changes()
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -170,15 +164,15 @@ class Connection:
         return bool(self.values(_TABLE_EXISTS, {"name": name}))
 
     def renew_stamp(self) -> None:
-        """Makes the file distinct from every copy of it, at the beginning of a life; the log is empty afterwards.
+        """Gives the file a stamp that no copy of it has."""
+        with self.writing():
+            self._db.execute(_RENEW_STAMP)
 
-        Where the disk is full the file stays as it is: reads must go on.
-        """
-        with suppress(apsw.FullError, apsw.IOError, apsw.BusyError):
-            self.checkpoint(truncate=True)
-            with self.writing():
-                self._db.execute(_RENEW_STAMP)
-            self.checkpoint(truncate=True)
+    def keep_temporary_pages(self, *, in_file: bool) -> None:
+        """Where SQLite keeps the pages that a transaction may have to restore, and the copy that a vacuum makes."""
+        if in_file is not self._large:
+            self._db.pragma("temp_store", "file" if in_file else "memory")
+            self._large = in_file
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
@@ -239,7 +233,7 @@ class Connection:
         What was to run after the commit has run when the block is left. There is no checkpointer here, so a log that
         has grown long is copied into the file afterwards.
         """
-        tx = self.begin(call_context)
+        tx = self.begin(call_context, large=True)
         try:
             yield tx
             self.commit(tx)
@@ -249,7 +243,8 @@ class Connection:
             with self.writing(call_context) as following:
                 work(following)
         if self.wal_pages > _CHECKPOINT_PAGES:
-            self.checkpoint()
+            with suppress(apsw.FullError, apsw.IOError):  # it is committed: the log has it
+                self.checkpoint()
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
@@ -268,10 +263,7 @@ class Connection:
         if has_checksums(Path(self.filename)) == self._checksums:
             self._db.wal_checkpoint(mode=mode)
             return
-        with closing(apsw.Connection(self.filename, vfs=checksum_vfs())) as later:
-            later.set_busy_timeout(wait_milliseconds)
-            later.execute("SELECT 1 FROM sqlite_schema").fetchall()  # it learns of the log too
-            later.wal_checkpoint(mode=mode)
+        copy_log(self.filename, mode, wait_milliseconds)
 
     def request_checksums(self) -> None:
         """Makes room for checksums in the pages of a new file, or of any file at its next VACUUM."""

@@ -10,6 +10,7 @@ SQLITE_ERRORS = (apsw.Error,)
 CONSTRAINTS = (apsw.ConstraintError,)
 DISK_FULL = (apsw.FullError,)
 IO_ERRORS = (apsw.IOError,)
+BUSY = (apsw.BusyError,)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),

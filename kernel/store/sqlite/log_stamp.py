@@ -7,11 +7,16 @@ those in the log, or the one before the first of them. Formats: sqlite.org/filef
 
 import mmap
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from kernel.store.sqlite.errors import BUSY, DISK_FULL, IO_ERRORS
 from kernel.store.sqlite.wal_frames import FRAME_HEADER, Log, mapped, open_log, read_log
 from kernel.store.sqlite.wal_header import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from kernel.store.sqlite.connection import Connection
 
 TABLE = "log_stamp"
 MAGIC = bytes.fromhex("8f1d6a3c5be04f2792c7e0d41b76a9f3")  # random; how the row is found without reading the b-tree
@@ -42,6 +47,17 @@ def log_belongs(file: Path, log: Path) -> bool:
             return False
         stamps = list(_stamps_of_log(opened))
         return not stamps or _belongs(content, opened, stamps)
+
+
+def begin_life(db: "Connection") -> None:
+    """Makes a file distinct from every copy of it, at the beginning of a life; the log is empty afterwards.
+
+    Where the disk is full the file stays as it is: reads must go on.
+    """
+    with suppress(*DISK_FULL, *IO_ERRORS, *BUSY):
+        db.checkpoint(truncate=True)
+        db.renew_stamp()
+        db.checkpoint(truncate=True)
 
 
 def _belongs(content: mmap.mmap, log: Log, stamps: list[_Stamp]) -> bool:

@@ -7,6 +7,7 @@ page has the checksum of its frame. The library is part of apsw, where its wheel
 
 import struct
 import time
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -37,12 +38,9 @@ def checksum_vfs() -> str | None:
         library = _library()
         if library is None:
             return None
-        loading = apsw.Connection(":memory:")
-        try:
+        with closing(apsw.Connection(":memory:")) as loading:
             loading.enable_load_extension(True)
             loading.load_extension(str(library))
-        finally:
-            loading.close()
     return _VFS
 
 
@@ -73,6 +71,15 @@ def vfs_to_write(file: Path) -> str | None:
 def has_checksums(file: Path) -> bool:
     """Whether the pages of a file have checksums."""
     return _layout(file)[1] == RESERVED
+
+
+def copy_log(file: str, mode: int, wait_milliseconds: int) -> None:
+    """Copies the write-ahead log through a connection of its own, for one that began before there were checksums."""
+    with closing(apsw.Connection(file, vfs=checksum_vfs())) as db:
+        db.set_busy_timeout(wait_milliseconds)
+        db.pragma("checkpoint_fullfsync", 1)
+        db.pragma("schema_version")  # reads the file, and learns of the log
+        db.wal_checkpoint(mode=mode)
 
 
 def damaged_pages(file: Path) -> list[int]:

@@ -13,11 +13,8 @@ if TYPE_CHECKING:
 def vacuum(db: "Connection") -> None:
     """Rewrites the file by way of a temporary one."""
     db.request_checksums()
-    db.pragma("temp_store", "file")
-    try:
-        db.script("VACUUM")
-    finally:
-        db.pragma("temp_store", "memory")
+    db.keep_temporary_pages(in_file=True)
+    db.script("VACUUM")
 
 
 def vacuum_without_undo(db: "Connection") -> None:

@@ -18,10 +18,7 @@ from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
-from kernel.store.external import open_external
 from kernel.store.sqlite import page_checksums
-from kernel.store.transaction import Tx
-from kernel.tools import Import, Imported
 from tests.conftest import Call
 
 Run = Callable[..., tuple[int, str]]
@@ -146,6 +143,7 @@ def test_parser_has_the_documented_commands() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     assert set(actions[0].choices) == {
         "serve",
+        "service",
         "stdio",
         "check",
         "backup",
@@ -162,52 +160,6 @@ def test_parser_has_the_documented_commands() -> None:
         "doctor",
         "health",
     }
-
-
-@pytest.fixture
-def importing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dialect with an importer that fails on the password `wrong`."""
-
-    def import_memories(tx: Tx, path: Path, password: str | None) -> Imported:
-        with open_external(path) as theirs:
-            for row in theirs.rows("memory"):
-                tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
-            if password == "wrong":
-                raise Fault("invalid", "The password is wrong.")
-            return Imported({"memories": len(theirs.rows("memory"))}, [f"password {password}"])
-
-    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", import_memories),))
-    monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
-
-
-@pytest.mark.usefixtures("importing")
-def test_import_is_atomic_and_prints_counts_and_remarks(
-    config: Config, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    file = tmp_path / "theirs.db"
-    db = apsw.Connection(str(file))
-    db.execute("CREATE TABLE memory (path, content); INSERT INTO memory VALUES ('a', 'x'), ('b', 'y')")
-    db.close()
-    secrets = {"BAD": "wrong", "GOOD": "right"}
-    with pytest.raises(Fault, match=r"^The password is wrong\.$"):
-        run("import", "shelf", str(file), "--password-env", "BAD", environment=secrets)
-    with pytest.raises(Fault, match=r"^The variable NONE is unset or empty$"):
-        run("import", "shelf", str(file), "--password-env", "NONE", environment=secrets)
-    with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
-        run("import", "attic", str(file))
-    db = apsw.Connection(str(config.file))
-    assert db.execute("SELECT count(*) FROM paths_memory").fetchall() == [(0,)]
-    capsys.readouterr()
-    assert (
-        commands.run(
-            parser().parse_args(["import", "shelf", str(file), "--password-env", "GOOD"]),
-            config._replace(environment=secrets),
-        )
-        == 0
-    )
-    assert capsys.readouterr() == ("memories: 2\n", "password right\n")
-    assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",), ("b",)]
-    db.close()
 
 
 def test_key_is_created_listed_without_secret_and_revoked(run: Run) -> None:
@@ -264,6 +216,14 @@ def test_pages_written_by_a_program_without_checksums_are_taken_when_asked_to(
     assert run("check", "--trust-pages") == (0, "ok\n")
     assert run("check") == (0, "ok\n")
     assert doctor.damage_of(config.file, kernel.store.context, structure=True) == ""
+
+
+def test_options_of_check_print_json_too(config: Config, kernel: Kernel, run: Run) -> None:
+    kernel.store.close()
+    state = '{"state":"ok"}\n'
+    told = f'{{"log":"{config.file.name}-wal is not damaged: nothing was cut"}}\n'
+    assert run("check", "--cut-log", "--json") == (0, told + state)
+    assert run("check", "--trust-pages", "--json") == (0, state)
 
 
 def test_a_file_that_was_not_closed_is_checked_after_the_start(
