@@ -44,7 +44,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory, caller: Bind) -> Iterator[Pa
         text = f"{number} {' '.join(chance.choices(WORDS, k=60))}"
         assert call("add_memory", path=f"m/{number}", content=text).fault is None
         assert call("save_memory", db="core", content=f"fact {text}", category="fact").fault is None
-        assert call("remember", content=f"note {text}", session_id="s9").fault is None
+        assert call("remember", content=f"session {text}", session_id="s9").fault is None
+        note = call("memory_remember", title=f"note {number}", content=f"note {text}", memoryType="context")
+        assert note.fault is None
     for number in range(0, 60, 3):
         assert call("drop_memory", path=f"m/{number}").fault is None
     for step in (*PATHS, *SCOPES[:-1], *BRAIN, *SESSIONS):

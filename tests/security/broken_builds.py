@@ -17,7 +17,6 @@ from handlers.common import scoring
 from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
 from kernel import data_dir, dispatch, limits, text
-from kernel.cli import doctor
 from kernel.http import parsing, receiving, unsent
 from kernel.limits import CallLimits
 from kernel.maintenance import backup, data_access, page_check, restore
@@ -234,8 +233,7 @@ def _lossy_log() -> None:
 
 
 def _unsummed_pages() -> None:
-    for module in (page_check, doctor):
-        put(module, damaged_pages=lambda _file: [])
+    put(page_check, damaged_pages=lambda _file: [])
 
 
 def _restore_beside() -> None:
