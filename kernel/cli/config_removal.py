@@ -1,15 +1,13 @@
 """Remove one value from a JSON, JSONC or TOML file of another program; the rest of the file stays as it is."""
 
-import re
 import tomllib
 from collections.abc import Sequence
 from typing import Any, cast
 
 from kernel.cli.config_files import Object, parses_as, read_json, read_toml, unsafe
-from kernel.cli.jsonc import parse
+from kernel.cli.jsonc import parse, skip_blank
 from kernel.lazy_regex import regex
 
-_COMMA_BEHIND = regex(r"(?:[ \t\r\n]|//[^\r\n]*|/\*.*?\*/)*,", re.DOTALL)
 _REST_OF_LINE = regex(r"[ \t]*(?=[\r\n]|\Z|})")
 
 
@@ -58,18 +56,24 @@ def _cut_member(text: str, keys: Sequence[str]) -> str:
     number = next(number for number, (name, _, _) in enumerate(here.members) if name == keys[-1])
     _, start, node = here.members[number]
     end = node.end
-    behind = _COMMA_BEHIND.match(text, end)
-    if behind:
-        end = behind.end()
+    behind = _comma_behind(text, end)
+    if behind is not None:
+        end = behind + 1
     lead = text[:start].rstrip(" \t")
     if lead.endswith("\n") and _REST_OF_LINE.match(text, end):
         start = len(lead.rstrip("\r\n"))
     before = text[:start]
-    if not behind and number:  # the last one: the comma before it has nothing behind it any more
+    if behind is None and number:  # the last one: the comma before it has nothing behind it any more
         at = here.members[number - 1][2].end
-        comma = _COMMA_BEHIND.match(text, at)
-        before = text[:at] + text[comma.end() : start].rstrip(" \t") if comma else before
+        comma = _comma_behind(text, at)
+        before = before if comma is None else text[:at] + text[comma + 1 : start].rstrip(" \t")
     return before + text[end:]
+
+
+def _comma_behind(text: str, at: int) -> int | None:
+    """The offset of the comma behind a value, None if none follows."""
+    found = skip_blank(text, at)
+    return found if text[found : found + 1] == "," else None
 
 
 def _cut_tables(text: str, keys: Sequence[str]) -> str:
