@@ -148,7 +148,8 @@ def _launchd(home: Path, words: Sequence[str], env: Mapping[str, str], data: Pat
         "WorkingDirectory": str(data.absolute().parent),
     }
     file = home / "Library" / "LaunchAgents" / f"{_LABEL}.plist"
-    domain = f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}"
+    user: int = getattr(os, "getuid", lambda: 0)()  # Windows has none
+    domain = f"gui/{user}"
     commands: dict[str, Commands] = {
         "install": (("launchctl", "bootstrap", domain, str(file)),),
         "start": (("launchctl", "kickstart", f"{domain}/{_LABEL}"),),
