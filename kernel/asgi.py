@@ -1,5 +1,6 @@
 """The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -20,6 +21,7 @@ from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
+from kernel.maintenance.page_check import damage_of
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
 from kernel.search.semantic import load_sketches
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry
 
 _TIDY_SECONDS = 60.0
+_log = logging.getLogger(__name__)
 
 
 class Application:
@@ -210,6 +213,8 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
         catch_faults(embedder.load)
     if loaded is not None:
         loaded()
+    if kernel.unclean:
+        catch_faults(_tell_damage, kernel)
     if embedder is not None:
         catch_faults(store.read_sync, load_sketches)
         store.context.search_cache.warming = False
@@ -219,3 +224,13 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
             catch_faults(tidy, store, stopping.is_set)
         process.trim_memory()
         stopping.wait(_TIDY_SECONDS)
+
+
+def _tell_damage(kernel: Kernel) -> None:
+    """Logs what is damaged in a file that the process before did not close."""
+    file = kernel.config.file
+    damage = damage_of(file, kernel.store.context, structure=False)
+    if damage:
+        _log.error("%s was not closed, and it is damaged: %s; stop the server and run `quipu check`", file.name, damage)
+    else:
+        _log.info("%s was not closed; every page of it is as it was written", file.name)

@@ -30,7 +30,7 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
             raise Fault("invalid", "--all DIR takes everything of every tenant: leave FILE and --tenant out")
         return _backup_all(arguments.all, config, as_json=arguments.json)
     target = arguments.target or config.home / f"quipu-{backup_time()}.db"
-    with closing(open_shared(config.data, config.home)), closing(ProgressBar("backup", sys.stderr)) as bar:
+    with closing(open_shared(config)), closing(ProgressBar("backup", sys.stderr)) as bar:
         or_raise(backup_file, config.file, app.base_context(None), target, bar)
     left = _left_out(config)
     show({"file": str(target), "left_out": left}, str(target), as_json=arguments.json)
@@ -46,7 +46,7 @@ def _backup_all(target: Path, config: Config, *, as_json: bool) -> int:
         for name in (MAIN, *others):
             own = config._replace(tenant=name)
             shared = app.context_of(own)
-            stack.enter_context(closing(open_shared(own.data, own.home)))
+            stack.enter_context(closing(open_shared(own)))
             tenants.append(Tenant(name, own.file, shared, app.folders_of(own, shared)))
         bar = stack.enter_context(closing(ProgressBar("backup", sys.stderr)))
         made = or_raise(backup_all, config.data, tenants, _settings(config), target, bar)

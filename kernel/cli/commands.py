@@ -19,6 +19,9 @@ from kernel.config import Config
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
+from kernel.maintenance.data_access import check_log_now, cut_damaged_log
+from kernel.maintenance.index_check import Finding
+from kernel.maintenance.page_check import trust_pages
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
@@ -45,8 +48,14 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command in backup_commands.COMMANDS:
         return backup_commands.COMMANDS[arguments.command](arguments, config)
     shared = app.context_of(config)
+    if arguments.command == "check" and arguments.cut_log:
+        cut = cut_damaged_log(config, consistency.backup_time())
+        show({"log": cut}, cut, as_json=arguments.json)
     if arguments.command != "import":
         app.require_database(config)
+    if arguments.command == "check" and arguments.trust_pages:
+        check_log_now(config.file, durable=config.durable)
+        or_raise(trust_pages, config.file, shared)
     access, *_ = app.open_data(config, shared)
     with closing(access):
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
@@ -55,13 +64,14 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
     lines: list[str] = []
-    found = or_raise(
-        partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
-    )
-    for finding in found:
-        show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
-    for line in lines[:_SHOWN_DIFFERENCES]:
-        show({"difference": line}, f"  {line}", as_json=arguments.json)
+    look = partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
+    try:
+        found: list[Finding] = or_raise(look)
+        for finding in found:
+            show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
+    finally:
+        for line in lines[:_SHOWN_DIFFERENCES]:
+            show({"difference": line}, f"  {line}", as_json=arguments.json)
     left = [finding for finding in found if finding.kept] if arguments.repair else found
     state = "differences found" if left else "repaired" if found else "ok"
     show({"state": state}, state, as_json=arguments.json)

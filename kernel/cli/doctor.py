@@ -4,6 +4,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +23,14 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.maintenance import restore
 from kernel.maintenance.data_access import check_log_now
+from kernel.maintenance.page_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import DAMAGED, OLDEST_SQLITE, sqlite_version
+from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
+from kernel.store.sqlite.page_checksums import checksum_vfs, has_checksums
 from kernel.store.sqlite.vector_functions import sqlite_vec
 from kernel.store.transaction import Tx
 
@@ -122,40 +125,37 @@ def database(config: Config) -> Iterator[Diagnosis]:
     shared = app.base_context(None) if isinstance(found, Fault) else found
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(subject, config._replace(tenant=name).file, shared)
+        yield _database(subject, config._replace(tenant=name), shared)
 
 
-def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
-    missing = catch_faults(_documents_without_vector, file, shared)
+def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
+    missing = catch_faults(_documents_without_vector, config, shared)
     if isinstance(missing, Fault):
-        told = "quipu restore" in missing.message
-        remedy = "" if told else "`quipu restore` a backup, or choose another data directory"
-        return Diagnosis("wrong", subject, missing.message, remedy)
-    if not file.is_file():
+        remedy = "`quipu restore` a backup, or choose another data directory"
+        return Diagnosis("wrong", subject, missing.message, "" if "quipu restore" in missing.message else remedy)
+    if not config.file.is_file():
         return Diagnosis("ok", subject, "none yet; created at the first start")
     if missing:
         detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
         return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
-    return Diagnosis("ok", subject, f"{file.stat().st_size / _MIB:.1f} MiB, intact")
+    size = f"{config.file.stat().st_size / _MIB:.1f} MiB"
+    if has_checksums(config.file):
+        return Diagnosis("ok", subject, f"{size}, every page matches its checksum")
+    remedy = "`quipu compact` adds them" if checksum_vfs() else "this build of apsw cannot write them"
+    return Diagnosis("hint", subject, f"{size}, without checksums of pages", remedy)
 
 
-def _documents_without_vector(file: Path, shared: StoreContext) -> int:
+def _documents_without_vector(config: Config, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
-    check_log_now(file)
+    file = config.file
+    check_log_now(file, durable=config.durable)
     if not file.is_file():
         return 0
-    try:
-        db = Connection(file, shared, readonly=True)
-    except DAMAGED as error:
-        raise Fault("storage", f"The file is damaged: {error}") from None
-    try:
-        damage = db.integrity_errors(quick=True)
-        if damage:
-            raise Fault("storage", f"The file is damaged: {damage[0]}")
+    if damage := damage_of(file, shared, structure=True):
+        raise Fault("storage", f"The file is damaged: {damage}")
+    with closing(Connection(file, shared, readonly=True)) as db:
         # The tables of an older release get their vectors after its migrations.
         return 0 if pending_migrations(db) else db.read(CallContext(), _count_without_vector)
-    finally:
-        db.close()
 
 
 def _count_without_vector(tx: Tx) -> int:

@@ -47,10 +47,10 @@ def parser() -> argparse.ArgumentParser:
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
-    check = commands.add_parser("check", parents=[data], help="verify that rows, full-text index and vectors match")
-    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
+    _add_check_options(
+        commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
+    )
     _add_backup_parsers(commands, data)
-    commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
     _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
     audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
@@ -77,6 +77,16 @@ def _add_backup_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
     restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
     restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
+
+
+def _add_check_options(check: argparse.ArgumentParser) -> None:
+    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
+    check.add_argument(
+        "--cut-log", action="store_true", help="first drop what stands behind the damage of a write-ahead log"
+    )
+    check.add_argument(
+        "--trust-pages", action="store_true", help="first take all pages as they are: another program wrote the file"
+    )
 
 
 def _add_import_parser(command: argparse.ArgumentParser) -> None:
@@ -108,6 +118,7 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
     compact = commands.add_parser("compact", parents=[data], help="shrink the database file after deletions")
     compact.add_argument(
         "--forget", metavar="TIME", help="also drop the history of rows deleted before this time (ISO 8601)"

@@ -80,7 +80,10 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.bm25",
         "kernel.search.near_duplicates",
         "kernel.search.shortlist",
+        "kernel.store.sqlite.linear_checksum",
+        "kernel.store.sqlite.page_checksums",
         "kernel.store.sqlite.vector_functions",
+        "kernel.store.sqlite.wal_frames",
     }
     assert importers("tokenizers") == {"kernel.embed.model"}
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -10,9 +10,10 @@ import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets, log_stamp
-from kernel.store.sqlite.errors import DAMAGED
+from kernel.store.sqlite import changesets, log_stamp, pragmas, vacuum
+from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
 from kernel.store.sqlite.online_backup import copy_database
+from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.sqlite.vector_functions import add_vector_functions
@@ -22,8 +23,6 @@ R = TypeVar("R")
 
 BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
 _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
-_MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
-_CACHE_KIB = 16384
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
 _RENEW_STAMP = (
     f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
@@ -34,11 +33,17 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenize
 
 
 class Connection:
-    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only.
 
-    def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
+    One that writes verifies the checksums of the pages that it reads from the file, and so does a `verified` reader.
+    """
+
+    def __init__(
+        self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, verified: bool = False
+    ) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        vfs = vfs_to_write(file) if not readonly else checksum_vfs() if verified else plain_vfs()
+        self._db = apsw.Connection(str(file), flags=flags, vfs=vfs, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
@@ -48,22 +53,15 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
         self._call_seconds = context.call_limits.milliseconds / 1000
-        settings = {
-            "cache_size": -_CACHE_KIB,
-            "temp_store": "memory",
-            "query_only": int(readonly),
-            "mmap_size": _MMAP_BYTES if readonly else 0,
-            "synchronous": "FULL" if durable else "NORMAL",
-            # On macOS fsync leaves data in the cache of the drive; elsewhere SQLite ignores these two.
-            "fullfsync": int(durable),
-            "checkpoint_fullfsync": 1,
-        }
-        for name, value in settings.items():
+        for name, value in pragmas.settings(readonly=readonly, durable=durable).items():
             self._db.pragma(name, value)
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
+            self._checksums = has_checksums(file)
+            if file.is_file() and not file.stat().st_size:  # `:memory:` is no file
+                self.request_checksums()
         self._vectors_loaded = False
         self._open_tx: Tx | None = None
         self._large = False
@@ -83,8 +81,10 @@ class Connection:
         """Whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
-        except apsw.CorruptError:
-            return False
+        except SQLITE_ERRORS as error:
+            if is_damage(error):
+                return False
+            raise
         return True
 
     def tokenize(self, text: str) -> list[Token]:
@@ -125,8 +125,10 @@ class Connection:
         """At most ten errors of SQLite's integrity check; `quick` does not compare indexes with their tables."""
         try:
             found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
-        except DAMAGED as error:
-            return [str(error)]
+        except SQLITE_ERRORS as error:
+            if is_damage(error):
+                return [str(error)]
+            raise
         return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
     def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
@@ -135,7 +137,7 @@ class Connection:
         A savepoint keeps the pages that change after it. Those of a `large` transaction go to a file, in the folder
         that SQLITE_TMPDIR names.
         """
-        self._keep_temporary_pages(in_file=large)
+        self.keep_temporary_pages(in_file=large)
         self._db.execute("BEGIN IMMEDIATE")
         self._changes_before = self.total_changes()
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -149,7 +151,7 @@ class Connection:
         self._db.execute("COMMIT")
         self._open_tx = None
         if tx.vacuum_after_commit:
-            self._vacuum()
+            vacuum.vacuum_without_undo(self)
 
     def _has_stamp(self) -> bool:
         """Whether the file is one of ours and has been migrated."""
@@ -162,27 +164,12 @@ class Connection:
         return bool(self.values(_TABLE_EXISTS, {"name": name}))
 
     def renew_stamp(self) -> None:
-        """Makes the file distinct from every copy of it, at the beginning of a life; the log is empty afterwards.
+        """Gives the file a stamp that no copy of it has."""
+        with self.writing():
+            self._db.execute(_RENEW_STAMP)
 
-        Where the disk is full the file stays as it is: reads must go on.
-        """
-        with suppress(apsw.FullError, apsw.IOError, apsw.BusyError):
-            self.checkpoint(truncate=True)
-            with self.writing():
-                self._db.execute(_RENEW_STAMP)
-            self.checkpoint(truncate=True)
-
-    def _vacuum(self) -> None:
-        """Rewrites the file without its free pages, then without undo data, which a failure must leave as it is."""
-        self._keep_temporary_pages(in_file=True)
-        self.script("VACUUM")
-        with self.writing() as tx:
-            deleted = tx.run("kernel.audit.delete_all_undo") + tx.run("kernel.audit.delete_all_parts")
-        if deleted:
-            with suppress(apsw.FullError, apsw.IOError):
-                self.script("VACUUM")
-
-    def _keep_temporary_pages(self, *, in_file: bool) -> None:
+    def keep_temporary_pages(self, *, in_file: bool) -> None:
+        """Where SQLite keeps the pages that a transaction may have to restore, and the copy that a vacuum makes."""
         if in_file is not self._large:
             self._db.pragma("temp_store", "file" if in_file else "memory")
             self._large = in_file
@@ -261,9 +248,27 @@ class Connection:
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with suppress(apsw.BusyError, apsw.LockedError):
+            self._copy_log(apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def restart_log(self, wait_milliseconds: int) -> None:
+        """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
+        with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
+            self._db.set_busy_timeout(wait_milliseconds)
+            stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
+            self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
+
+    def _copy_log(self, mode: int, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
+        """Copies the log; a connection learns only at its beginning that the pages get checksums."""
+        if has_checksums(Path(self.filename)) == self._checksums:
             self._db.wal_checkpoint(mode=mode)
+            return
+        copy_log(self.filename, mode, wait_milliseconds)
+
+    def request_checksums(self) -> None:
+        """Makes room for checksums in the pages of a new file, or of any file at its next VACUUM."""
+        if checksum_vfs() is not None:
+            self._db.reserve_bytes(None, RESERVED)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""
@@ -282,7 +287,7 @@ class Connection:
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""
-        db = Connection(Path(self.filename), self.context, readonly=True)
+        db = Connection(Path(self.filename), self.context, readonly=True, verified=True)
         try:
             db.backup(target, progress)
         finally:

@@ -2,6 +2,8 @@
 
 import argparse
 import re
+import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,11 +12,13 @@ import pytest
 
 from kernel import app
 from kernel.app import Kernel
-from kernel.cli import commands
+from kernel.asgi import warm
+from kernel.cli import commands, doctor
 from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
+from kernel.store.sqlite import page_checksums
 from tests.conftest import Call
 
 Run = Callable[..., tuple[int, str]]
@@ -194,3 +198,55 @@ def test_invalid_key_options_are_refused(run: Run, options: tuple[str, ...], mes
     with pytest.raises(Fault, match=message):
         run("key", "create", "--scope", "read", *options)
     assert run("key", "list") == (0, "")
+
+
+def test_pages_written_by_a_program_without_checksums_are_taken_when_asked_to(
+    config: Config, kernel: Kernel, call: Call, run: Run
+) -> None:
+    for number in range(60):
+        assert call("add_memory", path=f"p/{number}", content=f"The car is red. {number}" * 20).fault is None
+    kernel.store.close()
+    other = apsw.Connection(str(config.file), vfs=page_checksums.plain_vfs())
+    other.execute("UPDATE history SET reason = 'by hand'")
+    other.close()
+    with pytest.raises(Fault, match=r"^The file is damaged: page \d+ \(history\)"):
+        run("check")
+    with pytest.raises(Fault, match="`quipu restore`"):
+        run("check", "--repair")
+    assert run("check", "--trust-pages") == (0, "ok\n")
+    assert run("check") == (0, "ok\n")
+    assert doctor.damage_of(config.file, kernel.store.context, structure=True) == ""
+
+
+def test_options_of_check_print_json_too(config: Config, kernel: Kernel, run: Run) -> None:
+    kernel.store.close()
+    state = '{"state":"ok"}\n'
+    told = f'{{"log":"{config.file.name}-wal is not damaged: nothing was cut"}}\n'
+    assert run("check", "--cut-log", "--json") == (0, told + state)
+    assert run("check", "--trust-pages", "--json") == (0, state)
+
+
+def test_a_file_that_was_not_closed_is_checked_after_the_start(
+    config: Config, kernel: Kernel, call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert call("add_memory", path="p", content="The car is red.").fault is None
+    killed = config._replace(data=shutil.copytree(config.data, tmp_path / "killed"), model=None)
+    for damaged in (False, True):
+        copy = killed._replace(data=shutil.copytree(killed.data, tmp_path / str(damaged)))
+        running = app.open_kernel(copy)
+        assert running.unclean
+        if damaged:
+            last = copy.file.stat().st_size - 50
+            with copy.file.open("r+b") as content:
+                content.seek(last)
+                content.write(b"damage")
+        stopping = threading.Event()
+        stopping.set()
+        with caplog.at_level("INFO"):
+            warm(running, stopping)
+        assert ("it is damaged: page" in caplog.text) == damaged
+        running.store.close()
+        again = app.open_kernel(copy)
+        again.store.close()
+        assert not again.unclean
+    kernel.store.close()

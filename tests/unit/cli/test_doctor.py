@@ -242,7 +242,7 @@ def test_documents_without_a_vector_are_a_hint(visit: Doctor, kernel: Kernel, ca
         "hint   database: 1 documents have no vector of this model yet; only full-text search finds them; "
         "a running server or `quipu reindex` embeds them"
     )
-    assert visit(model=None)[1]["database"].endswith("MiB, intact")
+    assert visit(model=None)[1]["database"].endswith("MiB, every page matches its checksum")
 
 
 def test_unreadable_model_is_wrong(visit: Doctor, kernel: Kernel, tmp_path: Path) -> None:

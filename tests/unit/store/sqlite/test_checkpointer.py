@@ -164,10 +164,10 @@ class _Log:
     def checkpoint(self) -> None:
         """Copies nothing, as with a reader on old pages."""
 
-    def pragma(self, name: str, _value: object) -> None:
-        if name == "wal_checkpoint":
-            self.waited += 1
-            self._over = not self._held
+    def restart_log(self, _wait_milliseconds: int) -> None:
+        """Copies all, unless a reader holds old pages."""
+        self.waited += 1
+        self._over = not self._held
 
     def close(self) -> None:
         """Nothing is open."""
