@@ -69,9 +69,14 @@ check: lint test ## format, lint, types, import rules, tests
 lint: .venv/.ok .venv-node/.ok
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
-	@$(NODE) $(VENV)/pyright --warnings
-	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
+	@$(MAKE) --jobs=2 .types .types-windows
 	@$(VENV)/lint-imports --no-cache --no-logo
+
+.PHONY: .types .types-windows
+.types:
+	@$(NODE) $(VENV)/pyright --warnings
+.types-windows:
+	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
 
 cover: .venv/.ok ## run the tests and report what they did not reach
 	@$(VENV)/coverage erase
