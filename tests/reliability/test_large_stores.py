@@ -18,6 +18,7 @@ from typing import Any
 import apsw
 import pytest
 
+from kernel.store.sqlite.page_checksums import checksum_vfs
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import ROOT, Client, Server, serving
 
@@ -163,7 +164,7 @@ def test_an_index_of_more_than_one_value_is_built_again(
         client.close()
         assert server.stop() == 0
     if command[0] == "check":
-        db = apsw.Connection(str(data / "quipu.db"))
+        db = apsw.Connection(str(data / "quipu.db"), vfs=checksum_vfs())
         db.execute("DELETE FROM doc")
         db.close()
 
