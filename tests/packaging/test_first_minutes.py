@@ -27,7 +27,7 @@ CHANGING = (
     (re.compile(r"^.*\r(?!\n)", re.MULTILINE), ""),  # overwritten, as by a progress bar
     (re.compile(r"\x1b"), "^["),
     (re.compile(r"^[a-z0-9]{8}  (?=active)", re.MULTILINE), "KEY  "),
-    (re.compile(r"\b[\d,]+ of [\d,]+.*$", re.MULTILINE), "PAGES of PAGES"),
+    (re.compile(r"(?<=% )[\d,]+ of [\d,]+.*$", re.MULTILINE), "PAGES of PAGES"),
     (re.compile(r"schema \d+, \d+ bytes"), "schema NUMBER, SIZE bytes"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)"), "TIME"),
     (re.compile(r"\b[\d,.]+ MiB"), "SIZE MiB"),
@@ -51,7 +51,11 @@ class Newcomer:
         shutil.copy(ROOT / ".ci" / "quipu", programs)
         (self._clone / "car.py").write_text(self._with_port(PROGRAM))
         self._environment = {
-            **{"PATH": os.environ["PATH"], "HOME": str(home), "PORT": self._port, "TERM": "xterm", "LANG": "C.UTF-8"},
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "PORT": self._port,
+            "TERM": "xterm",
+            "LANG": "C.UTF-8",
             "PYTHON_COLORS": "0",  # argparse of Python 3.14 colours help
         }
 
