@@ -14,6 +14,7 @@ from kernel.cli.client_entries import (
     find_entry,
     http_target,
     launch_command,
+    remove_entry,
     snippet,
     stdio_target,
 )
@@ -92,6 +93,22 @@ def test_unparsable_file_is_not_changed(file: Path, content: bytes, message: str
     assert caught.value.message.startswith(f"{file} was not changed: {message}")
     assert file.read_bytes() == content
     assert names(file) == ["mcp.json"]
+
+
+@pytest.mark.parametrize(
+    "content", ['{"mcpServers": {},}', '{"mcpServers": {} // theirs\n}', "// theirs\n", '\ufeff{"a": [1,]}']
+)
+def test_file_of_a_client_without_json_extensions_is_refused_where_it_has_them(file: Path, content: str) -> None:
+    desktop = BY_NAME["claude-desktop"]
+    message = r"invalid JSON at line \d, column \d+: it may hold neither comments nor trailing commas"
+    for edit in (find_entry, remove_entry, lambda *given: apply_entry(*given, ENTRY)):
+        with pytest.raises(Fault, match=message):
+            edit(desktop, kept(file, content), "quipu")
+        assert file.read_text() == content
+    assert find_entry(CURSOR, file, "quipu") is None
+    for plain in ("", " \r\n", '\ufeff{"mcpServers": {}}'):
+        assert apply_entry(desktop, kept(file, plain), "quipu", ENTRY).changed
+        assert json.loads(file.read_text().lstrip("\ufeff"))["mcpServers"] == {"quipu": ENTRY}
 
 
 def test_unreadable_or_unwritable_file_raises_a_fault(tmp_path: Path) -> None:
