@@ -88,7 +88,9 @@ def base_context(model: Path | None) -> StoreContext:
         return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
     for name in FILES:
         if not (model / name).is_file():
-            raise Fault("invalid", f"The model folder {model.name} lacks {name}.")
+            raise Fault(
+                "invalid", f"The model folder {model.absolute()} lacks {name}: choose a model2vec folder, or none."
+            )
     embedder = Embedder(model)
     return StoreContext(texts, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
 
