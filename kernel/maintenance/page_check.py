@@ -47,7 +47,11 @@ def check_pages(
     if lasting:
         if report:
             _tell_memories(file, context, dialects, report)
-        raise Fault("storage", f"The file is damaged: {_named(lasting)}; put a backup in its place: `quipu restore`")
+        raise Fault(
+            "storage",
+            f"The file is damaged: {_named(lasting)}; put a backup in its place, `quipu restore`, or, where another "
+            "program wrote to the file, take its pages as they are, `quipu check --trust-pages`",
+        )
     if not repair:
         raise Fault("storage", f"The file is damaged: {_named(parts)}; mend it with `quipu check --repair`")
     _rebuild(db, [rebuilds[part] for part in parts])

@@ -246,7 +246,7 @@ def test_pages_written_by_a_program_without_checksums_are_taken_when_asked_to(
     other.close()
     with pytest.raises(Fault, match=r"^The file is damaged: page \d+ \(history\)"):
         run("check")
-    with pytest.raises(Fault, match="`quipu restore`"):
+    with pytest.raises(Fault, match=r"`quipu restore`, or, where another program wrote .*`quipu check --trust-pages`$"):
         run("check", "--repair")
     assert run("check", "--trust-pages") == (0, "ok\n")
     assert run("check") == (0, "ok\n")
