@@ -66,7 +66,7 @@ class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `unclean`
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to no caller. `unclean`
     says that the process before did not close the file. `metrics` and `tracing` are None unless configured.
     """
 
