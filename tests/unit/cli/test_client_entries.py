@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,14 @@ def test_unparsable_file_is_not_changed(file: Path, content: bytes, message: str
 def test_file_of_a_client_without_json_extensions_is_refused_where_it_has_them(file: Path, content: str) -> None:
     desktop = BY_NAME["claude-desktop"]
     message = r"invalid JSON at line \d, column \d+: it may hold neither comments nor trailing commas"
-    for edit in (find_entry, remove_entry, lambda *given: apply_entry(*given, ENTRY)):
+    edits: list[Callable[[Path], object]] = [
+        lambda file: find_entry(desktop, file, "quipu"),
+        lambda file: apply_entry(desktop, file, "quipu", ENTRY),
+        lambda file: remove_entry(desktop, file, "quipu"),
+    ]
+    for edit in edits:
         with pytest.raises(Fault, match=message):
-            edit(desktop, kept(file, content), "quipu")
+            edit(kept(file, content))
         assert file.read_text() == content
     assert find_entry(CURSOR, file, "quipu") is None
     for plain in ("", " \r\n", '\ufeff{"mcpServers": {}}'):
