@@ -2,6 +2,7 @@
 
 import errno
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -64,6 +65,7 @@ class Terminal:
         self._process.wait(PATIENCE)
 
     def _read(self) -> bytes:
+        assert select.select([self._keyboard], [], [], PATIENCE)[0], f"{self._process.args} shows nothing"
         try:
             return os.read(self._keyboard, 4096)
         except OSError as error:
