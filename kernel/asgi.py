@@ -36,7 +36,7 @@ from kernel.tools import Dialect
 
 if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry, Snapshot
-    from kernel.workers import Worker
+    from kernel.workers.worker import Worker
 
 _TIDY_SECONDS = 60.0
 _log = logging.getLogger(__name__)

@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -23,10 +25,8 @@ from kernel.process import IdleTimer, connection_limit
 from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from kernel.asgi import Application
-    from kernel.workers import Worker
+    from kernel.workers.worker import Worker
 
 GRACE_SECONDS = 5
 # With the default thresholds a tenth of the start went into collections over objects that stay.
@@ -86,24 +86,30 @@ class Server(uvicorn.Server):
         self._application: Application | None = None
         self._fault: Fault | None = None
         self._address = address
+        self._connecting: set[asyncio.Future[Any]] = set()
 
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then opens the kernel in a thread."""
-        if self._worker is not None:
-            self._worker.take_signals()
+        worker, loop = self._worker, asyncio.get_running_loop()
+        if worker is not None:
+            worker.take_signals()
         try:
-            await super().startup(sockets)
+            await super().startup(sockets if worker is None else [])
         except SystemExit as ended:
             raise _cannot_listen(self.config.host, self.config.port, ended.__context__) from None
         if self.started:
-            loop = asyncio.get_running_loop()
+            if worker is not None:
+                worker.accept(loop, sockets, self._serve_connection)
             self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
             self._opening.start()
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end: after a signal, after `idle_exit` seconds without requests, or without the parent."""
         ending = await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
-        return ending or (self._worker is not None and self._worker.is_orphan())
+        if self._worker is None:
+            return ending
+        self._worker.count(len(self.server_state.connections))
+        return ending or self._worker.is_orphan()
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Answers accepted requests; waits for a kernel that is being opened, since that needs the loop.
@@ -111,6 +117,8 @@ class Server(uvicorn.Server):
         A socket that was passed in outlives this process: a new connection is answered by it or by the next server.
         """
         if sockets:
+            if self._worker is not None:
+                self._worker.stop_accepting(asyncio.get_running_loop(), sockets)
             for server in self.servers:
                 server.close()
             await asyncio.sleep(_LAST_REQUESTS_SECONDS)
@@ -128,6 +136,22 @@ class Server(uvicorn.Server):
         if self._fault is not None:
             raise self._fault
         return 0 if self.started else 1
+
+    def _serve_connection(self, accepted: socket) -> None:
+        """Serves a connection that this worker or a sibling has accepted."""
+        if accepted.family in {AF_INET, AF_INET6}:
+            accepted.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        accepted.setblocking(False)
+        state = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        protocol = partial(self.config.http_protocol_class, config=self.config, **state)
+        task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(protocol, accepted))
+        self._connecting.add(task)
+        task.add_done_callback(self._connected)
+
+    def _connected(self, task: "asyncio.Future[Any]") -> None:
+        self._connecting.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logging.getLogger("quipu").debug("a client left before it was served: %s", task.exception())
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
@@ -147,7 +171,7 @@ class Server(uvicorn.Server):
         if worker is None or worker.first:
             sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
         if worker is not None:
-            loop.call_soon_threadsafe(worker.answer_siblings, loop.add_reader, found.snapshot)
+            worker.text = found.snapshot
             worker.tell_opened()
         asgi.warm(found.kernel, self._stopping, _collect_garbage, worker)
 
@@ -172,14 +196,14 @@ def http(config: Config) -> int:
     address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
     if config.workers == 1:
         return _serve(Server(config, address), sockets)
-    from kernel import workers
+    from kernel.workers.supervisor import Supervisor
 
     sockets = sockets or _bound_for_workers(config)
-    outcome = workers.Supervisor(config.workers, config.data, sockets).run()
+    outcome = Supervisor(config.workers, config.data, sockets).run()
     return outcome if isinstance(outcome, int) else _serve(Server(config, address, outcome), sockets)
 
 
-def _serve(server: Server, sockets: "list[socket]") -> int:
+def _serve(server: Server, sockets: list[socket]) -> int:
     # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
@@ -190,7 +214,7 @@ def _serve(server: Server, sockets: "list[socket]") -> int:
     return status
 
 
-def _bound_for_workers(config: Config) -> "list[socket]":
+def _bound_for_workers(config: Config) -> list[socket]:
     """The sockets that all workers accept from; raises Fault."""
     try:
         return process.listening_sockets(config.host, config.port)
