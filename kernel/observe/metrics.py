@@ -91,8 +91,14 @@ class Snapshot(NamedTuple):
             calls[tool] = _sum_of_calls(calls[tool], more) if tool in calls else more
         for tenant, load in other.loads.items():
             loads[tenant] = _sum_of_loads(loads[tenant], load) if tenant in loads else load
-        sums = (left + right for left, right in zip(self[2:], other[2:], strict=True))
-        return type(self)(calls, loads, *sums)
+        return type(self)(
+            calls,
+            loads,
+            self.connections + other.connections,
+            self.processor + other.processor,
+            self.resident + other.resident,
+            self.files + other.files,
+        )
 
 
 def _sum_of_calls(one: ToolCalls, other: ToolCalls) -> ToolCalls:
@@ -101,10 +107,16 @@ def _sum_of_calls(one: ToolCalls, other: ToolCalls) -> ToolCalls:
 
 
 def _sum_of_loads(one: Load, other: Load) -> Load:
-    groups = tuple(_sums(one.groups, other.groups))
-    waiting = _sums(one[:4], other[:4])
-    sizes = (max(one.file_bytes, other.file_bytes), max(one.wal_bytes, other.wal_bytes))
-    return Load(*waiting, groups, one.calls + other.calls, *sizes)
+    return Load(
+        writes=one.writes + other.writes,
+        reads=one.reads + other.reads,
+        write_limit=one.write_limit + other.write_limit,
+        read_limit=one.read_limit + other.read_limit,
+        groups=tuple(_sums(one.groups, other.groups)),
+        calls=one.calls + other.calls,
+        file_bytes=max(one.file_bytes, other.file_bytes),
+        wal_bytes=max(one.wal_bytes, other.wal_bytes),
+    )
 
 
 def _sums(one: Iterable[int], other: Iterable[int]) -> list[int]:

@@ -30,12 +30,11 @@ class Supervisor:
     """The parent: it binds nothing and opens no store, so a fork of it is a fresh process."""
 
     def __init__(self, count: int, data: Path, sockets: Sequence[socket.socket]) -> None:
-        assert sys.platform != "win32"
         make_private(data)
         self._count = count
         self._sockets = sockets
         self._shared = Shared(
-            [Channel(*socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)) for _ in range(count)],
+            [Channel(*socket.socketpair(type=socket.SOCK_DGRAM)) for _ in range(count)],
             tempfile.TemporaryFile(dir=data),  # noqa: SIM115  # it has no name, and lives as long as the workers
             mmap.mmap(-1, shared_bytes(count)),
             os.urandom(16),
