@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kernel.security import api_keys
 from kernel.security.api_keys import Key
+from tests.catalogue import Catalogue
 from tests.reliability.server_process import LOST, ROOT, Client, Server, free_port, until
 from tests.reliability.workers import one_for_each_worker, owner, pids, serving_by
 from tests.security.sockets import Peer, request
@@ -51,7 +52,7 @@ def found(client: Client, query: str) -> list[str]:
     return [hit["id"] for hit in answer["memories"]]
 
 
-def test_what_one_worker_writes_another_finds_in_the_next_call(server: Server) -> None:
+def test_what_one_worker_writes_another_finds_in_the_next_call(server: Server, catalogue: Catalogue) -> None:
     with one_for_each_worker(server, lambda: Client(server.port)) as clients:
         turns = cycle([tuple(clients.values()), tuple(clients.values())[::-1]])
         for number in range(WRITES):
@@ -64,6 +65,8 @@ def test_what_one_worker_writes_another_finds_in_the_next_call(server: Server) -
             assert found(reader, f"{word}b")[0] == f"paths/{path}"
             assert writer.call("drop_memory", path=path)[0] == 200
             assert f"paths/{path}" not in found(reader, f"{word}b")
+    outcome = "what was added, replaced and dropped is found so in the next call"
+    catalogue("R36", injected="write through one worker, search through another", times=WRITES, outcome=outcome)
 
 
 def test_what_one_worker_writes_another_finds_by_meaning_in_the_next_call(server: Server) -> None:

@@ -73,3 +73,24 @@ def test_samples_name_the_dialect() -> None:
     registry.observe(ToolEntry(SECOND, SECOND.tools[0]), ANONYMOUS_CALLER)("ok", 0.1)
     found = samples(render(Snapshot.take(registry, {"main": IDLE}, 0), {}), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}
+
+
+def test_snapshots_of_two_processes_add_up() -> None:
+    one, other = MetricsRegistry(), MetricsRegistry()
+    one.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
+    other.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.2)
+    other.observe(entry(0), ANONYMOUS_CALLER)("busy", 0.4)
+    other.observe(entry(1), ANONYMOUS_CALLER)("ok", 0.1)
+    load = IDLE._replace(writes=1, groups=GROUPS, calls=7, file_bytes=4096, wal_bytes=10)
+    left = Snapshot.take(one, {"main": load}, 2)
+    right = Snapshot.take(other, {"main": load._replace(wal_bytes=20), "acme": IDLE}, 3)
+
+    whole = left.plus(right)
+
+    assert whole.calls["echo"].outcomes == {"ok": 2, "busy": 1}
+    assert whole.calls["echo"].seconds == pytest.approx(0.7)
+    assert sum(whole.calls["echo"].buckets) == 3
+    assert whole.calls["keep"] == right.calls["keep"]
+    doubled = tuple(2 * count for count in GROUPS)
+    assert whole.loads == {"main": Load(2, 0, 20, 40, doubled, 14, 4096, 20), "acme": IDLE}
+    assert whole[2:] == (5, left.processor + right.processor, left.resident + right.resident, left.files + right.files)
