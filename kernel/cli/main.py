@@ -36,16 +36,7 @@ def parser() -> argparse.ArgumentParser:
     data = _Parser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
     data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
-    serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
-    serve.add_argument("--open", action="store_true", default=None, help="accept requests without a key (QUIPU_OPEN=1)")
-    serve.add_argument(
-        "--workers", type=_workers, metavar="N", help="processes that serve the store (QUIPU_WORKERS, 1)"
-    )
-    service = commands.add_parser("service", parents=[data], help="run the server in the background")
-    service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
-    for command in (serve, service):
-        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
-        command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+    _add_server_parsers(commands, data)
     data = _Parser(add_help=False, parents=[data])
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
@@ -66,6 +57,19 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--json", action="store_true", help="print JSON, one object a line")
     help_text.add_texts(top)
     return top
+
+
+def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
+    serve.add_argument("--open", action="store_true", default=None, help="accept requests without a key (QUIPU_OPEN=1)")
+    serve.add_argument(
+        "--workers", type=_workers, metavar="N", help="processes that serve the store (QUIPU_WORKERS, 1)"
+    )
+    service = commands.add_parser("service", parents=[data], help="run the server in the background")
+    service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
+    for command in (serve, service):
+        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
+        command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
 
 
 def _port(given: str) -> int:

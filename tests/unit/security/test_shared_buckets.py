@@ -21,7 +21,7 @@ def test_two_limiters_count_one_caller_together(limiters: list[RateLimiter]) -> 
     one, other = limiters
     assert [limiter.wait((), "a", 100.0) for limiter in (one, other, one, other, one)] == [0, 0, 0, 0.1, 0.1]
     assert other.wait((), "b", 100.0) == 0
-    assert (other.wait((), "a", 100.1), one.wait((), "a", 100.1)) == (0, pytest.approx(0.1))
+    assert (other.wait((), "a", 100.125), one.wait((), "a", 100.125)) == (0, pytest.approx(0.075))
 
 
 def test_many_callers_take_the_places_of_the_oldest(limiters: list[RateLimiter]) -> None:
