@@ -27,7 +27,7 @@ class _Running(NamedTuple):
 
 
 class Supervisor:
-    """The parent: it binds nothing and opens no store, so a fork of it is a fresh process."""
+    """The parent: it opens no store and starts no thread, so a fork of it is a fresh process."""
 
     def __init__(self, count: int, data: Path, sockets: Sequence[socket.socket]) -> None:
         make_private(data)
@@ -38,6 +38,7 @@ class Supervisor:
             tempfile.TemporaryFile(dir=data),  # noqa: SIM115  # it has no name, and lives as long as the workers
             mmap.mmap(-1, shared_bytes(count)),
             os.urandom(16),
+            os.getpid(),
         )
         for number in range(count):
             self._shared.set_connections(number, NOT_SERVING)

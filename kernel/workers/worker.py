@@ -10,7 +10,7 @@ import sys
 import zlib
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Thread
 from typing import IO, NamedTuple
 
@@ -21,7 +21,7 @@ if sys.platform != "win32":
     import fcntl
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_ANSWER_SECONDS = 2.0  # a worker that is being replaced answers its siblings when it is open
+_ANSWER_SECONDS = 5.0  # a worker that has died is replaced within two
 _BUCKETS = 1 << 32  # the byte whose lock protects the buckets; those below are the digests of tenants
 _PIECE_BYTES = 65536
 _PAUSE_SECONDS = 1.0  # without accepting where that fails, as asyncio does
@@ -50,6 +50,7 @@ class Shared(NamedTuple):
     locks: IO[bytes]
     memory: mmap.mmap
     key: bytes
+    parent: int
 
     def connections(self, number: int) -> int:
         """How many connections a worker has."""
@@ -68,7 +69,6 @@ class Worker:
         self.first = opened >= 0
         self.buckets = SharedBuckets(shared.memory, self._lock_of_buckets, shared.key)
         self._shared = shared
-        self._parent = os.getppid()
         self._serve: Callable[[socket.socket], object] = socket.socket.close
         self.text: Callable[[], bytes] = bytes  # what siblings are answered
         self._opened = opened
@@ -87,7 +87,7 @@ class Worker:
 
     def is_orphan(self) -> bool:
         """Whether the parent is gone."""
-        return os.getppid() != self._parent
+        return os.getppid() != self._shared.parent
 
     def take_upkeep(self, tenant: str) -> bool:
         """Whether this worker is the one that takes care of the store of a tenant, until `leave_upkeep` or its end."""
@@ -102,11 +102,15 @@ class Worker:
         self._unlock(zlib.crc32(tenant.encode()))
 
     def ask_siblings(self) -> list[bytes]:
-        """What each other worker answers; raises Fault("busy") where one does not. It blocks for seconds at most."""
+        """What the other workers answer, but for those that have not opened their store; blocks for seconds at most.
+
+        Raises Fault("busy") where one does not answer.
+        """
         others = [channel for number, channel in enumerate(self._shared.channels) if number != self.number]
         try:
-            answers = [_ask(channel.sent) for channel in others]
-            return [_all_of(answer) for answer in answers]
+            with ExitStack() as stack:
+                answers = [stack.enter_context(_ask(channel.sent)) for channel in others]
+                return [text for answer in answers if (text := _all_of(answer))]
         except OSError:
             raise Fault("busy", "A worker does not answer, try again.") from None
 
@@ -204,11 +208,7 @@ def _ask(questions: socket.socket) -> socket.socket:
 
 
 def _all_of(answer: socket.socket) -> bytes:
-    with answer:
-        pieces = list(iter(lambda: answer.recv(_PIECE_BYTES), b""))
-    if not pieces:
-        raise ConnectionError("it has ended")
-    return b"".join(pieces)
+    return b"".join(iter(lambda: answer.recv(_PIECE_BYTES), b""))
 
 
 def _socket_of(descriptor: int) -> socket.socket:
