@@ -53,7 +53,7 @@ class Client:
     @property
     def local_port(self) -> int:
         """The port of this end."""
-        if self._connection.sock is None:
+        if not hasattr(self._connection.sock, "getsockname"):
             self._connection.connect()
         return self._connection.sock.getsockname()[1]
 
