@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterator
-from itertools import cycle
+from itertools import cycle, permutations
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,23 @@ def test_keys_and_their_rate_hold_for_all_workers_together(tmp_path: Path) -> No
         time.sleep(2 * REVOKED_SECONDS)
         with one_for_each_worker(server, lambda: Peer(server.port)) as found:
             assert statuses(found.values(), call) == [401, 401]
+
+
+def test_a_tenant_has_one_store_in_all_workers(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    _, secret = api_keys.create(data, Key("", "write", CREATED, tenant="acme"))
+
+    def asked(peer: Peer, tool: str, body: bytes) -> tuple[int, Any]:
+        peer.send(request(f"/tools/{tool}", body, Authorization=f"Bearer {secret}", Accept="application/json"))
+        status, _, answer = peer.answer()
+        return status, answer
+
+    with serving_by(2, data) as server, one_for_each_worker(server, lambda: Peer(server.port)) as peers:
+        for number, (writer, reader) in enumerate(permutations(peers.values())):
+            written = b'{"path":"t/%d","content":"The word zt%dx of rivers."}' % (number, number)
+            assert asked(writer, "add_memory", written)[0] == 200
+            _, answer = asked(reader, "recall", b'{"query":"zt%dx"}' % number)
+            assert answer["memories"][0]["id"] == f"paths/t/{number}"
 
 
 def test_sigterm_ends_all_workers_and_leaves_a_store_that_was_closed(tmp_path: Path) -> None:
