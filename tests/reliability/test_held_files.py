@@ -43,6 +43,7 @@ import sys
 import apsw
 
 db = apsw.Connection(sys.argv[1])
+db.set_busy_timeout(5000)
 db.execute("BEGIN IMMEDIATE")
 print("held", flush=True)
 sys.stdin.read()
