@@ -172,7 +172,7 @@ class Server(uvicorn.Server):
             sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
         if worker is not None:
             worker.text = found.snapshot
-            worker.tell_opened()
+            worker.report_opened()
         asgi.warm(found.kernel, self._stopping, _collect_garbage, worker)
 
 

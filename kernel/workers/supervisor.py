@@ -50,11 +50,11 @@ class Supervisor:
         gc.freeze()  # what is there stays, and its pages stay shared
         for number in SIGNALS:
             signal.signal(number, self._pass_on)
-        opened, tell = os.pipe()
-        if worker := self._fork(0, tell):
+        opened, opening = os.pipe()
+        if worker := self._fork(0, opening):
             os.close(opened)
             return worker
-        os.close(tell)
+        os.close(opening)
         whole = bool(os.read(opened, 1))
         os.close(opened)
         for number in range(1, self._count if whole else 1):

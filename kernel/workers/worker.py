@@ -57,7 +57,7 @@ class Shared(NamedTuple):
         return _COUNT.unpack_from(self.memory, BYTES + number * _COUNT.size)[0]
 
     def set_connections(self, number: int, count: int) -> None:
-        """Tells the others how many connections a worker has, NOT_SERVING where it takes none."""
+        """Publishes how many connections a worker has, NOT_SERVING where it takes none."""
         _COUNT.pack_into(self.memory, BYTES + number * _COUNT.size, count)
 
 
@@ -73,15 +73,15 @@ class Worker:
         self.text: Callable[[], bytes] = bytes  # what siblings are answered
         self._opened = opened
 
-    def tell_opened(self) -> None:
-        """Tells the parent that the store is open."""
+    def report_opened(self) -> None:
+        """Reports to the parent that the store is open."""
         if self._opened >= 0:
             os.write(self._opened, b"\n")
             os.close(self._opened)
             self._opened = -1
 
     def take_signals(self) -> None:
-        """Lets the signals in that were held back until there is somebody who handles them."""
+        """Unblocks the signals, which were blocked until their handlers are installed."""
         assert sys.platform != "win32"
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
@@ -137,7 +137,7 @@ class Worker:
         self._receive()
 
     def count(self, connections: int) -> None:
-        """Tells the siblings how many connections there are; called several times a second."""
+        """Publishes how many connections there are; called several times a second."""
         self._shared.set_connections(self.number, connections)
 
     def _accept_one(self, loop: AbstractEventLoop, listener: socket.socket) -> None:
@@ -216,6 +216,6 @@ def _socket_of(descriptor: int) -> socket.socket:
 
 
 def _send(to: socket.socket, answer: bytes) -> None:
-    with to, suppress(OSError):  # who asked has given up
+    with to, suppress(OSError):  # the worker that asked has given up
         to.settimeout(_ANSWER_SECONDS)
         to.sendall(answer)
