@@ -1,8 +1,8 @@
 """JSON schemas of requests and results, the decoder of arguments, and the errors in them."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, cast, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -60,7 +60,24 @@ def output_schema(tool: Tool) -> Schema | None:
     """The schema of structured content, or None where the result is not one object."""
     parts = result_types(tool)
     one = parts[0] if len(parts) == 1 else None
-    return _object(one) if isinstance(one, type) and issubclass(one, msgspec.Struct) else None
+    if not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
+        return None
+    schema = _object(one)
+    for name, keys in _always(one).items():
+        schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
+    return schema
+
+
+def _always(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
+    """The `always` of structs in the fields of a result: the keys that remain where a request names those it wants."""
+    hints = get_type_hints(kind).values()
+    return {part.__name__: part.always for hint in hints for part in _parts(hint) if hasattr(part, "always")}
+
+
+def _parts(kind: Any) -> Iterator[Any]:
+    yield kind
+    for part in get_args(kind):
+        yield from _parts(part)
 
 
 def _object(kind: type[Request]) -> Schema:
