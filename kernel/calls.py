@@ -190,7 +190,7 @@ def reporting(observers: Sequence[Observer], call: Call) -> Callable[[str], None
 
 
 def check_grant(call: Call, request: Request | Fault) -> None:
-    """Raises Forbidden where the caller's grant does not allow the call, which decoded as this request."""
+    """Raises Forbidden where the caller's grant does not allow the call, whose arguments were decoded as `request`."""
     entry, grant = call.entry, call.caller.grant
     if grant.dialects and entry.dialect.name not in grant.dialects:
         raise Forbidden(entry.tool.name, None)

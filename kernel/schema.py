@@ -63,15 +63,15 @@ def output_schema(tool: Tool) -> Schema | None:
     if not (isinstance(one, type) and issubclass(one, msgspec.Struct)):
         return None
     schema = _object(one)
-    for name, keys in _always(one).items():
+    for name, keys in _required_keys(one).items():
         schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
     return schema
 
 
-def _always(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
-    """The `always` of structs in the fields of a result: the keys that remain where a request names those it wants."""
-    hints = get_type_hints(kind).values()
-    return {part.__name__: part.always for hint in hints for part in _parts(hint) if hasattr(part, "always")}
+def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:
+    """The `required_keys` of the structs in a result, by name: of rows whose other keys a request may leave out."""
+    found = (part for hint in get_type_hints(kind).values() for part in _parts(hint))
+    return {part.__name__: part.required_keys for part in found if hasattr(part, "required_keys")}
 
 
 def _parts(kind: Any) -> Iterator[Any]:

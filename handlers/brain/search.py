@@ -48,7 +48,7 @@ class SearchAll(Struct, forbid_unknown_fields=True):
 class RankedMemory(Memory, kw_only=True):
     """A memory and its BM25 rank, lower being better; without a rank it only contains the text of the query."""
 
-    always: ClassVar[Sequence[str]] = ALWAYS_KEPT
+    required_keys: ClassVar[Sequence[str]] = ALWAYS_KEPT
 
     rank: float | UnsetType = UNSET
 
@@ -56,7 +56,7 @@ class RankedMemory(Memory, kw_only=True):
 class RankedEntity(Entity, kw_only=True):
     """An entity and its BM25 rank, lower being better; without a rank it only contains the text of the query."""
 
-    always: ClassVar[Sequence[str]] = ALWAYS_KEPT
+    required_keys: ClassVar[Sequence[str]] = ALWAYS_KEPT
 
     rank: float | UnsetType = UNSET
 

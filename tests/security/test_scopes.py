@@ -206,7 +206,7 @@ def test_an_action_cannot_be_smuggled_past_the_table(served: Served, name: str, 
 
 
 @pytest.mark.parametrize("first", ["5", "null", "[]", '"zz"'])
-def test_an_action_read_only_once_a_number_was_made_whole_is_judged_too(
+def test_permission_is_checked_on_the_action_of_a_second_decoding(
     served: Served, first: str, catalogue: Catalogue
 ) -> None:
     admin, writer, headers = served.keys["admin"], served.keys["write"], {"content-type": "application/json"}
