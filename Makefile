@@ -35,8 +35,12 @@ test-all: test test-rest ## everything
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
 
-originals: .venv/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
-	@$(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
+# Of the originals this one is in a registry.
+ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js
+GRAPH_SEQUENCES ?= 200
+
+originals: .venv/.ok tests/originals/server-memory/node_modules/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
+	@$(NODE) ORIGINAL_GRAPH="$(ORIGINAL_GRAPH)" GRAPH_SEQUENCES=$(GRAPH_SEQUENCES) $(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
 
 test-lowest: .venv-lowest/.ok ## a short run with the lowest version of each dependency that pyproject.toml allows
 	@.venv-lowest/bin/python -m pytest tests/unit/cli tests/unit/store tests/unit/embed \

@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from handlers import brain, common, notes, paths, scopes, sessions
+from handlers import brain, common, graph, notes, paths, scopes, sessions
 from kernel.config import Config
 from kernel.data_dir import fsync_folder
 from kernel.dispatch import Dispatch, catch_faults
@@ -43,8 +43,10 @@ DIALECTS: tuple[Dialect, ...] = (
     brain.DIALECT,
     notes.DIALECT,
     sessions.DIALECT,
+    graph.DIALECT,
     common.DIALECT,
 )
+UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 _SEAL_KEY = "seal_key"

@@ -51,7 +51,7 @@ class Application:
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, worker=worker), kernel.config.tenants)
-        addresses = {"/mcp": served} | {address(chosen): chosen for chosen in selections(served)}
+        addresses = {"/mcp": union(kernel)} | {address(chosen): chosen for chosen in selections(served)}
         resources = frozenset(path for path in addresses if "," not in path)
         self.access = access_control(kernel, self.tenants, resources)
         self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
@@ -127,6 +127,12 @@ class Application:
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
+
+
+def union(kernel: Kernel) -> tuple[Dialect, ...]:
+    """The dialects at /mcp and over stdio: all that are served, extra ones only where the configuration names some."""
+    served = kernel.dispatch.dialects
+    return served if kernel.config.dialects else tuple(dialect for dialect in served if not dialect.extra)
 
 
 def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:

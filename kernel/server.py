@@ -240,7 +240,7 @@ def stdio(config: Config, names: tuple[str, ...]) -> int:
     arguments = (kernel, stopping, _collect_garbage)
     threading.Thread(target=asgi.warm, args=arguments, name="quipu-warm", daemon=True).start()
     try:
-        serve(asgi.service(kernel, kernel.dispatch.dialects), kernel.dispatch)
+        serve(asgi.service(kernel, asgi.union(kernel)), kernel.dispatch)
     finally:
         stopping.set()
         kernel.store.close()

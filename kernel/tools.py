@@ -245,7 +245,8 @@ class Dialect(NamedTuple):
     where the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these
     tags, in whatever case. `choices` maps parameters to settings that list their values, `supplied` to those that give
     them one, for the schemas. `deviations` holds those of several tools, by a text that names the tools. A dialect that
-    `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. What lies outside the
+    `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. An `extra` one is served
+    at its own addresses, and beside the others only where QUIPU_DIALECTS names it. What lies outside the
     database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
     `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes what a killed process began.
     """
@@ -271,6 +272,7 @@ class Dialect(NamedTuple):
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
     reads_all_dialects: bool = False
+    extra: bool = False
 
 
 class ToolOptions(TypedDict, total=False):

@@ -65,7 +65,7 @@ def manifest() -> dict[str, Any]:
                 "default": "",
             }
         },
-        "tools": [{"name": tool.name, "description": tool.description} for one in app.DIALECTS for tool in one.tools],
+        "tools": [{"name": tool.name, "description": tool.description} for one in app.UNION for tool in one.tools],
         "compatibility": {
             "platforms": ["darwin", "win32", "linux"],
             "runtimes": {"python": told["requires-python"]},

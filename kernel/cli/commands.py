@@ -33,7 +33,7 @@ _SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text
 
 _ADDRESSES = {
-    "/mcp": app.DIALECTS,
+    "/mcp": app.UNION,
     f"/mcp/{','.join(DEFAULT_DIALECTS)}": app.select_dialects(DEFAULT_DIALECTS),
     **{f"/mcp/{dialect.name}": (dialect,) for dialect in app.DIALECTS},
 }

@@ -1,6 +1,7 @@
 """An MCP address serves all dialects, one, or those that it names."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -38,8 +39,16 @@ def test_every_selection_of_dialects_has_an_address() -> None:
     assert len({*addresses}) == len(addresses) == 2 ** len(app.DIALECTS) - 1
 
 
+def test_an_extra_dialect_is_with_the_others_only_where_it_is_named(server: Server, tmp_path: Path) -> None:
+    own = [tool.name for tool in app.graph.DIALECT.tools]
+    assert tools_at(server, "/mcp/graph") == own
+    assert not set(own) & set(tools_at(server, "/mcp"))
+    with serving(tmp_path / "data", QUIPU_DIALECTS="paths,graph") as other:
+        assert tools_at(other, "/mcp") == [*tools_at(other, "/mcp/paths"), *own]
+
+
 def test_all_dialects_by_name_are_those_of_the_whole_server(server: Server) -> None:
-    names = ",".join(dialect.name for dialect in app.DIALECTS)
+    names = ",".join(dialect.name for dialect in app.UNION)
     assert tools_at(server, f"/mcp/{names}") == tools_at(server, "/mcp")
 
 

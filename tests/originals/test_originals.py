@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.originals import brain, notes, paths, scopes, sessions
+from tests.originals import brain, graph, notes, paths, scopes, sessions
 from tests.originals.originals import Compared, Original, Rule, compare
 
 pytestmark = [pytest.mark.originals, pytest.mark.xdist_group("originals")]
-ORIGINALS = (brain.ORIGINAL, notes.ORIGINAL, paths.ORIGINAL, scopes.ORIGINAL, sessions.ORIGINAL)
+ORIGINALS = (brain.ORIGINAL, graph.ORIGINAL, notes.ORIGINAL, paths.ORIGINAL, scopes.ORIGINAL, sessions.ORIGINAL)
 
 
 @pytest.fixture(scope="module", params=ORIGINALS, ids=lambda one: one.dialect.name)

@@ -52,7 +52,7 @@ def test_the_bundle_holds_the_wheel_and_every_tool(describe: ModuleType, tmp_pat
     held = {file.name: file.read_text() for file in (tmp_path / "bundle").iterdir()}
     assert set(held) == {"LICENSE", "manifest.json", "pyproject.toml", "server.py", wheel.name}
     told = json.loads(held["manifest.json"])
-    assert [tool["name"] for tool in told["tools"]] == [tool.name for one in app.DIALECTS for tool in one.tools]
+    assert [tool["name"] for tool in told["tools"]] == [tool.name for one in app.UNION for tool in one.tools]
     assert (told["version"], told["server"]["entry_point"]) == (VERSION, "server.py")
     assert tomllib.loads(held["pyproject.toml"])["tool"]["uv"]["sources"] == {"quipu-memory": {"path": wheel.name}}
 

@@ -20,6 +20,7 @@ _FILE = {"file_path": "/src/a.py", "agent_id": "ada"}
 _CORE = {"db": "core"}
 _MEMORY = {"content": "The API listens on port 80.", "category": "decision"}
 _TAGGED = {"entryType": "tool", "entryId": "absent", "tagName": "mine"}
+_RELATION = {"from": "API", "to": "port", "relationType": "uses"}
 _ENDS = {"source_type": "memory", "source_id": "mem_1", "target_type": "entity", "target_id": "ent_1"}
 
 
@@ -115,6 +116,14 @@ _PLAIN: Mapping[str, Arguments] = {
     "upsert_entity": {"name": "API"},
     "add_relation": {"source": "API", "target": "port", "relation_type": "uses"},
     "get_entity": {"name": "API"},
+    "create_entities": {"entities": [{"name": "API", "entityType": "system", "observations": ["Port 80."]}]},
+    "create_relations": {"relations": [_RELATION]},
+    "add_observations": {"observations": [{"entityName": "API", "contents": ["Port 443."]}]},
+    "delete_entities": {"entityNames": ["absent"]},
+    "delete_observations": {"deletions": [{"entityName": "API", "observations": ["Port 443."]}]},
+    "delete_relations": {"relations": [_RELATION]},
+    "search_nodes": {"query": "port"},
+    "open_nodes": {"names": ["API"]},
     "recall": {"query": "port"},
 }
 CALLS: Mapping[Call, Arguments] = {

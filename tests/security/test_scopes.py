@@ -33,7 +33,7 @@ class Served(NamedTuple):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     data = tmp_path_factory.mktemp("scopes") / "data"
-    with house(Config(data=data, model=None)) as running:
+    with house(Config(data=data, model=None, dialects=tuple(DIALECTS))) as running:
         made = {scope: running.key(scope, "acme") for scope in ("read", "write", "admin")}
         made |= {"elsewhere": running.key("admin", "other"), "expired": running.key("admin", "acme", expires=EXPIRED)}
         made |= {"revoked": running.key("admin", "acme"), "none": ""}

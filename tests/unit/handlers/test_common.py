@@ -566,7 +566,10 @@ def test_pages_of_the_smallest_budget_go_on_until_the_cursor_alone_needs_more(
 @pytest.mark.parametrize(
     ("filters", "message"),
     [
-        ({"dialects": ["nope"]}, "dialects: there is no nope, but paths, scopes, brain, notes, sessions, common"),
+        (
+            {"dialects": ["nope"]},
+            "dialects: there is no nope, but paths, scopes, brain, notes, sessions, graph, common",
+        ),
         ({"spaces": ["brain:nope"]}, "spaces: there is no brain:nope, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"spaces": ["brain"]}, "spaces: there is no brain, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"spaces": ["nope"]}, "spaces: there is no nope, but brain:core, brain:dnd, paths, scopes:notes"),

@@ -1,0 +1,22 @@
+"""Dialect `graph`: the nine tools of the reference memory server, a knowledge graph of entities and relations."""
+
+from handlers.graph.changes import TOOLS as CHANGES
+from handlers.graph.deviations import DEVIATIONS
+from handlers.graph.nodes import SPACE, sources
+from handlers.graph.nodes import TOOLS as NODES
+from handlers.graph.replies import argument_fault, fail, reply
+from handlers.graph.resources import RESOURCES
+from kernel.tools import Dialect
+
+DIALECT = Dialect(
+    name=SPACE,
+    about="A knowledge graph: entities with observations, and relations between them by name.",
+    tools=(*CHANGES, *NODES),
+    reply=reply,
+    fail=fail,
+    argument_fault=argument_fault,
+    resources=RESOURCES,
+    sources=sources,
+    deviations=DEVIATIONS,
+    extra=True,
+)

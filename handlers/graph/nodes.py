@@ -1,0 +1,87 @@
+"""The tools of `graph` that read: all of it, by substring, by name."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from handlers.graph.deviations import LARGE, SEARCH
+from handlers.graph.schemas import Entity, Graph, OpenNodes, ReadGraph, Relation, SearchNodes
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, IndexSource, Tool, read
+
+SPACE = "graph"
+_FALLBACK_ENTITIES = 10
+_texts = msgspec.json.Decoder(list[str]).decode
+
+
+def read_graph(tx: Tx, request: ReadGraph) -> Graph:
+    """Read the entire knowledge graph."""
+    return Graph(
+        _within_answer(tx, tx.each("graph.nodes.all_entities", _entity)),
+        tx.all("graph.nodes.all_relations", Relation),
+    )
+
+
+def search_nodes(tx: Tx, request: SearchNodes) -> Graph:
+    """Search for nodes in the knowledge graph based on a query."""
+    part = request.query.lower()
+    found = _within_answer(tx, tx.each("graph.nodes.containing", _entity, part=part))
+    if "\n" in part:  # which is between the texts of an entity too
+        found = [entity for entity in found if any(part in text.lower() for text in fields(entity))]
+    return _with_relations(tx, found or _search_index(tx, request.query))
+
+
+def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
+    """Open specific nodes in the knowledge graph by their names."""
+    return _with_relations(tx, _within_answer(tx, tx.each("graph.nodes.by_names", _entity, names=request.names)))
+
+
+def sources(tx: Tx) -> Iterator[IndexSource]:
+    """The index content of every entity."""
+    for entity in tx.each("graph.nodes.all_entities", _entity):
+        yield IndexSource(SPACE, entity.name, "", "\n".join(fields(entity)))
+
+
+def _entity(name: str, kind: str, observations: str) -> Entity:
+    return Entity(name, kind, _texts(observations))
+
+
+def fields(entity: Entity) -> tuple[str, ...]:
+    """The texts of an entity that are searched."""
+    return (entity.name, entity.entityType, *entity.observations)
+
+
+def _within_answer(tx: Tx, entities: Iterable[Entity]) -> list[Entity]:
+    """The entities as long as they fit into an answer; raises Fault("invalid") before more are read."""
+    left, found = tx.context.call_limits.answer, list[Entity]()
+    for entity in entities:
+        left -= sum(map(len, fields(entity)))
+        if left < 0:
+            raise Fault(
+                "invalid", "The graph is too large for one answer, ask for less with search_nodes or open_nodes."
+            )
+        found.append(entity)
+    return found
+
+
+def _with_relations(tx: Tx, entities: list[Entity]) -> Graph:
+    names = [entity.name for entity in entities]
+    return Graph(entities, tx.all("graph.nodes.relations_at", Relation, names=names))
+
+
+def _search_index(tx: Tx, query: str) -> list[Entity]:
+    """The entities that fit best by words and meaning, best first."""
+    hits = index.search(tx, query, within=[(SPACE, "")])
+    ranked = index.rerank(tx, query, hits, index.Weights(), wanted=_FALLBACK_ENTITIES).scored[:_FALLBACK_ENTITIES]
+    names = [one.hit.id for one in ranked]
+    by_name = {entity.name: entity for entity in tx.all("graph.nodes.by_names", _entity, names=names)}
+    return [by_name[name] for name in names if name in by_name]
+
+
+TOOLS: tuple[Tool, ...] = (
+    read(read_graph, Hints("Read Graph"), permission="read", deviations=(LARGE,)),
+    read(search_nodes, Hints("Search Nodes"), permission="read", deviations=(SEARCH,)),
+    read(open_nodes, Hints("Open Nodes"), permission="read"),
+)

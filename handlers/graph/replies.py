@@ -1,0 +1,51 @@
+"""Answers and errors of `graph`, byte for byte those of the contract."""
+
+from typing import Any
+
+import msgspec
+
+from handlers.graph.schemas import CreatedEntities, CreatedRelations, Deleted, ObservationResults
+from kernel.errors import Fault
+from kernel.schema import error_message
+from kernel.tools import ArgumentError, Reply, Tool
+
+_JSON = "application/json"
+_TEXT = "text/plain"
+
+
+def indented(value: object) -> bytes:
+    """JSON with two spaces a level, as JavaScript writes it."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+
+
+def reply(tool: Tool, result: Any) -> Reply:
+    """The result as indented JSON, a list bare; a message as plain text."""
+    structured = msgspec.json.encode(result)
+    if isinstance(result, Deleted):
+        return Reply(result.message.encode(), _TEXT, None, structured)
+    return Reply(indented(_shown(result)), _JSON, None, structured)
+
+
+def _shown(result: Any) -> object:
+    match result:
+        case CreatedEntities():
+            return result.entities
+        case CreatedRelations():
+            return result.relations
+        case ObservationResults():
+            return result.results
+        case _:
+            return result
+
+
+def fail(fault: Fault) -> Reply:
+    """The message as plain text."""
+    return Reply(fault.message.encode(), _TEXT, fault.code)
+
+
+def argument_fault(error: ArgumentError) -> Fault:
+    """The beginning that clients know, and the first error."""
+    what = error_message(error).removeprefix("Invalid arguments: ")
+    return Fault(
+        "invalid", f"MCP error -32602: Input validation error: Invalid arguments for tool {error.tool.name}: {what}"
+    )
