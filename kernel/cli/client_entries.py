@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
@@ -44,6 +44,7 @@ _READERS: Mapping[Syntax, Callable[[str], Any]] = {
     "jsonc": config_files.read_json,
     "toml": config_files.read_toml,
 }
+_PATH_ENDS = str.maketrans("\\@:", "///")  # between the folders of Windows, and before versions and tags
 _NEW_FILE_MODE = 0o600  # an entry can contain an API key
 
 
@@ -142,6 +143,17 @@ def find_entry(client: Client, file: Path, name: str) -> Entry | None:
     """The entry called `name` in a client's file, or None; raises Fault if the file cannot be read or parsed."""
     document = _read(client, _decoded(file, _bytes(file)))
     return _table(_value_at(document, (*_keys(client, document), name)))
+
+
+def name_of_entry_starting(client: Client, file: Path, programs: Collection[str]) -> str | None:
+    """The name of the first entry whose command names one of these programs; raises Fault as `find_entry` does."""
+    document = _read(client, _decoded(file, _bytes(file)))
+    entries = _table(_value_at(document, _keys(client, document))) or {}
+    for name, entry in entries.items():
+        words = [f"/{word.translate(_PATH_ENDS)}/" for word in argv_of(_table(entry) or {})]
+        if any(f"/{program}/" in word for word in words for program in programs):
+            return name
+    return None
 
 
 def apply_entry(client: Client, file: Path, name: str, entry: Entry) -> ApplyResult:

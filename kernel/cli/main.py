@@ -165,6 +165,11 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
     )
     setup.add_argument("--key", default="", help="API key; - reads it from standard input")
     setup.add_argument("--name", default="quipu", help="name of the server entry in the client (quipu)")
+    setup.add_argument(
+        "--replace",
+        choices=["server-memory"],
+        help="write it in place of the entry that starts this server, under the name of that entry",
+    )
     setup.add_argument("--print", dest="shown", action="store_true", help="print the entry instead of writing it")
     setup.add_argument("--link", action="store_true", help="print a link that installs the entry in the client")
 

@@ -17,6 +17,8 @@ from kernel.security import api_keys
 # What somebody without habits of another server should take: memories by path, and the search over all of them.
 DEFAULT_DIALECTS = ("paths", "common")
 _EVERY_DIALECT = "all"
+# What the commands of a server that can be replaced may name: its package, its program, its image.
+_PROGRAMS = {"server-memory": ("server-memory", "mcp-server-memory", "mcp/memory")}
 _UNAUTHORIZED = 401
 
 
@@ -24,6 +26,8 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
     """Write, print or remove the entry of clients, or list the supported ones; return the exit status."""
     if arguments.all and arguments.client:
         raise Fault("invalid", "--all is for every client of this machine: leave --client out")
+    if arguments.replace and arguments.remove:
+        raise Fault("invalid", "--replace writes an entry and --remove takes one out: leave one of them out")
     chosen = _installed(config, platform) if arguments.all else [_client(arguments.client)] if arguments.client else []
     if not chosen:
         if arguments.remove:
@@ -58,7 +62,17 @@ def _change(client: Client, arguments: argparse.Namespace, config: Config, platf
     if arguments.remove:
         _remove(client, file, arguments.name, as_json=arguments.json)
     else:
+        if arguments.replace:
+            arguments = _named_as_replaced(client, file, arguments)
         _set_up(client, file, arguments, config, platform)
+
+
+def _named_as_replaced(client: Client, file: Path, arguments: argparse.Namespace) -> argparse.Namespace:
+    """The arguments with the name of the entry that is replaced; raises Fault("not_found") where there is none."""
+    name = client_entries.name_of_entry_starting(client, file, _PROGRAMS[arguments.replace])
+    if name is None:
+        raise Fault("not_found", f"{file} starts no {arguments.replace}: nothing to replace")
+    return argparse.Namespace(**{**vars(arguments), "name": name})
 
 
 def describe(client: Client, values: Mapping[str, str], platform: str, name: str) -> str:

@@ -292,6 +292,42 @@ def test_every_dialect_can_be_configured(home: Path, quipu: Quipu) -> None:
     assert servers == {d.name: {"url": f"http://127.0.0.1:9/mcp/{d.name}"} for d in app.DIALECTS}
 
 
+STARTED = (
+    {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]},
+    {"command": "cmd", "args": ["/c", "npx", "-y", "@modelcontextprotocol/server-memory@latest"]},
+    {"command": "/usr/local/bin/mcp-server-memory"},
+    {"command": "node", "args": ["C:\\src\\server-memory\\dist\\index.js"]},
+    {"command": "docker", "args": ["run", "-i", "--rm", "mcp/memory:latest"]},
+)
+
+
+@pytest.mark.parametrize("entry", STARTED, ids=lambda entry: " ".join([entry["command"], *entry.get("args", ())]))
+def test_the_entry_of_the_server_that_is_replaced_keeps_its_name(home: Path, quipu: Quipu, entry: Any) -> None:
+    config = file(BY_NAME["cursor"], home)
+    config.parent.mkdir(parents=True)
+    other = {"command": "npx", "args": ["server-memory-tools"]}
+    config.write_text(
+        json.dumps({"mcpServers": {"other": other, "memory": {**entry, "env": {"MEMORY_FILE_PATH": "m"}}}})
+    )
+
+    assert quipu("setup", "--client", "cursor", "--dialect", "graph", "--replace", "server-memory")[0] == 0
+
+    servers = json.loads(config.read_text())["mcpServers"]
+    assert servers == {"other": other, "memory": {"url": "http://127.0.0.1:9/mcp/graph"}}
+
+
+def test_without_the_server_that_is_replaced_nothing_is_written(home: Path, quipu: Quipu) -> None:
+    config = file(BY_NAME["cursor"], home)
+    config.parent.mkdir(parents=True)
+    config.write_text('{"mcpServers": {"other": {"command": "x"}}}')
+
+    status, _, told = quipu("setup", "--client", "cursor", "--dialect", "graph", "--replace", "server-memory")
+
+    assert (status, told) == (1, f"quipu: {config} starts no server-memory: nothing to replace\n")
+    assert config.read_text() == '{"mcpServers": {"other": {"command": "x"}}}'
+    assert "--replace" in quipu("setup", "--client", "cursor", "--remove", "--replace", "server-memory")[2]
+
+
 @pytest.mark.parametrize("options", [(), ("--remove",)], ids=["write", "remove"])
 def test_a_file_that_cannot_be_edited_does_not_keep_the_other_clients_waiting(
     home: Path, quipu: Quipu, options: tuple[str, ...]
