@@ -184,12 +184,16 @@ class ResourceTemplate(NamedTuple):
 
 
 class Resources(NamedTuple):
-    """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`."""
+    """A dialect's resources: `page(tx, cursor) -> (resources, next cursor)`, `read(tx, uri) -> contents or None`.
+
+    `whole` is the URI of one that every call which writes may change: clients can subscribe to it.
+    """
 
     scheme: str
     page: Callable[[Tx, str | None], tuple[list[Resource], str | None]]
     read: Callable[[Tx, str], list[ResourceContents] | None]
     templates: tuple[ResourceTemplate, ...] = ()
+    whole: str = ""
 
 
 class PromptArgument(NamedTuple):

@@ -65,8 +65,8 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
     "resource": (
         Deviation(
             "behaviour: resources/updated",
-            "sent before the answer of each of the six tools that write to a client that has subscribed",
-            "not sent",
+            "sent before the answer of each of the six tools that write, to a client that has subscribed",
+            "the same over stdio; not sent over HTTP, nor for what another process wrote",
             "Over HTTP the server keeps no sessions; a client that reads the resource again has the newest graph",
         ),
     ),

@@ -29,4 +29,4 @@ def resource_read(tx: Tx, uri: str) -> list[ResourceContents] | None:
     return [ResourceContents(URI, _MEDIA, indented(read_graph(tx, ReadGraph())).decode())]
 
 
-RESOURCES = Resources(URI, resource_page, resource_read)
+RESOURCES = Resources(URI, resource_page, resource_read, whole=URI)

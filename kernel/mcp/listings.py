@@ -29,7 +29,7 @@ WHEN_TO_STORE = (
     "Store what a later conversation will need: decisions with their reasons, preferences, facts about people and "
     "projects, corrections. One fact a memory; replace a memory that is no longer true; no passwords or keys."
 )
-# Accepted without effect: there are no sessions, so a level or a subscription has nothing to apply to later.
+# Over HTTP accepted without effect: there are no sessions, so nothing follows to which they could apply.
 _ACKNOWLEDGED = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 

@@ -61,6 +61,7 @@ class Service:
         dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
         served = [tool for tool in served if entries[tool.name].visible_to(grant)]
         capabilities = listings.capabilities(served, dialects)
+        self.subscribable = {one.resources.whole for one in dialects if one.resources and one.resources.whole}
         self._elicitation = Elicitation(seal_key)
         self._resources = ResourceMethods(dialects, self._elicitation.interaction)
         self._methods = {

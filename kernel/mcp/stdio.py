@@ -12,10 +12,21 @@ from kernel.calls import Pending
 from kernel.dispatch import Dispatch
 from kernel.limits import Limits
 from kernel.mcp.inbound import LEGACY_LEVEL, actor_name, over_stdio
-from kernel.mcp.messages import Inbound, Initialize, Message, Params, ProtocolError, SetLevel, encoded_id, open_message
+from kernel.mcp.messages import (
+    Inbound,
+    Initialize,
+    Message,
+    Params,
+    ProtocolError,
+    SetLevel,
+    Subscribe,
+    encoded_id,
+    open_message,
+)
 from kernel.mcp.protocol import INVALID_REQUEST
 from kernel.mcp.server import Response, Service
 from kernel.mcp.stdio_streams import StdinReader, StdoutWriter, take_over
+from kernel.mcp.subscriptions import Subscriptions
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client_name
 
 # Calls under way at the end of input get this long; clients kill a server that takes longer (the SDKs wait 2 s).
@@ -54,7 +65,7 @@ async def converse(
 
 
 class _Session:
-    """One client: its name, its log level, and its calls under way."""
+    """One client: its name, its log level, its subscriptions, and its calls under way."""
 
     def __init__(self, service: Service, dispatch: Dispatch, writer: StdoutWriter, limits: Limits) -> None:
         self._service = service
@@ -66,6 +77,7 @@ class _Session:
         self._idle = asyncio.Event()
         self._actor = ANONYMOUS
         self._level: str | None = LEGACY_LEVEL
+        self._subscriptions = Subscriptions(dispatch, service.subscribable, writer.write)
 
     def take(self, line: bytes | None) -> None:
         """Handles one line; the response is written at once or when its call is done."""
@@ -114,6 +126,9 @@ class _Session:
             self._actor = actor_name(params.clientInfo.name)
         elif isinstance(params, SetLevel):
             self._level = params.level
+        elif isinstance(params, Subscribe):
+            change = self._subscriptions.add if inbound.method == "resources/subscribe" else self._subscriptions.drop
+            change(params.uri)
 
     def _submit(self, key: int | str, inbound: Inbound) -> None:
         if key in self._calls:

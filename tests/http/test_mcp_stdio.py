@@ -184,6 +184,36 @@ def test_a_log_level_holds_for_the_rest_of_the_session(pipe: Pipe) -> None:
     assert levels == [["error"], ["debug", "error"], []]
 
 
+def test_subscriber_is_notified_before_the_answer_of_each_call_that_writes(tmp_path: Path) -> None:
+    uri, new = {"uri": "memory://knowledge-graph"}, {"entities": [{"name": "a", "entityType": "t", "observations": []}]}
+    lost = {"observations": [{"entityName": "b", "contents": []}]}
+    sent = (
+        message("initialize", HELLO, 1),
+        call("create_entities", 2, **new),
+        message("resources/subscribe", uri, 3),
+        message("resources/subscribe", {"uri": "memory://other"}, 4),
+        call("create_entities", 5, **new),
+        call("read_graph", 6),
+        call("add_observations", 7, **lost),
+        message("resources/unsubscribe", uri, 8),
+        call("create_entities", 9, **new),
+    )
+    found = list[Any]()
+    command = [sys.executable, "-m", "kernel", "stdio", "--dialect", "graph", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for one in sent:
+            process.stdin.write(lines(one))
+            process.stdin.flush()
+            while not found or found[-1] != one["id"]:
+                answer = json.loads(process.stdout.readline())
+                found.append(answer.get("id", (answer.get("method"), answer.get("params"))))
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+    assert found == [1, 2, 3, 4, ("notifications/resources/updated", uri), 5, 6, 7, 8, 9]
+
+
 def test_slow_calls_do_not_hold_up_fast_ones(pipe: Pipe) -> None:
     STARTED.clear()
     RELEASED.clear()
