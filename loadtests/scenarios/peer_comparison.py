@@ -1,7 +1,7 @@
 """Quipu and three memory servers from their registries: the same memories and the same work in one run; see README.md.
 
-All run over stdio, the transport they share, Quipu also over HTTP. Everything is installed into a folder of the run,
-and servers listen on the loopback address only.
+All run over stdio, the transport they share, Quipu also over HTTP, and with the tools of `server-memory` (`graph`).
+Everything is installed into a folder of the run, and servers listen on the loopback address only.
 """
 
 import shutil
@@ -18,10 +18,11 @@ from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, quipu, rounds, shown, table
 from loadtests.scenarios.lost_writes import WRITERS, Lost, killed, together
 from loadtests.scenarios.peer_runner import CASES, Listening, Piped, Run, Side, Stored, tokens
-from loadtests.scenarios.peer_servers import CONTENDERS, QUIPU, SERVICE
+from loadtests.scenarios.peer_servers import CONTENDERS, GRAPH, QUIPU, REFERENCE, SERVICE
 from loadtests.scenarios.registry_install import Installed
 
-_PEERS = [name for name in CONTENDERS if name != QUIPU]
+_OURS = (QUIPU, GRAPH)
+_PEERS = [name for name in CONTENDERS if name not in _OURS]
 _HTTP = f"{QUIPU}, HTTP"
 _READY = 6000
 _STARTS = 5
@@ -90,7 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def installed(kept: Path, name: str) -> Installed:
-    """Install the program of a peer, or reuse an earlier installation."""
+    """Install the program of a peer, or reuse an earlier installation; what is ours is installed once."""
+    name = QUIPU if name in _OURS else name
     noted = kept / f"{name}.json"
     if not noted.exists():
         shutil.rmtree(kept / name, ignore_errors=True)
@@ -125,7 +127,7 @@ def _work(sides: Mapping[str, Side], copies: Mapping[str, Path], size: int, coun
 
 
 def _show(outcome: Outcome) -> None:
-    names = [QUIPU, _HTTP, *_PEERS]
+    names = [QUIPU, _HTTP, GRAPH, *_PEERS]
     runs, rss = outcome.worked
     rate = {(case, name): median(run.seen.rate for run in of[name]) for case, of in runs.items() for name in names}
     table(
@@ -165,6 +167,10 @@ def _promise(outcome: Outcome) -> None:
         for case in CASES
         for name in _PEERS
     ]
+    rows += [
+        budget(f"{case} of {GRAPH} over {REFERENCE}", paired(_rates(of[GRAPH]), _rates(of[REFERENCE])), 1, least=True)
+        for case, of in runs.items()
+    ]
     ours = outcome.starts[QUIPU]
     for name in _PEERS:
         theirs = outcome.starts[name]
@@ -187,8 +193,8 @@ def _complaints(outcome: Outcome) -> list[str]:
                 print(message)
             elif errors:
                 wrong.append(message)
-    lost = sum(one.lost + one.refused for one in outcome.lost[QUIPU])
-    return [*wrong, f"{QUIPU} lost or refused {lost} writes"] if lost else wrong
+    lost = {name: sum(one.lost + one.refused for one in outcome.lost[name]) for name in _OURS}
+    return [*wrong, *(f"{name} lost or refused {count} writes" for name, count in lost.items() if count)]
 
 
 def _cpu(runs: Sequence[Run]) -> float:

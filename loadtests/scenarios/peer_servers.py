@@ -11,7 +11,8 @@ from loadtests.lib.stdio_client import ToolCall
 from loadtests.scenarios import registry_install
 from loadtests.scenarios.registry_install import Installed
 
-QUIPU, REFERENCE, LIBSQL, SERVICE = "quipu", "server-memory", "mcp-memory-libsql", "mcp-memory-service"
+QUIPU, GRAPH = "quipu", "quipu, graph"
+REFERENCE, LIBSQL, SERVICE = "server-memory", "mcp-memory-libsql", "mcp-memory-service"
 _MANY = 40  # mcp-memory-libsql takes no more than 50 at a time
 _NODE, _PYTHON = registry_install.node_package, registry_install.python_package
 
@@ -89,6 +90,17 @@ CONTENDERS: dict[str, Contender] = {
         lambda text: ToolCall("recall", {"query": text, "limit": 10}, '"id"'),
         lambda memory: ToolCall("read_memory", {"path": memory.path}, memory.path),
         lambda memories: [_add(memory) for memory in memories],
+    ),
+    # The tools of server-memory, beside it: the same calls.
+    GRAPH: Contender(
+        VERSION,
+        registry_install.ours,
+        ("stdio", "--dialect", "graph"),
+        lambda data: {"QUIPU_DATA": str(data)},
+        _entity,
+        _nodes,
+        lambda memory: ToolCall("open_nodes", {"names": [memory.path]}, _named(memory)),
+        _batches,
     ),
     REFERENCE: Contender(
         "2026.8.31",
