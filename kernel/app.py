@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from handlers import brain, common, graph, notes, paths, scopes, sessions
+from handlers import brain, common, files, graph, notes, paths, scopes, sessions
 from kernel.config import Config
 from kernel.data_dir import fsync_folder
 from kernel.dispatch import Dispatch, catch_faults
@@ -44,6 +44,7 @@ DIALECTS: tuple[Dialect, ...] = (
     notes.DIALECT,
     sessions.DIALECT,
     graph.DIALECT,
+    files.DIALECT,
     common.DIALECT,
 )
 UNION = tuple(dialect for dialect in DIALECTS if not dialect.extra)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -97,11 +97,14 @@ class RequiredPermission(NamedTuple):
         return min(self.actions.values(), default=self.most)
 
 
-class _Action(msgspec.Struct):
-    action: str = ""
+class _Named(msgspec.Struct):
+    """What arguments may name as their action, whatever its type."""
+
+    action: Any = None
+    command: Any = None
 
 
-_action = msgspec.json.Decoder(_Action).decode
+_named = msgspec.json.Decoder(_Named).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -125,26 +128,31 @@ def check_permission(
     """Raises Forbidden where this call of a tool needs more than `permission`.
 
     The action is that of the request which the tool will get, since JSON may name a key twice. Only for arguments that
-    cannot be decoded, without a request, the action that they name counts.
+    cannot be decoded, without a request, the actions that they name count.
     """
     actions = required.actions
     if not actions:
         if permission < required.most:
             raise Forbidden(name, required.most)
         return
-    action = _named_action(arguments) if request is None else action_of(request)
-    if request is None and action not in actions:
-        return  # the call fails with an error in its arguments
+    if request is None:
+        known = [action for action in _named_actions(arguments) if action in actions]
+        if not known:
+            return  # the call fails with an error in its arguments
+        action = max(known, key=lambda action: actions[action])
+    else:
+        action = action_of(request)
     needed = actions.get(action, Permission.admin)
     if permission < needed:
         raise Forbidden(f"{name} {action}", needed)
 
 
-def _named_action(arguments: RawJson) -> str:
+def _named_actions(arguments: RawJson) -> list[str]:
     try:
-        return _action(arguments).action
+        named = _named(arguments)
     except _UNREADABLE:
-        return ""
+        return []
+    return [name for name in (named.action, named.command) if isinstance(name, str)]
 
 
 def action_of(request: msgspec.Struct) -> str:

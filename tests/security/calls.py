@@ -35,6 +35,7 @@ def _entry(add: Arguments, update: Arguments) -> dict[str, Arguments]:
     }
 
 
+_FILE_PATH = "/memories/car.txt"
 _BY_ACTION: Mapping[str, Mapping[str, Arguments]] = {
     "memory_org": {"create": {"name": "Acme"}, "list": {}},
     "memory_project": {"create": {"name": "Shop"}, "list": {}, "get": _ENTRY_ID, "update": {**_ENTRY_ID, "name": "b"}},
@@ -66,6 +67,14 @@ _BY_ACTION: Mapping[str, Mapping[str, Arguments]] = {
     "memory_init": {"init": {}, "status": {}, "reset": {"confirm": True}},
     "memory_export": {"export": {}},
     "memory_import": {"import": {"content": "{}"}},
+    "memory": {
+        "view": {"path": "/memories"},
+        "create": {"path": _FILE_PATH, "file_text": "In May."},
+        "str_replace": {"path": _FILE_PATH, "old_str": "May", "new_str": "June"},
+        "insert": {"path": _FILE_PATH, "insert_line": 0, "insert_text": "Garage"},
+        "delete": {"path": _FILE_PATH},
+        "rename": {"old_path": _FILE_PATH, "new_path": "/memories/garage.txt"},
+    },
     "maintenance": {
         "prune_older_than": {"confirm": True, "older_than_days": 9},
         "purge_all": {"confirm": True},
@@ -130,7 +139,7 @@ CALLS: Mapping[Call, Arguments] = {
     **{(tool.name, ""): {} for dialect in DIALECTS for tool in dialect.tools if tool.name not in _BY_ACTION},
     **{(tool, ""): given for tool, given in _PLAIN.items()},
     **{
-        (tool, action): {"action": action, **given}
+        (tool, action): {"command" if tool == "memory" else "action": action, **given}
         for tool, actions in _BY_ACTION.items()
         for action, given in actions.items()
     },

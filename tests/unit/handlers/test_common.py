@@ -568,7 +568,7 @@ def test_pages_of_the_smallest_budget_go_on_until_the_cursor_alone_needs_more(
     [
         (
             {"dialects": ["nope"]},
-            "dialects: there is no nope, but paths, scopes, brain, notes, sessions, graph, common",
+            "dialects: there is no nope, but paths, scopes, brain, notes, sessions, graph, files, common",
         ),
         ({"spaces": ["brain:nope"]}, "spaces: there is no brain:nope, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"spaces": ["brain"]}, "spaces: there is no brain, but brain:core, brain:dnd, paths, scopes:notes"),

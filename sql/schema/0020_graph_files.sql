@@ -28,3 +28,25 @@ CREATE TABLE graph_relation (
 ) STRICT;
 
 CREATE INDEX graph_relation_by_end ON graph_relation (to_name);
+
+CREATE TABLE files_store (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    archived_at TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+) STRICT;
+
+-- A path begins with a slash; directories are what the paths imply.
+CREATE TABLE files_memory (
+    id TEXT PRIMARY KEY,
+    store TEXT NOT NULL REFERENCES files_store (id),
+    path TEXT NOT NULL,
+    content TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    UNIQUE (store, path)
+) STRICT;

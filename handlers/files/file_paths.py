@@ -1,0 +1,50 @@
+"""The paths of the tool `memory`: below /memories, in one form, and never outside."""
+
+import unicodedata
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from kernel.errors import Fault
+
+ROOT = "/memories"
+_MAX_SEGMENTS = 20
+_MAX_BYTES = 1024
+_DOTS = {".", ".."}
+# Control and format characters, and the separators of lines and paragraphs.
+_INVISIBLE = {"Cc", "Cf", "Zl", "Zp"}
+
+
+def store_path(given: str) -> str:
+    """The path in the store: NFC, without empty and `.` segments; empty for the root. Raises Fault("invalid")."""
+    if given != ROOT and not given.startswith(f"{ROOT}/"):
+        raise Fault("invalid", f"Path must start with /memories, got: {given}")
+    segments = [one for one in unicodedata.normalize("NFC", given[len(ROOT) :]).split("/") if one not in {"", "."}]
+    if any(_DOTS.intersection(unquote(one).split("/")) for one in segments):
+        raise Fault("invalid", f"Path {given} would escape /memories directory")
+    _check(given, segments)
+    return "".join(f"/{one}" for one in segments)
+
+
+def shown(path: str) -> str:
+    """A path of the store as the model knows it."""
+    return f"{ROOT}{path}"
+
+
+def ancestors(path: str) -> list[str]:
+    """The directories above a path, without the root."""
+    segments = path.split("/")
+    return ["/".join(segments[:end]) for end in range(2, len(segments))]
+
+
+def below(path: str) -> dict[str, str]:
+    """The bounds of the paths below a directory: those that begin with it and a slash."""
+    return {"low": f"{path}/", "high": f"{path}0"}
+
+
+def _check(given: str, segments: Sequence[str]) -> None:
+    if len(segments) > _MAX_SEGMENTS:
+        raise Fault("invalid", f"Path {given} has {len(segments)} segments, more than {_MAX_SEGMENTS}")
+    if len("".join(segments).encode()) + len(segments) > _MAX_BYTES:
+        raise Fault("invalid", f"The path has more than {_MAX_BYTES} bytes")
+    if any(unicodedata.category(letter) in _INVISIBLE for one in segments for letter in one):
+        raise Fault("invalid", f"Path {given!r} has control or format characters")

@@ -1,0 +1,240 @@
+"""The tool `memory` with its six commands, over files that an agent keeps for itself."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from handlers.files import listing
+from handlers.files.deviations import COMMANDS
+from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
+from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store import history
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, IndexSource, Tool, write
+
+STORE = "memstore_memories"  # the store of the tool, which is made at its first use
+_STORE_NAME = "memories"
+MAX_BYTES = 102_400
+_AROUND = 2  # lines before and after the change in a snippet
+
+
+class _File(NamedTuple):
+    id: str
+    path: str
+    content: str
+
+
+class _Row(NamedTuple):
+    store: str
+    id: str
+    path: str
+    content: str
+
+
+def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Rename) -> Answer:
+    """Store and look up what must outlive this conversation, in files below /memories. View the directory before
+    other work, and keep it tidy: update or delete files that are no longer true.
+    """
+    match request:
+        case View():
+            return Answer(_view(tx, request))
+        case Create():
+            return Answer(_create(tx, request))
+        case StrReplace():
+            return Answer(_str_replace(tx, request))
+        case Insert():
+            return Answer(_insert(tx, request))
+        case Delete():
+            return Answer(_delete(tx, request))
+        case Rename():
+            return Answer(_rename(tx, request))
+
+
+def sources(tx: Tx) -> Iterator[IndexSource]:
+    """The index content of every file."""
+    for row in tx.each("files.memories.all_for_index", _Row):
+        yield IndexSource(_space(row.store), row.id, _scope(row.path), _text(row.path, row.content))
+
+
+def _view(tx: Tx, request: View) -> str:
+    path = store_path(request.path)
+    found = _file(tx, path)
+    if found is not None:
+        return listing.file(path, found.content, request.view_range)
+    sizes = dict(tx.all("files.memories.sizes_below", _pair, store=STORE, **below(path)))
+    if path and not sizes:
+        raise Fault("not_found", f"The path {shown(path)} does not exist. Please provide a valid path.")
+    return listing.directory(path, sizes)
+
+
+def _create(tx: Tx, request: Create) -> str:
+    path = store_path(request.path)
+    if _exists(tx, path):
+        raise Fault("conflict", f"Error: File {shown(path)} already exists")
+    if request.path.endswith("/"):
+        raise Fault("invalid", f"Error: The path {request.path} names a directory")
+    _check_ancestors(tx, path)
+    size = _checked_size(request.file_text)
+    tx.run("files.memories.add_store", id=STORE, name=_STORE_NAME, now=tx.now)
+    made = _File(tx.new_id("mem"), path, request.file_text)
+    tx.run("files.memories.add", **made._asdict(), store=STORE, size=size, now=tx.now)
+    _index_and_append(tx, made, "created", None)
+    return f"File created successfully at: {shown(path)}"
+
+
+def _str_replace(tx: Tx, request: StrReplace) -> str:
+    path = store_path(request.path)
+    found, old = _file(tx, path), request.old_str
+    if found is None:
+        raise Fault("not_found", f"Error: The path {shown(path)} does not exist. Please provide a valid path.")
+    if not old:
+        raise Fault("invalid", "Error: old_str must not be empty")
+    before, *others = found.content.split(old)
+    if not others:
+        said = f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}."
+        raise Fault("invalid", said)
+    if len(others) > 1:
+        said = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {_lines(found, old)}."
+        raise Fault("invalid", f"{said} Please ensure it is unique")
+    content = f"{before}{request.new_str}{others[0]}"
+    _set_content(tx, found, content)
+    line = before.count("\n") + 1
+    snippet = listing.numbered(content.split("\n"), max(1, line - _AROUND), line + _AROUND)
+    head = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
+    return "\n".join([head, *snippet])
+
+
+def _insert(tx: Tx, request: Insert) -> str:
+    path = store_path(request.path)
+    found = _file(tx, path)
+    if found is None:
+        raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
+    lines = found.content.removesuffix("\n").split("\n") if found.content else []
+    at = request.insert_line
+    if not 0 <= at <= len(lines):
+        allowed = f"It should be within the range of lines of the file: [0, {len(lines)}]"
+        raise Fault("invalid", f"Error: Invalid `insert_line` parameter: {at}. {allowed}")
+    inserted = [*lines[:at], request.insert_text.removesuffix("\n"), *lines[at:]]
+    _set_content(tx, found, "\n".join(inserted) + "\n")
+    return f"The file {shown(path)} has been edited."
+
+
+def _delete(tx: Tx, request: Delete) -> str:
+    path = store_path(request.path)
+    if not path:
+        raise Fault("invalid", f"Cannot delete the {ROOT} directory itself")
+    gone = tx.all("files.memories.delete", _File, store=STORE, path=path, **below(path))
+    if not gone:
+        raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
+    for one in gone:
+        history.append(tx, _space(STORE), one.id, "deleted", before=_text(one.path, one.content))
+        index.drop(tx, _space(STORE), one.id)
+    return f"Successfully deleted {shown(path)}"
+
+
+def _rename(tx: Tx, request: Rename) -> str:
+    old, new = store_path(request.old_path), store_path(request.new_path)
+    if not old:
+        raise Fault("invalid", f"Cannot rename the {ROOT} directory itself")
+    if _exists(tx, new):
+        raise Fault("conflict", f"Error: The destination {shown(new)} already exists")
+    if not _exists(tx, old):
+        raise Fault("not_found", f"Error: The path {shown(old)} does not exist")
+    if new.startswith(f"{old}/"):
+        raise Fault("invalid", f"Error: The path {shown(new)} lies inside {shown(old)}")
+    _check_ancestors(tx, new)
+    moved = tx.all("files.memories.move", _File, store=STORE, path=old, new_path=new, now=tx.now, **below(old))
+    for one in moved:
+        store_path(shown(one.path))  # a longer path may leave the limits
+        _index_and_append(tx, one, "renamed", _text(old + one.path[len(new) :], one.content))
+    return f"Successfully renamed {shown(old)} to {shown(new)}"
+
+
+def _file(tx: Tx, path: str) -> _File | None:
+    return tx.one("files.memories.get", _File, store=STORE, path=path)
+
+
+def _exists(tx: Tx, path: str) -> bool:
+    """Whether there is a file or a directory; the root always is."""
+    if not path or _file(tx, path) is not None:
+        return True
+    return tx.one("files.memories.has_below", int, store=STORE, **below(path)) is not None
+
+
+def _check_ancestors(tx: Tx, path: str) -> None:
+    """Raises Fault("conflict") where a file stands in the way of a directory."""
+    found = tx.one("files.memories.first_of", str, store=STORE, paths=ancestors(path))
+    if found is not None:
+        raise Fault("conflict", f"Error: The path {shown(found)} is a file")
+
+
+def _checked_size(content: str) -> int:
+    size = len(content.encode())
+    if size > MAX_BYTES:
+        raise Fault("invalid", f"Error: The file would have {size} bytes, more than {MAX_BYTES}")
+    return size
+
+
+def _set_content(tx: Tx, found: _File, content: str) -> None:
+    tx.run("files.memories.set_content", id=found.id, content=content, size=_checked_size(content), now=tx.now)
+    _index_and_append(tx, found._replace(content=content), "modified", _text(found.path, found.content))
+
+
+def _index_and_append(tx: Tx, one: _File, operation: str, before: str | None) -> None:
+    text = _text(one.path, one.content)
+    history.append(tx, _space(STORE), one.id, operation, before=before, after=text)
+    index.put(tx, _space(STORE), one.id, text, scope=_scope(one.path))
+
+
+def _lines(found: _File, part: str) -> str:
+    """The numbers of the lines in which a text begins, each once."""
+    pieces = found.content.split(part)[:-1]
+    numbers, line = dict[int, None](), 1
+    for piece in pieces:
+        line += piece.count("\n")
+        numbers[line] = None
+        line += part.count("\n")
+    return ", ".join(map(str, numbers))
+
+
+def _texts_to_embed(request: View | Create | StrReplace | Insert | Delete | Rename) -> Sequence[str]:
+    if not isinstance(request, Create) or len(request.file_text) > MAX_BYTES:
+        return ()
+    return [_text(request.path.removeprefix(ROOT), request.file_text)]
+
+
+def _space(store: str) -> str:
+    return f"files:{store}"
+
+
+def _scope(path: str) -> str:
+    """The first directory of a path."""
+    return path[1:].rpartition("/")[0].partition("/")[0]
+
+
+def _text(path: str, content: str) -> str:
+    return f"{path}\n{content}"
+
+
+def _pair(path: str, size: int) -> tuple[str, int]:
+    return path, size
+
+
+TOOLS: tuple[Tool, ...] = (
+    write(
+        memory,
+        Hints("Memory", destructive=True, typed=False),
+        permission={
+            "view": "read",
+            "create": "write",
+            "str_replace": "write",
+            "insert": "write",
+            "delete": "write",
+            "rename": "write",
+        },
+        hooks=Hooks(texts=_texts_to_embed),
+        read_arms=(View,),
+        deviations=COMMANDS,
+    ),
+)
