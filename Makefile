@@ -35,12 +35,13 @@ test-all: test test-rest ## everything
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
 
-# Of the originals this one is in a registry.
+# Of the originals these two are in registries.
 ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js
-GRAPH_SEQUENCES ?= 200
+ORIGINAL_FILES ?= $(CURDIR)/.venv-originals/anthropic-sdk/bin/python $(CURDIR)/tests/originals/anthropic_memory.py
+SEQUENCES ?= 200
 
-originals: .venv/.ok tests/originals/server-memory/node_modules/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
-	@$(NODE) ORIGINAL_GRAPH="$(ORIGINAL_GRAPH)" GRAPH_SEQUENCES=$(GRAPH_SEQUENCES) $(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
+originals: .venv/.ok tests/originals/server-memory/node_modules/.ok .venv-originals/anthropic-sdk/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
+	@$(NODE) ORIGINAL_GRAPH="$(ORIGINAL_GRAPH)" ORIGINAL_FILES="$(ORIGINAL_FILES)" SEQUENCES=$(SEQUENCES) $(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
 
 test-lowest: .venv-lowest/.ok ## a short run with the lowest version of each dependency that pyproject.toml allows
 	@.venv-lowest/bin/python -m pytest tests/unit/cli tests/unit/store tests/unit/embed \
@@ -182,6 +183,10 @@ PIP := --quiet
 	@touch $@
 
 .venv-clients/%/.ok: tests/contracts/clients/%/requirements.lock
+	$(environment)
+	@touch $@
+
+.venv-originals/%/.ok: tests/originals/%/requirements.lock
 	$(environment)
 	@touch $@
 

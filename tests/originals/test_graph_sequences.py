@@ -1,6 +1,6 @@
 """Random sequences of calls: the reference server and the dialect `graph` answer byte for byte the same.
 
-`make originals` installs the server from its registry; GRAPH_SEQUENCES lengthens the run.
+`make originals` installs the server from its registry; SEQUENCES lengthens the run.
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.reliability.server_process import Server, serving
 
 pytestmark = [pytest.mark.originals, pytest.mark.xdist_group("originals")]
 COMMAND = os.environ.get(graph.ORIGINAL.variable, "")
-SEQUENCES = int(os.environ.get("GRAPH_SEQUENCES", "10"))
+SEQUENCES = int(os.environ.get("SEQUENCES", "10"))
 CALLS = 40
 NAMES = ["Ada", "ada", "Bob", "Carl B", "", "Größe", "a\nb", "🙂", 'q"\\', "\u2028"]
 TYPES = ["person", "Ort", ""]
