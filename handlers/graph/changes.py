@@ -70,10 +70,11 @@ def create_relations(tx: Tx, request: CreateRelations) -> CreatedRelations:
     _check_count("relations", len(request.relations))
     _check_names(name for one in request.relations for name in (one.from_, one.to, one.relationType))
     asked = dict.fromkeys(map(_ends, request.relations))
-    made = set(tx.all("graph.changes.add_relations", _triple, rows=list(asked), now=tx.now))
+    added = set(tx.all("graph.changes.add_relations", _triple, rows=list(asked), now=tx.now))
+    made = [ends for ends in asked if ends in added]
     for ends in made:
         history.append(tx, RELATION_SPACE, _relation_text(ends), "created", after=_relation_text(ends))
-    return CreatedRelations([Relation(*ends) for ends in asked if ends in made])
+    return CreatedRelations([Relation(*ends) for ends in made])
 
 
 def add_observations(tx: Tx, request: AddObservations) -> ObservationResults:

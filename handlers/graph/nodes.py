@@ -13,6 +13,7 @@ from kernel.tools import Hints, IndexSource, Tool, read
 
 SPACE = "graph"
 _FALLBACK_ENTITIES = 10
+_MAX_FALLBACK_QUERY = 10_000  # characters that are looked up in the index
 _texts = msgspec.json.Decoder(list[str]).decode
 
 
@@ -73,6 +74,7 @@ def _with_relations(tx: Tx, entities: list[Entity]) -> Graph:
 
 def _search_index(tx: Tx, query: str) -> list[Entity]:
     """The entities that fit best by words and meaning, best first."""
+    query = query[:_MAX_FALLBACK_QUERY]
     hits = index.search(tx, query, within=[(SPACE, "")])
     ranked = index.rerank(tx, query, hits, index.Weights(), wanted=_FALLBACK_ENTITIES).scored[:_FALLBACK_ENTITIES]
     names = [one.hit.id for one in ranked]

@@ -15,7 +15,7 @@ from kernel import app
 from kernel.app import Kernel
 from kernel.errors import HTTP_STATUS, Fault
 from kernel.maintenance import consistency, undo
-from kernel.security.permissions import Caller, Forbidden, Permission, grant
+from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Permission, grant
 from kernel.store import audit, history
 from kernel.tools import Reply
 from tests.conftest import Call
@@ -405,6 +405,30 @@ def test_reader_cannot_write_by_numbers_that_are_read_only_at_the_second_try(
     asyncio.run(kernel.dispatch.call(tool, b'{"command": "view", "path": "/memories"}', READER))
 
     assert content(six, "/memories/a.txt") == SIX
+
+
+def test_lines_that_two_agents_insert_at_once_are_all_there(call: Call, kernel: Kernel) -> None:
+    create(call, "/memories/log", "")
+    tool = kernel.dispatch.tools["memory"]
+
+    async def insert(agent: str) -> None:
+        for number in range(50):
+            command = {
+                "command": "insert",
+                "path": "/memories/log",
+                "insert_line": 0,
+                "insert_text": f"{agent}{number}",
+            }
+            reply = await kernel.dispatch.call(tool, json.dumps(command).encode(), ANONYMOUS_CALLER)
+            assert isinstance(reply, Reply)
+            assert reply.fault is None
+
+    async def both() -> None:
+        await asyncio.gather(insert("a"), insert("b"))
+
+    asyncio.run(both())
+    lines = content(call, "/memories/log").split("\n")
+    assert sorted(lines) == sorted(["", *(f"{agent}{number}" for agent in "ab" for number in range(50))])
 
 
 TEXTS = st.text(st.sampled_from("ab\n\r\0é🙂\u2028"), max_size=12)

@@ -157,6 +157,13 @@ def test_what_no_text_contains_is_searched_for_by_words_and_meaning(call: Call) 
     assert names(call("search_nodes", query="vehicle maintenance"))[0] == "Car"
 
 
+@pytest.mark.parametrize(
+    "query", ["x " * 2_000_000, "no\0thing", "\0", '"', "* OR NEAR(", "\U0001f642", " "], ids=lambda one: repr(one)[:20]
+)
+def test_search_takes_any_query(family: Call, query: str) -> None:
+    assert set(names(family("search_nodes", query=query))) <= {"Ada", "Bob"}
+
+
 def test_recall_finds_an_observation(family: Call) -> None:
     family("add_observations", observations=[{"entityName": "Bob", "contents": ["plays the harpsichord"]}])
 
