@@ -110,6 +110,12 @@ COMMANDS = (
         "Who wants an empty line gets it",
     ),
     Deviation(
+        "behaviour: insert into a file whose last line is empty",
+        "Python loses that line",
+        "it stays",
+        "An insertion deletes nothing",
+    ),
+    Deviation(
         "error: missing arguments",
         "an exception of the language, and create leaves an empty file",
         "refused, and nothing is made",

@@ -1,7 +1,7 @@
 """The local memory tool of the vendor's Python SDK: a command a line in, its answer and all files a line out, as JSON.
 
-Run by a Python that has the SDK, with a folder as its argument. Directories that a command leaves empty are removed:
-that they stay is a deviation.
+Run by a Python that has the SDK, with a folder as its argument. A line with null empties the folder. Directories that a
+command leaves empty are removed: that they stay is a deviation.
 """
 
 import importlib
@@ -17,9 +17,13 @@ def main(folder: Path) -> None:
     tool = SDK.BetaLocalFilesystemMemoryTool(str(folder))
     root = folder / "memories"
     for line in sys.stdin:
+        command = json.loads(line)
+        if command is None:
+            tool.clear_all_memory()
+            continue
         found: dict[str, Any] = {"refused": False, "host": False}
         try:
-            found["text"] = tool.call(json.loads(line))
+            found["text"] = tool.call(command)
         except SDK.ToolError as error:
             found |= {"text": str(error), "refused": True}
         except OSError as error:
