@@ -35,13 +35,18 @@ test-all: test test-rest ## everything
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
 
-# Of the originals these two are in registries.
+# Of the originals these two are in registries, and so are the two SDKs that call /v1/memory_stores.
 ORIGINAL_GRAPH ?= node $(CURDIR)/tests/originals/server-memory/node_modules/@modelcontextprotocol/server-memory/dist/index.js
 ORIGINAL_FILES ?= $(CURDIR)/.venv-originals/anthropic-sdk/bin/python $(CURDIR)/tests/originals/anthropic_memory.py
+CLIENT_STORES_PYTHON ?= $(CURDIR)/.venv-originals/anthropic-sdk/bin/python $(CURDIR)/tests/originals/anthropic_stores.py
+CLIENT_STORES_NODE ?= node $(CURDIR)/tests/originals/anthropic-node/stores.mjs
 SEQUENCES ?= 200
+ROUNDS ?= 200
 
-originals: .venv/.ok tests/originals/server-memory/node_modules/.ok .venv-originals/anthropic-sdk/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
-	@$(NODE) ORIGINAL_GRAPH="$(ORIGINAL_GRAPH)" ORIGINAL_FILES="$(ORIGINAL_FILES)" SEQUENCES=$(SEQUENCES) $(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
+originals: .venv/.ok tests/originals/server-memory/node_modules/.ok tests/originals/anthropic-node/node_modules/.ok .venv-originals/anthropic-sdk/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
+	@$(NODE) ORIGINAL_GRAPH="$(ORIGINAL_GRAPH)" ORIGINAL_FILES="$(ORIGINAL_FILES)" \
+		CLIENT_STORES_PYTHON="$(CLIENT_STORES_PYTHON)" CLIENT_STORES_NODE="$(CLIENT_STORES_NODE)" \
+		SEQUENCES=$(SEQUENCES) ROUNDS=$(ROUNDS) $(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
 
 test-lowest: .venv-lowest/.ok ## a short run with the lowest version of each dependency that pyproject.toml allows
 	@.venv-lowest/bin/python -m pytest tests/unit/cli tests/unit/store tests/unit/embed \

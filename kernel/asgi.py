@@ -20,6 +20,7 @@ from kernel.http.access import AccessControl
 from kernel.http.fast_path import FastRoute
 from kernel.http.mcp import Endpoint
 from kernel.http.rest import AuthGate, Ready, ToolRoutes
+from kernel.http.rest_methods import MethodRoutes
 from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
@@ -57,6 +58,7 @@ class Application:
         self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
         self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
+        self._methods = MethodRoutes(kernel.dispatch, limits, self.access)
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
         if kernel.tracing is not None:
@@ -70,8 +72,12 @@ class Application:
             self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
         app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
-        app = app or (self._tools if path.startswith("/tools/") else self._pages)
-        await app(scope, receive, send)
+        await (app or self._app_at(path))(scope, receive, send)
+
+    def _app_at(self, path: str) -> ASGIApp:
+        if path.startswith("/tools/"):
+            return self._tools
+        return self._methods if self._methods.serves(path) else self._pages
 
     def _in_order(self, path: str) -> str:
         """The address of several dialects with their names in the order of `addresses`."""

@@ -157,7 +157,7 @@ class Dispatch:
             self._check_permission(call, request)
         if isinstance(request, Fault):
             return fail(entry, request)
-        context = _context(entry.dialect.name, entry.tool.name, caller.actor)
+        context = _context(entry.dialect.name, entry.tool.name, caller.actor, caller.key)
         if entry.stepwise:
             return _finish_task(entry, self._stepwise(entry, request, context, interaction), done)
         work = self._work(entry, request, context, interaction)

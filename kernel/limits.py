@@ -21,7 +21,7 @@ _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _AUTHORITY = regex(r"(\[[0-9a-f:.]+\]|[^\[\]:@/?#\s]+?)\.?(?::(\d{1,5}))?")
 _ORIGIN = regex(r"(https?)://(.+)")
 # Headers that RFC 9110 allows once; more than one lets two readers of a request disagree on it.
-_SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization")
+_SINGLE = (b"host", b"origin", b"content-type", b"content-length", b"content-encoding", b"authorization", b"x-api-key")
 
 
 class CallLimits(NamedTuple):

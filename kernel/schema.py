@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from kernel.lazy_regex import regex
-from kernel.tools import ArgumentError, Dialect, Request, Schema, Tool, result_types
+from kernel.tools import ArgumentError, Dialect, InputRequired, Request, Schema, Tool
 
 _REF = "#/$defs/{name}"
 _PREFIX = "#/$defs/"
@@ -66,6 +67,13 @@ def output_schema(tool: Tool) -> Schema | None:
     for name, keys in _required_keys(one).items():
         schema["$defs"][name] = {**schema["$defs"][name], "required": [*keys]}
     return schema
+
+
+def result_types(tool: Tool) -> tuple[type, ...]:
+    """The result types of a tool without `InputRequired`, which never reaches structured content."""
+    union = get_origin(tool.result) in {Union, UnionType}
+    parts = get_args(tool.result) if union else (tool.result,)
+    return tuple(part for part in parts if part is not InputRequired)
 
 
 def _required_keys(kind: type[msgspec.Struct]) -> dict[str, Sequence[str]]:

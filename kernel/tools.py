@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, UnionType
-from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
@@ -222,6 +222,14 @@ class Prompt(NamedTuple):
     interactive: bool = False
 
 
+class RestMethod(NamedTuple):
+    """A tool at an HTTP method and path of its own, in no list; each `{name}` of the path is an argument."""
+
+    verb: str
+    path: str
+    tool: Tool
+
+
 class IndexSource(NamedTuple):
     """What the index must hold for one memory."""
 
@@ -250,8 +258,9 @@ class Dialect(NamedTuple):
     tags, in whatever case. `choices` maps parameters to settings that list their values, `supplied` to those that give
     them one, for the schemas. `deviations` holds those of several tools, by a text that names the tools. A dialect that
     `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. An `extra` one is served
-    at its own addresses, and beside the others only where QUIPU_DIALECTS names it. What lies outside the
-    database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
+    at its own addresses, and beside the others only where QUIPU_DIALECTS names it. `rest` has tools of its own over
+    HTTP alone; `fault.tool` tells their faults from those of other tools. What lies outside the database:
+    `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
     `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes what a killed process began.
     """
 
@@ -275,6 +284,7 @@ class Dialect(NamedTuple):
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})
+    rest: tuple[RestMethod, ...] = ()
     reads_all_dialects: bool = False
     extra: bool = False
 
@@ -313,10 +323,3 @@ def _tool(mode: Mode, handler: Handler, hints: Hints, options: ToolOptions) -> T
     request = types[handler.__code__.co_varnames[1]]
     description = " ".join((handler.__doc__ or "").split())
     return Tool(handler.__name__, description, request, types["return"], handler, mode, hints, **options)
-
-
-def result_types(tool: Tool) -> tuple[type, ...]:
-    """The result types of a tool without `InputRequired`, which never reaches structured content."""
-    union = get_origin(tool.result) in {Union, UnionType}
-    parts = get_args(tool.result) if union else (tool.result,)
-    return tuple(part for part in parts if part is not InputRequired)

@@ -1,6 +1,10 @@
-"""Dialect `files`: the tool `memory` of memory_20250818, files below /memories."""
+"""Dialect `files`: the tool `memory` of memory_20250818, files below /memories, and stores of memories over REST."""
 
+from typing import Any
+
+from handlers.files import memory_stores, stored_memories, versions
 from handlers.files.memories import TOOLS, sources
+from handlers.files.rest_replies import rest_fail, rest_reply
 from handlers.files.schemas import Answer
 from kernel.errors import Fault
 from kernel.tools import Dialect, Reply, Tool
@@ -8,16 +12,20 @@ from kernel.tools import Dialect, Reply, Tool
 _TEXT = "text/plain"
 
 
-def reply(tool: Tool, result: Answer) -> Reply:
-    """The text of the contract."""
-    return Reply(result.text.encode(), _TEXT)
+def reply(tool: Tool, result: Any) -> Reply:
+    """The text of the contract, or the JSON of a REST method."""
+    return Reply(result.text.encode(), _TEXT) if isinstance(result, Answer) else rest_reply(result)
 
 
 def fail(fault: Fault) -> Reply:
-    """The message as plain text."""
+    """The message as plain text, or the error of a REST method."""
+    if fault.tool in _REST:
+        return rest_fail(fault)
     return Reply(fault.message.encode(), _TEXT, fault.code)
 
 
+METHODS = (*memory_stores.METHODS, *stored_memories.METHODS, *versions.METHODS)
+_REST = {method.tool.name for method in METHODS}
 DIALECT = Dialect(
     name="files",
     about="Files below /memories that you keep for later conversations. Every answer is plain text.",
@@ -25,5 +33,6 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    rest=METHODS,
     extra=True,
 )

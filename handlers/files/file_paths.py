@@ -41,6 +41,24 @@ def below(path: str) -> dict[str, str]:
     return {"low": f"{path}/", "high": f"{path}0"}
 
 
+def check_path(path: str) -> None:
+    """Raises Fault("invalid") for what is no path in a store."""
+    segments = path.split("/")[1:]
+    if not path.startswith("/") or not all(segments) or _DOTS.intersection(segments):
+        raise Fault("invalid", f"path: {path!r} must start with / and have no empty segment, and none of . and ..")
+    if unicodedata.normalize("NFC", path) != path:
+        raise Fault("invalid", f"path: {path!r} is not in Unicode Normalization Form C")
+    _check(path, segments)
+
+
+def listed_prefix(prefix: str) -> tuple[str, str]:
+    """The bounds of the paths that begin with a prefix of whole segments; raises Fault("invalid")."""
+    if not (prefix.startswith("/") and prefix.endswith("/")):
+        raise Fault("invalid", f"path_prefix: {prefix!r} must begin and end with /")
+    bounds = below(prefix[:-1])
+    return bounds["low"], bounds["high"]
+
+
 def _check(given: str, segments: Sequence[str]) -> None:
     if len(segments) > _MAX_SEGMENTS:
         raise Fault("invalid", f"Path {given} has {len(segments)} segments, more than {_MAX_SEGMENTS}")

@@ -1,35 +1,19 @@
 """The tool `memory` with its six commands, over files that an agent keeps for itself."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from handlers.files import listing
+from handlers.files import listing, records
 from handlers.files.deviations import COMMANDS
 from handlers.files.file_paths import ROOT, ancestors, below, shown, store_path
+from handlers.files.records import MAX_BYTES, Record
 from handlers.files.schemas import Answer, Create, Delete, Insert, Rename, StrReplace, View
 from kernel.errors import Fault
-from kernel.search import index
-from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Hints, Hooks, IndexSource, Tool, write
 
 STORE = "memstore_memories"  # the store of the tool, which is made at its first use
 _STORE_NAME = "memories"
-MAX_BYTES = 102_400
 _AROUND = 2  # lines before and after the change in a snippet
-
-
-class _File(NamedTuple):
-    id: str
-    path: str
-    content: str
-
-
-class _Row(NamedTuple):
-    store: str
-    id: str
-    path: str
-    content: str
 
 
 def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Rename) -> Answer:
@@ -53,8 +37,7 @@ def memory(tx: Tx, request: View | Create | StrReplace | Insert | Delete | Renam
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every file."""
-    for row in tx.each("files.memories.all_for_index", _Row):
-        yield IndexSource(_space(row.store), row.id, _scope(row.path), _text(row.path, row.content))
+    yield from tx.each("files.memories.all_for_index", _source)
 
 
 def _view(tx: Tx, request: View) -> str:
@@ -75,11 +58,9 @@ def _create(tx: Tx, request: Create) -> str:
     if request.path.endswith("/"):
         raise Fault("invalid", f"Error: The path {request.path} names a directory")
     _check_ancestors(tx, path)
-    size = _checked_size(request.file_text)
-    tx.run("files.memories.add_store", id=STORE, name=_STORE_NAME, now=tx.now)
-    made = _File(tx.new_id("mem"), path, request.file_text)
-    tx.run("files.memories.add", **made._asdict(), store=STORE, size=size, now=tx.now)
-    _index_and_append(tx, made, "created", None)
+    _check_size(request.file_text)
+    records.add_store(tx, STORE, _STORE_NAME)
+    records.add(tx, STORE, path, request.file_text)
     return f"File created successfully at: {shown(path)}"
 
 
@@ -124,12 +105,11 @@ def _delete(tx: Tx, request: Delete) -> str:
     path = store_path(request.path)
     if not path:
         raise Fault("invalid", f"Cannot delete the {ROOT} directory itself")
-    gone = tx.all("files.memories.delete", _File, store=STORE, path=path, **below(path))
-    if not gone:
+    if not _exists(tx, path):
         raise Fault("not_found", f"Error: The path {shown(path)} does not exist")
-    for one in gone:
-        history.append(tx, _space(STORE), one.id, "deleted", before=_text(one.path, one.content))
-        index.drop(tx, _space(STORE), one.id)
+    for gone in records.slices(tx, STORE, path):
+        for one in gone:
+            records.remove(tx, one)
     return f"Successfully deleted {shown(path)}"
 
 
@@ -144,15 +124,16 @@ def _rename(tx: Tx, request: Rename) -> str:
     if new.startswith(f"{old}/"):
         raise Fault("invalid", f"Error: The path {shown(new)} lies inside {shown(old)}")
     _check_ancestors(tx, new)
-    moved = tx.all("files.memories.move", _File, store=STORE, path=old, new_path=new, now=tx.now, **below(old))
-    for one in moved:
-        store_path(shown(one.path))  # a longer path may leave the limits
-        _index_and_append(tx, one, "renamed", _text(old + one.path[len(new) :], one.content))
+    for found in records.slices(tx, STORE, old):
+        for one in found:
+            moved = new + one.path[len(old) :]
+            store_path(shown(moved))  # a longer path may leave the limits
+            records.change(tx, one, moved, one.content)
     return f"Successfully renamed {shown(old)} to {shown(new)}"
 
 
-def _file(tx: Tx, path: str) -> _File | None:
-    return tx.one("files.memories.get", _File, store=STORE, path=path)
+def _file(tx: Tx, path: str) -> Record | None:
+    return records.at_path(tx, STORE, path)
 
 
 def _exists(tx: Tx, path: str) -> bool:
@@ -169,25 +150,18 @@ def _check_ancestors(tx: Tx, path: str) -> None:
         raise Fault("conflict", f"Error: The path {shown(found)} is a file")
 
 
-def _checked_size(content: str) -> int:
+def _check_size(content: str) -> None:
     size = len(content.encode())
     if size > MAX_BYTES:
         raise Fault("invalid", f"Error: The file would have {size} bytes, more than {MAX_BYTES}")
-    return size
 
 
-def _set_content(tx: Tx, found: _File, content: str) -> None:
-    tx.run("files.memories.set_content", id=found.id, content=content, size=_checked_size(content), now=tx.now)
-    _index_and_append(tx, found._replace(content=content), "modified", _text(found.path, found.content))
+def _set_content(tx: Tx, found: Record, content: str) -> None:
+    _check_size(content)
+    records.change(tx, found, found.path, content)
 
 
-def _index_and_append(tx: Tx, one: _File, operation: str, before: str | None) -> None:
-    text = _text(one.path, one.content)
-    history.append(tx, _space(STORE), one.id, operation, before=before, after=text)
-    index.put(tx, _space(STORE), one.id, text, scope=_scope(one.path))
-
-
-def _lines(found: _File, part: str) -> str:
+def _lines(found: Record, part: str) -> str:
     """The numbers of the lines in which a text begins, each once."""
     pieces = found.content.split(part)[:-1]
     numbers, line = dict[int, None](), 1
@@ -201,20 +175,12 @@ def _lines(found: _File, part: str) -> str:
 def _texts_to_embed(request: View | Create | StrReplace | Insert | Delete | Rename) -> Sequence[str]:
     if not isinstance(request, Create) or len(request.file_text) > MAX_BYTES:
         return ()
-    return [_text(request.path.removeprefix(ROOT), request.file_text)]
+    return [records.document_text(request.path.removeprefix(ROOT), request.file_text)]
 
 
-def _space(store: str) -> str:
-    return f"files:{store}"
-
-
-def _scope(path: str) -> str:
-    """The first directory of a path."""
-    return path[1:].rpartition("/")[0].partition("/")[0]
-
-
-def _text(path: str, content: str) -> str:
-    return f"{path}\n{content}"
+def _source(store: str, id_: str, path: str, content: str) -> IndexSource:
+    text = records.document_text(path, content)
+    return IndexSource(records.space_of(store), id_, records.scope_of(path), text)
 
 
 def _pair(path: str, size: int) -> tuple[str, int]:

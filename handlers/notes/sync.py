@@ -126,7 +126,7 @@ def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, F
 def record(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
     """Updates row, index and history for one file that was just written; `before` is its previous text."""
     memory = note_file.parse_file(path, file)
-    _put(tx, space(project), path, memory, index.Origin(tx.call_context, memory.created, tx.now))
+    _put(tx, space(project), path, memory, index.Origin(tx.call_context.writer, memory.created, tx.now))
     history.append(tx, space(project), path, operation, before=before, after=note_file.decode_lossy(file.data))
     keep_row(tx, project, path, file)
 

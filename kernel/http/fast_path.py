@@ -46,6 +46,9 @@ _HEALTHZ = b"/healthz"
 # Counted for each connection by itself, so that a flood from one address does not hide that the server lives.
 _PROBES = (_HEALTHZ, b"/readyz")
 _RATE_LIMITED = b'{"error":{"code":"rate_limited","message":"Too many requests, try again later."}}'
+_REST_RATE_LIMITED = (
+    b'{"type":"error","error":{"type":"rate_limit_error","message":"Too many requests, try again later."}}'
+)
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
 _THROTTLE_SECONDS = 1.0
 _INTERNAL_ERROR = HttpResponse(500, b"Internal Server Error", (_CLOSE,), b"text/plain")
@@ -205,7 +208,8 @@ class FastPathProtocol(LimitedProtocol):
         self._target = self._rate_limited if self._retry_after else self._target
 
     def _rate_limited(self, _headers: Sequence[Header], _body: bytes | None, _done: Done) -> HttpResponse:
-        return HttpResponse(429, _RATE_LIMITED, ((b"retry-after", b"%d" % max(1, math.ceil(self._retry_after))),))
+        body = _REST_RATE_LIMITED if self.url.startswith(b"/v1/") else _RATE_LIMITED
+        return HttpResponse(429, body, ((b"retry-after", b"%d" % max(1, math.ceil(self._retry_after))),))
 
     def _is_plain(self) -> bool:
         parser = self.parser

@@ -27,8 +27,8 @@ _CODES = {
     421: "misdirected_request",
     431: "headers_too_large",
 }
-_RETRY = (b"retry-after", b"1")
-_CLOSE = (b"connection", b"close")
+RETRY = (b"retry-after", b"1")
+CLOSE = (b"connection", b"close")
 _PUBLIC_PATHS = frozenset({"/healthz"})
 
 
@@ -44,7 +44,7 @@ def _drop(*_emitted: object) -> None:
 
 
 # A lost connection does not cancel a call: a plain HTTP client repeats it and expects that it was done once.
-_NO_INTERACTION = Interaction({}, None, {}, _drop, _drop)
+NO_INTERACTION = Interaction({}, None, {}, _drop, _drop)
 
 
 def error_response(status: int, code: str, message: str, *extra: Header, **more: Any) -> HttpResponse:
@@ -86,8 +86,8 @@ class ToolRoutes:
         except (Unauthenticated, Forbidden) as error:
             answer = access_refusal(self._access, error, path, headers)
         except Fault as fault:
-            answer = error_response(503, fault.code, fault.message, _RETRY)
-        await _send(send, answer)
+            answer = error_response(503, fault.code, fault.message, RETRY)
+        await send_response(send, answer)
 
     async def _answer(self, method: str, path: str, headers: Headers, receive: Receive) -> HttpResponse:
         caller = self._access.caller(headers)
@@ -96,13 +96,13 @@ class ToolRoutes:
             return _NO_TOOL
         if method != "POST":
             return _WRONG_METHOD
-        body = await _arguments(headers, receive, self._limits)
+        body = await read_arguments(headers, receive, self._limits)
         if isinstance(body, Refusal):
             return _refusal_response(body)
         if too_much := excess(body, self._limits):
             return _answer(fail(entry, Fault("invalid", f"Invalid arguments: {too_much}")), headers)
         async with self._access.dispatch_of(caller) as dispatch:
-            return _answer(await dispatch.call(entry, body, caller, _NO_INTERACTION), headers)
+            return _answer(await dispatch.call(entry, body, caller, NO_INTERACTION), headers)
 
     def _direct(
         self, entry: ToolEntry, raw: Sequence[Header], body: bytes | None, done: Done
@@ -134,7 +134,7 @@ class ToolRoutes:
         def respond(answer: Answer) -> None:
             done(_answer(answer, headers))
 
-        answer = dispatch.submit(Call(entry, body or b"{}", caller, _NO_INTERACTION), respond)
+        answer = dispatch.submit(Call(entry, body or b"{}", caller, NO_INTERACTION), respond)
         return NOT_CANCELLABLE if isinstance(answer, Pending) else _answer(answer, headers)
 
 
@@ -157,16 +157,16 @@ class AuthGate:
         if scope["type"] == "http" and path not in _PUBLIC_PATHS:
             refusal = refuse(raw, headers, self._limits)
             if refusal is not None:
-                await _send(send, _refusal_response(refusal))
+                await send_response(send, _refusal_response(refusal))
                 return
             metadata = self._access.metadata(path, headers) if scope["method"] in {"GET", "HEAD"} else None
             if metadata is not None:
-                await _send(send, HttpResponse(200, msgspec.json.encode(metadata)))
+                await send_response(send, HttpResponse(200, msgspec.json.encode(metadata)))
                 return
             try:
                 scope["caller"] = self._access.caller(headers)
             except Unauthenticated as error:
-                await _send(send, access_refusal(self._access, error, path, headers))
+                await send_response(send, access_refusal(self._access, error, path, headers))
                 return
         await self._application()(scope, receive, send)
 
@@ -178,7 +178,7 @@ def access_refusal(
     refusal = access.refusal(error, path, headers)
     challenge = (b"www-authenticate", refusal.challenge)
     # The body of an unauthenticated request is not read, so the connection cannot carry another request.
-    closing = () if refusal.status == 403 else (_CLOSE,)
+    closing = () if refusal.status == 403 else (CLOSE,)
     return error_response(refusal.status, refusal.code, refusal.reason, challenge, *closing)
 
 
@@ -186,7 +186,8 @@ def _empty(headers: Headers) -> bool:
     return headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
 
 
-async def _arguments(headers: Headers, receive: Receive, limits: Limits) -> bytes | Refusal:
+async def read_arguments(headers: Headers, receive: Receive, limits: Limits) -> bytes | Refusal:
+    """The body as JSON, `{}` where there is none, or the refusal of it."""
     if _empty(headers):
         return b"{}"
     refusal = refuse_body(headers, limits)
@@ -200,7 +201,7 @@ def _answer(reply: Reply | InputRequired, headers: Headers) -> HttpResponse:
     if isinstance(reply, InputRequired):
         return _input_required(reply)
     status = 200 if reply.fault is None else HTTP_STATUS[reply.fault]
-    extra = (_RETRY,) if reply.fault == "busy" else ()
+    extra = (RETRY,) if reply.fault == "busy" else ()
     wants_json = b"application/json" in headers.get(b"accept", b"").lower()
     if wants_json and reply.structured is not None and not reply.media.startswith(_JSON):
         return HttpResponse(status, reply.structured, extra)
@@ -215,10 +216,11 @@ def _input_required(ask: InputRequired) -> HttpResponse:
 
 def _refusal_response(refusal: Refusal) -> HttpResponse:
     # The body is not read, so the connection cannot carry another request.
-    return error_response(refusal.status, _CODES[refusal.status], refusal.reason, _CLOSE)
+    return error_response(refusal.status, _CODES[refusal.status], refusal.reason, CLOSE)
 
 
-async def _send(send: Send, answer: HttpResponse) -> None:
+async def send_response(send: Send, answer: HttpResponse) -> None:
+    """Sends a whole response."""
     head = [(b"content-type", answer.media), (b"content-length", b"%d" % len(answer.body)), *answer.headers]
     await send({"type": "http.response.start", "status": answer.status, "headers": head})
     await send({"type": "http.response.body", "body": answer.body})

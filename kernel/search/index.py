@@ -119,7 +119,7 @@ def put(
     `words`, such as tags, are indexed for lexical search and do not affect the vector. `origin` is that of a text which
     was not written by the current call, or not now.
     """
-    writer, created_at, at = origin or Origin(tx.call_context, "", tx.now)
+    writer, created_at, at = origin or Origin(tx.call_context.writer, "", tx.now)
     item = _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at)
     tx.defer(_flush, item, len(text) + len(item.extra_text))
 

@@ -126,7 +126,7 @@ def record(tx: Tx, outcome: str = "done", *, call: str = "") -> None:
 
 def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: str) -> None:
     shown = msgspec.json.encode(first[:TARGETS_SHOWN]).decode()
-    tx.defer(_flush, _Record(*tx.call_context, outcome, touched, shown, call))
+    tx.defer(_flush, _Record(*tx.call_context.writer, outcome, touched, shown, call))
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:

@@ -15,11 +15,20 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class CallContext(NamedTuple):
-    """The provenance of a call: its dialect and tool, and the actor that the transport has authenticated."""
+    """The provenance of a call: its dialect and tool, and the actor that the transport has authenticated.
+
+    `key` is the id of the caller's key, empty without one.
+    """
 
     dialect: str = "kernel"
     tool: str = "kernel"
     actor: str = "local"
+    key: str = ""
+
+    @property
+    def writer(self) -> tuple[str, str, str]:
+        """The dialect, tool and actor that a row names."""
+        return self[:3]
 
 
 class StoreContext(NamedTuple):

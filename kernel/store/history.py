@@ -37,7 +37,7 @@ def append(
     import brings along, and for what people did to files.
     """
     size = len(before or "") + len(after or "")
-    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now), size)
+    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context.writer), at or tx.now), size)
     tx.add_target((space, key, operation))
 
 
@@ -63,6 +63,15 @@ def clear(tx: Tx, dialect: str) -> None:
     """Deletes every event of a dialect: of the space with its name, and of those named `dialect:...`."""
     tx.flush_deferred()
     tx.run("kernel.history.clear", dialect=dialect)
+
+
+def redact(tx: Tx, space: str, key: str, text: str) -> None:
+    """Empties this text in every event of `(space, key)`, and deletes the undo data of all calls that touched it."""
+    tx.flush_deferred()
+    tx.run("kernel.history.redact", space=space, key=key, text=text)
+    for call in tx.all("kernel.history.undo_calls", str, space=space, key=key):
+        tx.run("kernel.audit.forget_call", call=call)
+        tx.run("kernel.audit.delete_parts", call=call)
 
 
 def _text(value: str | None) -> str | None:

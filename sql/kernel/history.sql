@@ -29,3 +29,16 @@ LIMIT 1;
 -- name: clear
 -- Spaces named `dialect` or `dialect:...`: the range ends at a semicolon, the character after a colon.
 DELETE FROM history WHERE space = :dialect OR (space > :dialect || ':' AND space < :dialect || ';');
+
+-- name: redact
+UPDATE history
+SET
+    before = CASE before WHEN :text THEN '' ELSE before END,
+    after = CASE after WHEN :text THEN '' ELSE after END
+WHERE space = :space AND key = :key AND :text IN (before, after);
+
+-- name: undo_calls
+-- The calls with undo data that touched a memory.
+SELECT DISTINCT p.call
+FROM undo_part AS p, json_each(p.targets) AS t
+WHERE t.value ->> 0 = :space AND t.value ->> 1 = :key;

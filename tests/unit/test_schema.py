@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from msgspec import Meta
 
 from kernel import app
-from kernel.schema import input_schema, output_schema, with_configured_choices
+from kernel.schema import input_schema, output_schema, result_types, with_configured_choices
 from kernel.settings import Setting, names
 from kernel.tools import Dialect, InputRequired, Interaction, Reply, read
 
@@ -92,6 +92,11 @@ def tend(tx: Any, request: Look | Water | Prune) -> Leaf:
 def wish(tx: Any, request: Leaf, turn: Interaction) -> Tree | InputRequired:
     """Asks."""
     return InputRequired({})
+
+
+def test_input_required_is_no_result_type() -> None:
+    assert result_types(read(wish, interactive=True)) == (Tree,)
+    assert result_types(read(tend)) == (Leaf,)
 
 
 LEAF = {"title": "Leaf", "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}

@@ -10,13 +10,10 @@ from kernel.tools import (
     Dialect,
     Hints,
     Hooks,
-    InputRequired,
-    Interaction,
     Reply,
     Tool,
     exclusive,
     read,
-    result_types,
     write,
 )
 
@@ -29,10 +26,6 @@ class Answer(msgspec.Struct):
     text: str
 
 
-class Other(msgspec.Struct):
-    text: str
-
-
 def answer(tx: Any, request: Question) -> Answer:
     """Answers a question,
     in two lines.
@@ -42,11 +35,6 @@ def answer(tx: Any, request: Question) -> Answer:
 
 def silent(tx: Any, request: Question) -> Answer:
     return Answer(request.text)
-
-
-def wonder(tx: Any, request: Question, turn: Interaction) -> Answer | Other | InputRequired:
-    """Asks back."""
-    return InputRequired({})
 
 
 @pytest.mark.parametrize(("make", "mode"), [(read, "read"), (write, "write"), (exclusive, "exclusive")])
@@ -69,11 +57,6 @@ def test_options_are_set_by_name() -> None:
 
     tool = write(answer, hooks=Hooks(texts=texts, batch=many))
     assert (tool.hooks, tool.interactive, tool.input) == (Hooks(texts=texts, batch=many), False, None)
-
-
-def test_input_required_is_no_result_type() -> None:
-    assert result_types(read(wonder, interactive=True)) == (Answer, Other)
-    assert result_types(read(answer)) == (Answer,)
 
 
 def test_tool_name_in_two_dialects_is_refused() -> None:

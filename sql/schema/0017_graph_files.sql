@@ -29,8 +29,10 @@ CREATE TABLE graph_relation (
 
 CREATE INDEX graph_relation_by_end ON graph_relation (to_name);
 
+-- `seq` is the order of insertion, which lists of the newest first follow.
 CREATE TABLE files_store (
-    id TEXT PRIMARY KEY,
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL,
     description TEXT NOT NULL,
     metadata TEXT NOT NULL,
@@ -39,14 +41,33 @@ CREATE TABLE files_store (
     updated_at TEXT NOT NULL
 ) STRICT;
 
--- A path begins with a slash; directories are what the paths imply.
+-- A path begins with a slash; directories are what the paths imply. The content is that of the version.
 CREATE TABLE files_memory (
     id TEXT PRIMARY KEY,
     store TEXT NOT NULL REFERENCES files_store (id),
     path TEXT NOT NULL,
-    content TEXT NOT NULL,
-    size INTEGER NOT NULL,
+    version TEXT NOT NULL,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     UNIQUE (store, path)
 ) STRICT;
+
+-- A version of a memory stays when the memory is deleted. One that was redacted keeps neither path nor content.
+CREATE TABLE files_version (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    memory TEXT NOT NULL,
+    store TEXT NOT NULL REFERENCES files_store (id),
+    operation TEXT NOT NULL,
+    path TEXT,
+    sha256 TEXT,
+    size INTEGER,
+    created_by TEXT,
+    created_at TEXT NOT NULL,
+    redacted_by TEXT,
+    redacted_at TEXT,
+    content TEXT
+) STRICT;
+
+CREATE INDEX files_version_by_store ON files_version (store);
+CREATE INDEX files_version_by_memory ON files_version (memory);

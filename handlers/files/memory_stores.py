@@ -1,0 +1,129 @@
+"""The REST methods on stores: create, list, get, update, archive, delete."""
+
+import unicodedata
+
+import msgspec
+
+from handlers.files import records
+from handlers.files.lists import bounds, mark_of, token
+from handlers.files.records import StoreRow
+from handlers.files.rest_schemas import (
+    CreateStore,
+    DeletedStore,
+    ListStores,
+    MemoryStore,
+    OneStore,
+    StorePage,
+    UpdateStore,
+)
+from kernel.errors import Fault
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, RestMethod, exclusive, read, write
+
+_MAX_PAIRS = 16
+_FIRST = 2**62  # above every number of a row
+_ROOT = "/v1/memory_stores"
+_STORE = f"{_ROOT}/{{memory_store_id}}"
+
+
+def create_memory_store(tx: Tx, request: CreateStore) -> MemoryStore:
+    """Create a memory store."""
+    _check_name(request.name)
+    made = tx.new_id("memstore")
+    records.add_store(tx, made, request.name, request.description, msgspec.json.encode(request.metadata).decode())
+    return _shown(existing(tx, made))
+
+
+def list_memory_stores(tx: Tx, request: ListStores) -> StorePage:
+    """List memory stores, the newest first."""
+    rows = tx.all(
+        "files.memory_stores.list",
+        _numbered,
+        below=mark_of(request.page, _FIRST),
+        archived=request.include_archived,
+        limit=request.limit + 1,
+        **bounds(request.since, request.until),
+    )
+    more = len(rows) > request.limit
+    rows = rows[: request.limit]
+    return StorePage([_shown(row) for _, row in rows], token(rows[-1][0]) if more else None)
+
+
+def get_memory_store(tx: Tx, request: OneStore) -> MemoryStore:
+    """Get a memory store."""
+    return _shown(existing(tx, request.memory_store_id))
+
+
+def update_memory_store(tx: Tx, request: UpdateStore) -> MemoryStore:
+    """Change name, description or metadata of a memory store."""
+    row = existing(tx, request.memory_store_id)
+    records.check_open(row)
+    if request.name is not None:
+        _check_name(request.name)
+    metadata = {**msgspec.json.decode(row.metadata, type=dict[str, str]), **(request.metadata or {})}
+    metadata = {key: value for key, value in metadata.items() if value is not None}
+    if len(metadata) > _MAX_PAIRS:
+        raise Fault("invalid", f"metadata: would have {len(metadata)} pairs, more than {_MAX_PAIRS}")
+    changed = row._replace(
+        name=row.name if request.name is None else request.name,
+        description=row.description if request.description is None else request.description,
+        metadata=msgspec.json.encode(metadata).decode(),
+    )
+    return _shown(_put(tx, row, changed))
+
+
+def archive_memory_store(tx: Tx, request: OneStore) -> MemoryStore:
+    """Archive a memory store: it can be read and deleted from then on, not changed."""
+    row = existing(tx, request.memory_store_id)
+    return _shown(_put(tx, row, row if row.archived_at else row._replace(archived_at=tx.now)))
+
+
+def delete_memory_store(tx: Tx, request: OneStore) -> DeletedStore:
+    """Delete a memory store with all its memories and versions."""
+    store = existing(tx, request.memory_store_id).id
+    for found in records.slices(tx, store, ""):
+        for record in found:
+            records.drop_document(tx, record)
+        tx.run("files.memory_stores.delete_memories", ids=[record.id for record in found])
+    tx.run("files.memory_stores.delete_versions", store=store)
+    tx.run("files.memory_stores.delete", id=store)
+    return DeletedStore(store)
+
+
+def existing(tx: Tx, id_: str) -> StoreRow:
+    """The store of this id; raises Fault("not_found")."""
+    found = records.store_row(tx, id_)
+    if found is None:
+        raise Fault("not_found", f"There is no memory store {id_[:64]}")
+    return found
+
+
+def _put(tx: Tx, row: StoreRow, changed: StoreRow) -> StoreRow:
+    if changed != row:
+        changed = changed._replace(updated_at=tx.now)
+        tx.run("files.memory_stores.put", **changed._asdict())
+    return changed
+
+
+def _check_name(name: str) -> None:
+    if any(unicodedata.category(letter) == "Cc" for letter in name):
+        raise Fault("invalid", "name: has control characters")
+
+
+def _numbered(number: int, *columns: str) -> tuple[int, StoreRow]:
+    return number, StoreRow._make(columns)
+
+
+def _shown(row: StoreRow) -> MemoryStore:
+    metadata = msgspec.json.decode(row.metadata, type=dict[str, str])
+    return MemoryStore(**{**row._asdict(), "metadata": metadata})
+
+
+METHODS = (
+    RestMethod("POST", _ROOT, write(create_memory_store, permission="write")),
+    RestMethod("GET", _ROOT, read(list_memory_stores, permission="read")),
+    RestMethod("GET", _STORE, read(get_memory_store, permission="read")),
+    RestMethod("POST", _STORE, write(update_memory_store, Hints(destructive=True), permission="write")),
+    RestMethod("POST", f"{_STORE}/archive", write(archive_memory_store, Hints(destructive=True), permission="write")),
+    RestMethod("DELETE", _STORE, exclusive(delete_memory_store, Hints(destructive=True), permission="write")),
+)

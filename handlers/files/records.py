@@ -1,0 +1,161 @@
+"""Stores, their memories, and the versions of these: what the tool `memory` and the REST methods have in common."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from handlers.files.file_paths import ancestors, below
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store import history
+from kernel.store.transaction import SLICE_BYTES, Tx
+
+MAX_BYTES = 102_400
+
+
+class StoreRow(NamedTuple):
+    """A store; `metadata` is a JSON object."""
+
+    id: str
+    name: str
+    description: str
+    metadata: str
+    created_at: str
+    updated_at: str
+    archived_at: str | None
+
+
+class Record(NamedTuple):
+    """A memory with the content of its present version."""
+
+    id: str
+    store: str
+    path: str
+    version: str
+    content: str
+    sha256: str
+    size: int
+    created_at: str
+    updated_at: str
+
+
+class Place(NamedTuple):
+    """A memory and where it is."""
+
+    id: str
+    path: str
+
+
+def store_row(tx: Tx, id_: str) -> StoreRow | None:
+    """The store of this id."""
+    return tx.one("files.records.store", StoreRow, id=id_)
+
+
+def add_store(tx: Tx, id_: str, name: str, description: str = "", metadata: str = "{}") -> None:
+    """Makes a store, unless there is one of this id."""
+    tx.run("files.records.add_store", id=id_, name=name, description=description, metadata=metadata, now=tx.now)
+
+
+def at_path(tx: Tx, store: str, path: str) -> Record | None:
+    """The memory at a path."""
+    return tx.one("files.records.at_path", Record, store=store, path=path)
+
+
+def by_id(tx: Tx, store: str, id_: str) -> Record | None:
+    """The memory of an id, if it is in this store."""
+    return tx.one("files.records.by_id", Record, store=store, id=id_)
+
+
+def slices(tx: Tx, store: str, path: str) -> Iterator[list[Record]]:
+    """The memories at a path and below it, some at a time; the caller removes them from there before the next."""
+    while found := tx.all("files.records.slice", Record, store=store, path=path, bytes=SLICE_BYTES, **below(path)):
+        yield found
+
+
+def in_the_way(tx: Tx, store: str, path: str, besides: str | None = None) -> Place | None:
+    """What keeps a memory from this path: one at it, above it or below it."""
+    paths = [*ancestors(path), path]
+    return tx.one("files.records.in_the_way", Place, store=store, paths=paths, besides=besides, **below(path))
+
+
+def add(tx: Tx, store: str, path: str, content: str) -> Record:
+    """A new memory at a path where nothing is; raises Fault for too large a content."""
+    made = Record(tx.new_id("mem"), store, path, "", content, "", 0, tx.now, tx.now)
+    return _put(tx, made, "created", "created", None)
+
+
+def change(tx: Tx, record: Record, path: str, content: str) -> Record:
+    """The memory with another path or content; with the same ones it is left as it is, and gets no version."""
+    if (path, content) == (record.path, record.content):
+        return record
+    operation = "modified" if path == record.path else "renamed"
+    changed = record._replace(path=path, content=content, updated_at=tx.now)
+    return _put(tx, changed, "modified", operation, document_text(record.path, record.content))
+
+
+def remove(tx: Tx, record: Record) -> None:
+    """Deletes a memory; its versions stay."""
+    tx.run("files.records.delete", id=record.id)
+    _add_version(tx, record._replace(version=tx.new_id("memver")), "deleted")
+    drop_document(tx, record)
+
+
+def drop_document(tx: Tx, record: Record) -> None:
+    """Records the deletion in the history, and removes the memory from the index."""
+    space, text = space_of(record.store), document_text(record.path, record.content)
+    history.append(tx, space, record.id, "deleted", before=text)
+    index.drop(tx, space, record.id)
+
+
+def space_of(store: str) -> str:
+    """The index space of a store."""
+    return f"files:{store}"
+
+
+def scope_of(path: str) -> str:
+    """The first directory of a path."""
+    return path[1:].rpartition("/")[0].partition("/")[0]
+
+
+def document_text(path: str, content: str) -> str:
+    """What the index holds of a memory."""
+    return f"{path}\n{content}"
+
+
+def check_open(store: StoreRow | None) -> None:
+    """Raises Fault for an archived store."""
+    if store is not None and store.archived_at is not None:
+        raise Fault("invalid", f"The memory store {store.id} is archived: it can be read and deleted, not changed")
+
+
+def _put(tx: Tx, record: Record, operation: str, event: str, before: str | None) -> Record:
+    check_open(store_row(tx, record.store))
+    encoded = record.content.encode()
+    if len(encoded) > MAX_BYTES:
+        raise Fault("invalid", f"The content would have {len(encoded)} bytes, more than {MAX_BYTES}")
+    sha256 = hashlib.sha256(encoded).hexdigest()
+    record = record._replace(version=tx.new_id("memver"), sha256=sha256, size=len(encoded))
+    placed = {"id": record.id, "store": record.store, "path": record.path, "version": record.version}
+    tx.run("files.records.put", **placed, now=tx.now)
+    _add_version(tx, record, operation)
+    space, text = space_of(record.store), document_text(record.path, record.content)
+    history.append(tx, space, record.id, event, before=before, after=text)
+    index.put(tx, space, record.id, text, scope=scope_of(record.path))
+    return record
+
+
+def _add_version(tx: Tx, record: Record, operation: str) -> None:
+    kept = None if operation == "deleted" else record
+    tx.run(
+        "files.records.add_version",
+        id=record.version,
+        memory=record.id,
+        store=record.store,
+        operation=operation,
+        path=record.path,
+        content=kept and kept.content,
+        sha256=kept and kept.sha256,
+        size=None if kept is None else kept.size,
+        created_by=tx.call_context.key or None,
+        now=tx.now,
+    )

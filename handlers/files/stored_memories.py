@@ -1,0 +1,149 @@
+"""The REST methods on the memories of a store: create, list, get, update, delete."""
+
+from typing import NamedTuple
+
+from handlers.files import records
+from handlers.files.file_paths import check_path, listed_prefix
+from handlers.files.lists import mark_of, page_size, token
+from handlers.files.memory_stores import existing
+from handlers.files.records import MAX_BYTES, Record
+from handlers.files.rest_schemas import (
+    CreateMemory,
+    DeletedMemory,
+    DeleteMemory,
+    ListMemories,
+    Memory,
+    MemoryPage,
+    MemoryPrefix,
+    OneMemory,
+    UpdateMemory,
+)
+from kernel.errors import Fault
+from kernel.store.transaction import Tx
+from kernel.tools import Hints, Hooks, RestMethod, read, write
+
+PATH_TAKEN = "memory_path_conflict_error"
+CHANGED_MEANWHILE = "memory_precondition_failed_error"
+_MEMORIES = "/v1/memory_stores/{memory_store_id}/memories"
+_MEMORY = f"{_MEMORIES}/{{memory_id}}"
+
+
+class _Item(NamedTuple):
+    """A memory of a list, or a prefix, which has a path alone."""
+
+    path: str
+    id: str | None
+    version: str
+    content: str | None
+    sha256: str
+    size: int
+    created_at: str
+    updated_at: str
+
+
+def create_memory(tx: Tx, request: CreateMemory) -> Memory:
+    """Create a memory at a path where nothing is."""
+    store = existing(tx, request.memory_store_id).id
+    _check_place(tx, store, request.path)
+    return _shown(records.add(tx, store, request.path, request.content), request.view)
+
+
+def list_memories(tx: Tx, request: ListMemories) -> MemoryPage:
+    """List the memories of a store by path."""
+    store, view = existing(tx, request.memory_store_id).id, request.view
+    low, high = listed_prefix(request.path_prefix)
+    size = page_size(request.limit, view)
+    asked = {
+        "store": store,
+        "low": max(low, mark_of(request.page, low)),
+        "high": high,
+        "limit": size + 1,
+        "whole": view == "full",
+    }
+    if request.depth:
+        found = tx.all("files.stored_memories.children", _Item, prefix=len(request.path_prefix), **asked)
+    else:
+        found = tx.all("files.stored_memories.below", _Item, **asked)
+    items = [MemoryPrefix(one.path) if one.id is None else _memory(store, one.id, one) for one in found]
+    return MemoryPage(items[:size], token(found[size].path) if len(found) > size else None)
+
+
+def get_memory(tx: Tx, request: OneMemory) -> Memory:
+    """Get a memory with its content."""
+    return _shown(_existing(tx, request.memory_store_id, request.memory_id), request.view)
+
+
+def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
+    """Change the content of a memory, its path or both, if its content is still what `precondition` expects."""
+    record = _existing(tx, request.memory_store_id, request.memory_id)
+    if request.precondition is not None:
+        _check_content(record, request.precondition.content_sha256)
+    path = record.path if request.path is None else request.path
+    if path != record.path:
+        _check_place(tx, record.store, path, record.id)
+    records.check_open(records.store_row(tx, record.store))
+    content = record.content if request.content is None else request.content
+    return _shown(records.change(tx, record, path, content), request.view)
+
+
+def delete_memory(tx: Tx, request: DeleteMemory) -> DeletedMemory:
+    """Delete a memory, if its content is still what is expected; its versions stay."""
+    record = _existing(tx, request.memory_store_id, request.memory_id)
+    if request.expected_content_sha256 is not None:
+        _check_content(record, request.expected_content_sha256)
+    records.remove(tx, record)
+    return DeletedMemory(record.id)
+
+
+def _existing(tx: Tx, store: str, id_: str) -> Record:
+    found = records.by_id(tx, existing(tx, store).id, id_)
+    if found is None:
+        raise Fault("not_found", f"There is no memory {id_[:64]} in the store {store}")
+    return found
+
+
+def _check_place(tx: Tx, store: str, path: str, besides: str | None = None) -> None:
+    """Raises Fault for what is no path, and where a memory is at it, above it or below it."""
+    check_path(path)
+    found = records.in_the_way(tx, store, path, besides)
+    if found is not None:
+        context = {"conflicting_memory_id": found.id, "conflicting_path": found.path}
+        raise Fault("conflict", f"path: the memory {found.id} is at {found.path}", PATH_TAKEN, context)
+
+
+def _check_content(record: Record, expected: str) -> None:
+    if record.sha256 != expected:
+        said = f"The content of the memory {record.id} is not what was expected: read it again"
+        raise Fault("conflict", said, CHANGED_MEANWHILE)
+
+
+def _shown(record: Record, view: str) -> Memory:
+    return _memory(record.store, record.id, record if view == "full" else record._replace(content=None))
+
+
+def _memory(store: str, id_: str, row: Record | _Item) -> Memory:
+    return Memory(
+        id_,
+        store,
+        row.version,
+        row.path,
+        row.content,
+        row.sha256,
+        row.size,
+        row.created_at,
+        row.updated_at,
+    )
+
+
+def _texts_to_embed(request: CreateMemory) -> list[str]:
+    short = len(request.content) <= MAX_BYTES
+    return [records.document_text(request.path, request.content)] if short else []
+
+
+METHODS = (
+    RestMethod("POST", _MEMORIES, write(create_memory, permission="write", hooks=Hooks(texts=_texts_to_embed))),
+    RestMethod("GET", _MEMORIES, read(list_memories, permission="read")),
+    RestMethod("GET", _MEMORY, read(get_memory, permission="read")),
+    RestMethod("POST", _MEMORY, write(update_memory, Hints(destructive=True), permission="write")),
+    RestMethod("DELETE", _MEMORY, write(delete_memory, Hints(destructive=True), permission="write")),
+)

@@ -1,0 +1,106 @@
+"""The REST methods on the versions of memories: list, get, redact."""
+
+from typing import NamedTuple
+
+from handlers.files import records
+from handlers.files.lists import bounds, mark_of, page_size, token
+from handlers.files.memory_stores import existing
+from handlers.files.rest_schemas import Actor, ListVersions, MemoryVersion, OneVersion, RedactVersion, VersionPage
+from kernel.errors import Fault
+from kernel.store import history
+from kernel.store.transaction import Tx
+from kernel.tools import RestMethod, exclusive, read
+
+_FIRST = 2**62  # above every number of a row
+_VERSIONS = "/v1/memory_stores/{memory_store_id}/memory_versions"
+_VERSION = f"{_VERSIONS}/{{memory_version_id}}"
+
+
+class _Row(NamedTuple):
+    seq: int
+    id: str
+    memory: str
+    store: str
+    operation: str
+    path: str | None
+    content: str | None
+    sha256: str | None
+    size: int | None
+    created_at: str
+    created_by: str | None
+    redacted_at: str | None
+    redacted_by: str | None
+
+
+def list_memory_versions(tx: Tx, request: ListVersions) -> VersionPage:
+    """List the versions of the memories of a store, the newest first."""
+    size = page_size(request.limit, request.view)
+    found = tx.all(
+        "files.versions.list",
+        _Row,
+        store=existing(tx, request.memory_store_id).id,
+        memory=request.memory_id,
+        operation=request.operation,
+        created_by=request.api_key_id,
+        of_others=request.session_id is not None or request.service_account_id is not None,
+        below=mark_of(request.page, _FIRST),
+        limit=size + 1,
+        whole=request.view == "full",
+        **bounds(request.since, request.until),
+    )
+    rows = found[:size]
+    return VersionPage([_shown(row) for row in rows], token(rows[-1].seq) if len(found) > size else None)
+
+
+def get_memory_version(tx: Tx, request: OneVersion) -> MemoryVersion:
+    """Get a version with its content."""
+    return _shown(_existing(tx, request.memory_store_id, request.memory_version_id, request.view))
+
+
+def redact_memory_version(tx: Tx, request: RedactVersion) -> MemoryVersion:
+    """Remove path and content of an earlier version for good, from the history and from what undo keeps too."""
+    row = _existing(tx, request.memory_store_id, request.memory_version_id, "full")
+    if row.redacted_at is not None:
+        return _shown(row)
+    if tx.one("files.versions.is_present", int, id=row.id) is not None:
+        raise Fault("invalid", f"The version {row.id} is the present one of its memory: change or delete that first")
+    tx.run("files.versions.redact", id=row.id, redacted_by=tx.call_context.key or None, now=tx.now)
+    if row.path is not None and row.content is not None:
+        text = records.document_text(row.path, row.content)
+        history.redact(tx, records.space_of(row.store), row.memory, text)
+    return _shown(_existing(tx, row.store, row.id, "full"))
+
+
+def _existing(tx: Tx, store: str, id_: str, view: str) -> _Row:
+    found = tx.one("files.versions.get", _Row, store=existing(tx, store).id, id=id_, whole=view == "full")
+    if found is None:
+        raise Fault("not_found", f"There is no memory version {id_[:64]} in the store {store}")
+    return found
+
+
+def _shown(row: _Row) -> MemoryVersion:
+    return MemoryVersion(
+        row.id,
+        row.memory,
+        row.store,
+        row.operation,
+        row.path,
+        row.content,
+        row.sha256,
+        row.size,
+        row.created_at,
+        _actor(row.created_by),
+        row.redacted_at,
+        _actor(row.redacted_by),
+    )
+
+
+def _actor(key: str | None) -> Actor | None:
+    return None if key is None else Actor(key)
+
+
+METHODS = (
+    RestMethod("GET", _VERSIONS, read(list_memory_versions, permission="read")),
+    RestMethod("GET", _VERSION, read(get_memory_version, permission="read")),
+    RestMethod("POST", f"{_VERSION}/redact", exclusive(redact_memory_version, permission="write")),
+)

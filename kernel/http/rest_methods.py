@@ -1,0 +1,168 @@
+"""Tools at HTTP methods and paths of their own; errors are `{"type": "error", "error": {...}, "request_id"}`."""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from kernel.calls import UNREADABLE, ToolEntry, fail
+from kernel.dispatch import Dispatch
+from kernel.errors import HTTP_STATUS, Fault
+from kernel.http.access import AccessControl
+from kernel.http.fast_path import HttpResponse
+from kernel.http.rest import CLOSE, NO_INTERACTION, RETRY, read_arguments, send_response
+from kernel.ids import new_id
+from kernel.limits import Header, Headers, Limits, Refusal, excess, refuse
+from kernel.security.auth import Unauthenticated
+from kernel.security.permissions import Forbidden
+from kernel.tools import InputRequired
+
+_MAX_QUERY_FIELDS = 64
+_WITHOUT_BODY = ("GET", "DELETE")
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    503: "overloaded_error",
+}
+
+
+class _LaxEntry(ToolEntry):
+    """The tool of a method whose arguments are text, those of a query."""
+
+    @cached_property
+    def decode(self) -> Any:
+        return msgspec.json.Decoder(self.tool.request, strict=False).decode
+
+
+class _Method(NamedTuple):
+    entry: ToolEntry
+    queried: frozenset[str]  # arguments that a query can give
+
+
+class _Route(NamedTuple):
+    segments: tuple[str, ...]
+    methods: dict[str, _Method]
+
+    def parameters(self, segments: list[str]) -> dict[str, str] | None:
+        """The parameters in the segments of a path, or None where it is another path."""
+        if len(self.segments) != len(segments):
+            return None
+        found = dict[str, str]()
+        for ours, theirs in zip(self.segments, segments, strict=True):
+            if ours.startswith("{"):
+                found[ours[1:-1]] = theirs
+            elif ours != theirs:
+                return None
+        return found
+
+
+class MethodRoutes:
+    """The REST methods of all served dialects, as an ASGI application. `serves(path)` says whether a path is one's.
+
+    The arguments of a tool are the fields of the body, parameters of the query, and those of the path, which go first.
+    """
+
+    def __init__(self, dispatch: Dispatch, limits: Limits, access: AccessControl) -> None:
+        self._limits = limits
+        self._access = access
+        found: dict[str, dict[str, _Method]] = {}
+        for dialect in dispatch.dialects:
+            for verb, path, tool in dialect.rest:
+                kind = _LaxEntry if verb in _WITHOUT_BODY else ToolEntry
+                fields = frozenset(one.encode_name for one in msgspec.structs.fields(tool.request))
+                found.setdefault(path, {})[verb] = _Method(kind(dialect, tool), fields)
+        self._routes = [_Route(tuple(path.split("/")), methods) for path, methods in found.items()]
+        self._roots = frozenset(path.partition("/{")[0] for path in found)
+
+    def serves(self, path: str) -> bool:
+        """Whether a path is a root of methods, or below one."""
+        return any(path == root or path.startswith(f"{root}/") for root in self._roots)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        raw = scope["headers"]
+        headers = _with_key(dict(raw))
+        request_id = new_id("req")
+        refusal = refuse(raw, headers, self._limits)
+        try:
+            answer = (
+                _refused(refusal, request_id) if refusal else await self._answer(scope, headers, receive, request_id)
+            )
+        except (Unauthenticated, Forbidden) as error:
+            answer = self._access_refused(error, scope["path"], headers, request_id)
+        except Fault as fault:
+            answer = _error(503, fault.message, request_id, RETRY)
+        await send_response(send, answer._replace(headers=(*answer.headers, (b"request-id", request_id.encode()))))
+
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, request_id: str) -> HttpResponse:
+        caller = self._access.caller(headers)
+        verb, segments = scope["method"], scope["path"].split("/")
+        for route in self._routes:
+            parameters = route.parameters(segments)
+            if parameters is not None:
+                break
+        else:
+            return _error(404, f"There is no {scope['path'][:256]}", request_id)
+        method = route.methods.get(verb)
+        if method is None:
+            allowed = ", ".join(route.methods)
+            return _error(405, f"Method not allowed, use {allowed}", request_id, (b"allow", allowed.encode()))
+        body = b"{}" if verb == "GET" else await read_arguments(headers, receive, self._limits)
+        if isinstance(body, Refusal):
+            return _refused(body, request_id)
+        entry, arguments = method.entry, self._arguments(method, scope["query_string"], body, parameters)
+        if isinstance(arguments, Fault):
+            return _error(400, arguments.message, request_id)
+        async with self._access.dispatch_of(caller) as dispatch:
+            answer = await dispatch.call(entry, arguments, caller, NO_INTERACTION)
+        if isinstance(answer, InputRequired):
+            answer = fail(entry, Fault("disabled", "This requires input that only an MCP client can provide."))
+        if answer.fault is None:
+            return HttpResponse(200, answer.body)
+        extra = (RETRY,) if answer.fault == "busy" else ()
+        return HttpResponse(HTTP_STATUS[answer.fault], _wrapped(answer.body, request_id), extra)
+
+    def _arguments(self, method: _Method, query: bytes, body: bytes, parameters: dict[str, str]) -> bytes | Fault:
+        if too_much := excess(body, self._limits):
+            return Fault("invalid", f"The body has {too_much}")
+        try:
+            pairs = parse_qsl(query.decode(), keep_blank_values=True, max_num_fields=_MAX_QUERY_FIELDS)
+        except ValueError:
+            return Fault("invalid", f"The query is not UTF-8, or has more than {_MAX_QUERY_FIELDS} fields")
+        try:
+            fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        except UNREADABLE:
+            return Fault("invalid", "The body is not a JSON object")
+        queried: dict[str, Any] = {name: value for name, value in pairs if name in method.queried}
+        return msgspec.json.encode({**queried, **fields, **parameters})
+
+    def _access_refused(
+        self, error: Unauthenticated | Forbidden, path: str, headers: Headers, request_id: str
+    ) -> HttpResponse:
+        refusal = self._access.refusal(error, path, headers)
+        # The body of an unauthenticated request is not read, so the connection cannot carry another request.
+        closing = () if refusal.status == 403 else (CLOSE,)
+        return _error(refusal.status, refusal.reason, request_id, (b"www-authenticate", refusal.challenge), *closing)
+
+
+def _with_key(headers: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """The headers with a key that older clients send as `x-api-key`."""
+    key = headers.get(b"x-api-key")
+    return headers if key is None or b"authorization" in headers else {**headers, b"authorization": b"Bearer " + key}
+
+
+def _error(status: int, message: str, request_id: str, *extra: Header) -> HttpResponse:
+    error = msgspec.json.encode({"type": _TYPES.get(status, "invalid_request_error"), "message": message})
+    return HttpResponse(status, _wrapped(error, request_id), extra)
+
+
+def _wrapped(error: bytes, request_id: str) -> bytes:
+    return b'{"type":"error","error":%b,"request_id":"%b"}' % (error, request_id.encode())
+
+
+def _refused(refusal: Refusal, request_id: str) -> HttpResponse:
+    # The body is not read, so the connection cannot carry another request.
+    return _error(refusal.status, refusal.reason, request_id, CLOSE)
