@@ -30,9 +30,12 @@ def mark_of(page: str | None, first: Mark) -> Mark:
         return first
     try:
         padded = page.encode() + b"=" * (-len(page) % 4)
-        return msgspec.json.decode(base64.b64decode(padded, b"-_", validate=True), type=type(first))
+        found = msgspec.json.decode(base64.b64decode(padded, b"-_", validate=True), type=type(first))
     except (binascii.Error, UnicodeError, msgspec.MsgspecError):
-        raise Fault("invalid", "page: is not the next_page of a page before") from None
+        found = None
+    if found is None or (isinstance(found, int) and found > first):
+        raise Fault("invalid", "page: is not the next_page of a page before")
+    return found
 
 
 def bounds(since: str | None, until: str | None) -> dict[str, str | None]:

@@ -41,14 +41,14 @@ class _Item(NamedTuple):
     updated_at: str
 
 
-def create_memory(tx: Tx, request: CreateMemory) -> Memory:
+def create_stored_memory(tx: Tx, request: CreateMemory) -> Memory:
     """Create a memory at a path where nothing is."""
     store = existing(tx, request.memory_store_id).id
     _check_place(tx, store, request.path)
     return _shown(records.add(tx, store, request.path, request.content), request.view)
 
 
-def list_memories(tx: Tx, request: ListMemories) -> MemoryPage:
+def list_stored_memories(tx: Tx, request: ListMemories) -> MemoryPage:
     """List the memories of a store by path."""
     store, view = existing(tx, request.memory_store_id).id, request.view
     low, high = listed_prefix(request.path_prefix)
@@ -68,12 +68,12 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryPage:
     return MemoryPage(items[:size], token(found[size].path) if len(found) > size else None)
 
 
-def get_memory(tx: Tx, request: OneMemory) -> Memory:
+def get_stored_memory(tx: Tx, request: OneMemory) -> Memory:
     """Get a memory with its content."""
     return _shown(_existing(tx, request.memory_store_id, request.memory_id), request.view)
 
 
-def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
+def update_stored_memory(tx: Tx, request: UpdateMemory) -> Memory:
     """Change the content of a memory, its path or both, if its content is still what `precondition` expects."""
     record = _existing(tx, request.memory_store_id, request.memory_id)
     if request.precondition is not None:
@@ -86,7 +86,7 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     return _shown(records.change(tx, record, path, content), request.view)
 
 
-def delete_memory(tx: Tx, request: DeleteMemory) -> DeletedMemory:
+def delete_stored_memory(tx: Tx, request: DeleteMemory) -> DeletedMemory:
     """Delete a memory, if its content is still what is expected; its versions stay."""
     record = _existing(tx, request.memory_store_id, request.memory_id)
     if request.expected_content_sha256 is not None:
@@ -141,9 +141,9 @@ def _texts_to_embed(request: CreateMemory) -> list[str]:
 
 
 METHODS = (
-    RestMethod("POST", _MEMORIES, write(create_memory, permission="write", hooks=Hooks(texts=_texts_to_embed))),
-    RestMethod("GET", _MEMORIES, read(list_memories, permission="read")),
-    RestMethod("GET", _MEMORY, read(get_memory, permission="read")),
-    RestMethod("POST", _MEMORY, write(update_memory, Hints(destructive=True), permission="write")),
-    RestMethod("DELETE", _MEMORY, write(delete_memory, Hints(destructive=True), permission="write")),
+    RestMethod("POST", _MEMORIES, write(create_stored_memory, permission="write", hooks=Hooks(texts=_texts_to_embed))),
+    RestMethod("GET", _MEMORIES, read(list_stored_memories, permission="read")),
+    RestMethod("GET", _MEMORY, read(get_stored_memory, permission="read")),
+    RestMethod("POST", _MEMORY, write(update_stored_memory, Hints(destructive=True), permission="write")),
+    RestMethod("DELETE", _MEMORY, write(delete_stored_memory, Hints(destructive=True), permission="write")),
 )

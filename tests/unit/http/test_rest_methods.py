@@ -1,0 +1,156 @@
+"""REST methods: what a request may look like, who may make it, and the form of every error."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from kernel import app
+from kernel.app import Kernel
+from kernel.config import Config
+from kernel.security import api_keys
+from kernel.store import audit
+from tests.conftest import everything
+from tests.unit.rest_client import ROOT, RestClient
+
+JSON = {"content-type": "application/json"}
+CREATED = "2026-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def rest(kernel: Kernel, runner: asyncio.Runner) -> Iterator[RestClient]:
+    client = RestClient(kernel, runner)
+    yield client
+    client.close()
+
+
+def error(answer: httpx.Response) -> tuple[int, str, str]:
+    """Status, type and message of an error, whose form is always the same."""
+    found = answer.json()
+    inner = found["error"]
+    assert found == {"type": "error", "error": inner, "request_id": answer.headers["request-id"]}
+    assert found["request_id"].startswith("req_")
+    return answer.status_code, inner["type"], inner["message"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "more", "status", "kind"),
+    [
+        ("GET", "/nowhere", {}, 404, "not_found_error"),
+        ("GET", "//memories", {}, 404, "not_found_error"),
+        ("GET", "/a/memories/b/c", {}, 404, "not_found_error"),
+        ("GET", "/a/", {}, 404, "not_found_error"),
+        ("PUT", "", {}, 405, "invalid_request_error"),
+        ("DELETE", "", {}, 405, "invalid_request_error"),
+        ("GET", "/a/archive", {}, 405, "invalid_request_error"),
+        ("POST", "", {"content": b"name=a"}, 415, "invalid_request_error"),
+        ("POST", "", {"content": b"{", "headers": JSON}, 400, "invalid_request_error"),
+        ("POST", "", {"content": b"[]", "headers": JSON}, 400, "invalid_request_error"),
+        ("POST", "", {"content": b'{"name": "\xff"}', "headers": JSON}, 400, "invalid_request_error"),
+        ("POST", "", {"content": b'{"name": "\\ud800"}', "headers": JSON}, 400, "invalid_request_error"),
+        (
+            "POST",
+            "",
+            {"content": b'{"name": ' + b"[" * 500 + b"]" * 500 + b"}", "headers": JSON},
+            400,
+            "invalid_request_error",
+        ),
+        ("POST", "", {"content": b"{}" + b" " * 5_000_000, "headers": JSON}, 413, "invalid_request_error"),
+        ("POST", "", {"content": b"{}", "headers": {**JSON, "content-encoding": "gzip"}}, 415, "invalid_request_error"),
+        ("GET", "", {"headers": {"host": "evil.example"}}, 421, "invalid_request_error"),
+        ("GET", "", {"headers": {"origin": "https://evil.example"}}, 403, "permission_error"),
+        ("GET", "?" + "&".join(f"a{number}=1" for number in range(65)), {}, 400, "invalid_request_error"),
+        ("GET", "?limit=%ff", {}, 400, "invalid_request_error"),
+    ],
+)
+def test_request_that_is_refused_has_the_form_of_every_error(
+    rest: RestClient, kernel: Kernel, verb: str, path: str, more: Any, status: int, kind: str
+) -> None:
+    before = everything(kernel)
+    answer = rest.send(verb, f"{ROOT}{path}", **more)
+    assert error(answer)[:2] == (status, kind)
+    if status == 405:
+        assert verb not in answer.headers["allow"]
+    assert everything(kernel) == before
+
+
+def test_success_has_the_id_of_the_request(rest: RestClient) -> None:
+    answers = [rest.send("GET", ROOT) for _ in "ab"]
+    assert len({answer.headers["request-id"] for answer in answers}) == 2
+
+
+@pytest.mark.parametrize("body", [{"content": b""}, {"content": b"{}"}, {}], ids=["empty", "object", "none"])
+def test_method_without_arguments_takes_json_without_a_body(rest: RestClient, body: Any) -> None:
+    made = rest("POST", "", {"name": "a"})
+    assert rest.send("POST", f"{ROOT}/{made['id']}/archive", headers=JSON, **body).status_code == 200
+    assert rest.send("DELETE", f"{ROOT}/{made['id']}", headers=JSON, **body).status_code == 200
+
+
+def test_the_path_counts_before_the_body_and_the_body_before_the_query(rest: RestClient) -> None:
+    one, other = (rest("POST", "", {"name": name})["id"] for name in ("one", "other"))
+    body = {"memory_store_id": other, "path": "/a", "content": "x", "view": "full"}
+    made = rest("POST", f"/{one}/memories", body, view="basic", beta="true")
+    assert (made["memory_store_id"], made["content"]) == (one, "x")
+
+
+def test_unknown_parameters_of_a_query_are_passed_over(rest: RestClient) -> None:
+    assert rest("GET", "", beta="true", limit=[1, 2]) == {"data": [], "next_page": None}
+
+
+def test_a_percent_encoded_id_is_one(rest: RestClient) -> None:
+    made = rest("POST", "", {"name": "a"})
+    assert rest("GET", f"/%6d{made['id'][1:]}") == made
+    assert rest("GET", "/%2e%2e")[0] == rest("GET", "/a%2Fb%2Fc")[0] == 404
+
+
+@pytest.fixture
+def keys(config: Config, kernel: Kernel) -> dict[str, str]:
+    """A key of each kind."""
+    made = {scope: api_keys.Key("", scope, CREATED) for scope in ("read", "write")}  # type: ignore[arg-type]
+    made |= {"paths": api_keys.Key("", "write", CREATED, dialects=("paths",))}
+    made |= {"acme": api_keys.Key("", "write", CREATED, tenant="acme")}
+    return {name: api_keys.create(config.data, key)[1] for name, key in made.items()}
+
+
+@pytest.mark.parametrize("header", ["authorization", "x-api-key"])
+def test_key_comes_as_bearer_or_by_itself(
+    keys: dict[str, str], kernel: Kernel, runner: asyncio.Runner, header: str
+) -> None:
+    def client(key: str) -> RestClient:
+        return RestClient(kernel, runner, **{header: f"Bearer {key}" if header == "authorization" else key})
+
+    assert client(keys["write"])("POST", "", {"name": "a"})["name"] == "a"
+    (stored,) = client(keys["read"])("GET", "")["data"]
+    assert stored["name"] == "a"
+    assert client(keys["acme"])("GET", "")["data"] == []
+    refused = client(keys["read"]).send("POST", ROOT, json={"name": "b"})
+    assert error(refused) == (403, "permission_error", "create_memory_store needs the scope write")
+    assert 'scope="write"' in refused.headers["www-authenticate"]
+    assert error(client(keys["paths"]).send("GET", ROOT))[:2] == (403, "permission_error")
+    assert error(client(f"{keys['write']}x").send("GET", ROOT))[:2] == (401, "authentication_error")
+    unknown = RestClient(kernel, runner).send("GET", f"{ROOT}/x/y/z")
+    assert error(unknown)[:2] == (401, "authentication_error")
+    entries = kernel.store.read_sync(lambda tx: audit.read(tx, 10))
+    assert [(entry.dialect, entry.tool, entry.outcome) for entry in entries] == [
+        ("files", "list_memory_stores", "denied"),
+        ("files", "create_memory_store", "denied"),
+        ("files", "create_memory_store", "done"),
+    ]
+
+
+def test_methods_are_there_only_with_their_dialect(config: Config, runner: asyncio.Runner) -> None:
+    kernel = app.open_kernel(config, (app.paths.DIALECT,))
+    try:
+        assert RestClient(kernel, runner).send("GET", ROOT).status_code == 404
+    finally:
+        kernel.store.close()
+
+
+def test_every_method_of_a_dialect_has_a_path_of_its_own() -> None:
+    methods = [(method.verb, method.path) for dialect in app.DIALECTS for method in dialect.rest]
+    assert len({*methods}) == len(methods) == 14
+    tools = [method.tool.name for dialect in app.DIALECTS for method in dialect.rest]
+    others = [tool.name for dialect in app.DIALECTS for tool in dialect.tools]
+    assert len({*tools, *others}) == len(tools) + len(others)
