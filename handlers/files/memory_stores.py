@@ -116,7 +116,7 @@ def _numbered(number: int, *columns: str) -> tuple[int, StoreRow]:
 
 def _shown(row: StoreRow) -> MemoryStore:
     metadata = msgspec.json.decode(row.metadata, type=dict[str, str])
-    return MemoryStore(**{**row._asdict(), "metadata": metadata})
+    return MemoryStore(row.id, row.name, row.description, metadata, row.created_at, row.updated_at, row.archived_at)
 
 
 METHODS = (

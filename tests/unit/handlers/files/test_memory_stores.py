@@ -36,7 +36,7 @@ def test_store_has_what_it_was_given(rest: RestClient, clock: Clock) -> None:
         "updated_at": clock.now,
         "archived_at": None,
     }
-    assert list(made)[0] == "type"
+    assert next(iter(made)) == "type"
 
 
 @pytest.mark.parametrize(
