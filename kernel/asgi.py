@@ -21,6 +21,7 @@ from kernel.http.fast_path import FastRoute
 from kernel.http.mcp import Endpoint
 from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.http.rest_methods import MethodRoutes
+from kernel.http.update_streams import UpdateStreams
 from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
@@ -55,6 +56,7 @@ class Application:
         addresses = {"/mcp": union(kernel)} | {address(chosen): chosen for chosen in selections(served)}
         resources = frozenset(path for path in addresses if "," not in path)
         self.access = access_control(kernel, self.tenants, resources)
+        self.streams = UpdateStreams(kernel.seal_key)
         self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
         self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
@@ -132,7 +134,15 @@ class Application:
         return Snapshot.take(registry, loads, self.connections())
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
-        return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
+        if self._worker is not None:
+            dialects = tuple(map(_unsubscribable, dialects))
+        choose = profiles(partial(service, self.kernel, dialects))
+        return Endpoint(choose, limits, self.access, path, self.streams)
+
+
+def _unsubscribable(dialect: Dialect) -> Dialect:
+    """Of several processes none is told what another one writes."""
+    return dialect if dialect.resources is None else dialect._replace(resources=dialect.resources._replace(whole=""))
 
 
 def union(kernel: Kernel) -> tuple[Dialect, ...]:

@@ -55,13 +55,14 @@ class ToolEntry:
     """A tool with its dialect, and its batch form if it has one.
 
     `required` is the permission its calls need. A `short` tool is answered on the event loop; the calls of a `stepwise`
-    one are queued more than once.
+    one are queued more than once. `observers` are notified of its calls, as those of the dispatch.
     """
 
     def __init__(self, dialect: Dialect, tool: Tool) -> None:
         self.dialect = dialect
         self.tool = tool
         self.required = required_permission(tool.permission)
+        self.observers: tuple[Observer, ...] = ()
         self.batch = _batch(dialect, tool)
         self.stepwise = tool.hooks.prepare is not None or tool.hooks.precheck is not None
         self.short = tool.mode == "read" and tool.hints.short and not self.stepwise

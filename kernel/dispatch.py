@@ -99,9 +99,9 @@ class Dispatch:
 
         The answer is the dialect's, its faults included. Raises Forbidden.
         """
-        if not self.observers:
+        if not (self.observers or call.entry.observers):
             return self._submit(call, done)
-        report = reporting(self.observers, call)
+        report = reporting((*self.observers, *call.entry.observers), call)
 
         def observed(answer: Answer) -> None:
             report(outcome_of(answer))

@@ -122,6 +122,8 @@ class Server(uvicorn.Server):
             for server in self.servers:
                 server.close()
             await asyncio.sleep(_LAST_REQUESTS_SECONDS)
+        if self._application is not None:
+            self._application.streams.close()
         await super().shutdown(sockets)
         if self._opening is not None:
             await asyncio.to_thread(self._opened.wait)

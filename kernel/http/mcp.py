@@ -1,7 +1,8 @@
 """MCP over HTTP: a POST is answered with JSON, or with a stream where notifications precede the answer."""
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from kernel.errors import Fault
 from kernel.http.access import AccessControl, AccessRefusal
 from kernel.http.fast_path import Done, HttpResponse
 from kernel.http.sse import Stream, cancel_on_disconnect
+from kernel.http.update_streams import SESSION, UpdateStreams
 from kernel.limits import Header, Headers, Limits, Refusal
 from kernel.mcp.inbound import is_request, over_http, version_and_era
 from kernel.mcp.messages import CallEnvelope, Inbound, ProtocolError, encoded_id, open_message
@@ -26,10 +28,13 @@ from kernel.security.permissions import ANONYMOUS_CALLER, Caller, Forbidden, Gra
 
 Choose = Callable[[bytes, Grant], Service]
 Gate = Callable[[Sequence[Header], Headers], None]
+# A response that goes on until its client leaves; it is sent when the store is no longer held open for it.
+Streaming = Callable[[Send, Receive], Coroutine[object, None, None]]
 
 _clock = time.monotonic
 _JSON = (b"content-type", b"application/json")
 _CLOSE = (b"connection", b"close")
+_OF_SESSION = ("GET", "DELETE")
 # Bounds of the memory that clients can fill with header values: half a megabyte.
 _MAX_PASSED = 1024
 _MAX_PASSED_BYTES = 512
@@ -81,13 +86,21 @@ class Endpoint:
     `choose` picks the service by the query string and the caller's grant.
     """
 
-    def __init__(self, choose: Choose, limits: Limits, access: AccessControl, path: str = "/mcp") -> None:
+    def __init__(
+        self,
+        choose: Choose,
+        limits: Limits,
+        access: AccessControl,
+        path: str = "/mcp",
+        streams: UpdateStreams | None = None,
+    ) -> None:
         self._choose = choose
         self._gate = _gate(limits, access.auth.caller)
         self._limits = limits
         self._access = access
         self._auth, self._tenants = access.auth, access.tenants
         self._path = path
+        self._streams = streams or UpdateStreams(os.urandom(32))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -95,17 +108,21 @@ class Endpoint:
         headers = dict(raw)
         try:
             if scope["method"] != "POST":
-                raise self._wrong_method(raw, headers)
-            self._gate(raw, headers)
-            caller = self._auth.caller(headers)
-            message = await receive()
-            body: bytes = message.get("body", b"")
-            if message.get("more_body", False) or len(body) > self._limits.body:
-                body = await _rest(receive, message, self._limits.body)
+                answer = self._on_session(scope, raw, headers)
+            else:
+                self._gate(raw, headers)
+                caller = self._auth.caller(headers)
+                message = await receive()
+                body: bytes = message.get("body", b"")
+                if message.get("more_body", False) or len(body) > self._limits.body:
+                    body = await _rest(receive, message, self._limits.body)
+                request = _Request(raw, headers, scope["query_string"], body, caller)
+                answer = await self._answer(request, receive, send)
         except (ProtocolError, Unauthenticated) as error:
             answer = self._refusal(error, b"null", headers)
-        else:
-            answer = await self._answer(_Request(raw, headers, scope["query_string"], body, caller), receive, send)
+        if callable(answer):
+            await answer(send, receive)
+            return
         if answer is not None:
             for event in _events(answer):
                 await send(event)
@@ -135,7 +152,7 @@ class Endpoint:
         except (ProtocolError, Forbidden) as error:
             return self._refusal(error, inbound.id, headers)
         if isinstance(response, bytes):
-            return HttpResponse(200, response)
+            return HttpResponse(200, response, self._streams.note(service, inbound, headers))
         # A lost connection does not cancel a legacy call: that era cancels by a notification only.
         return response if inbound.era is MODERN else NOT_CANCELLABLE
 
@@ -146,7 +163,7 @@ class Endpoint:
             return auth.caller(headers)
         return ANONYMOUS_CALLER
 
-    async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | None:
+    async def _answer(self, request: _Request, receive: Receive, send: Send) -> HttpResponse | Streaming | None:
         if request.caller.tenant == MAIN:  # always open
             return await self._answer_over(self._tenants.main, request, receive, send)
         try:
@@ -157,7 +174,7 @@ class Endpoint:
 
     async def _answer_over(
         self, dispatch: Dispatch, request: _Request, receive: Receive, send: Send
-    ) -> HttpResponse | None:
+    ) -> HttpResponse | Streaming | None:
         opened = self._open(*request, dispatch)
         if isinstance(opened, HttpResponse):
             return opened
@@ -189,8 +206,10 @@ class Endpoint:
 
     async def _wait(
         self, service: Service, inbound: Inbound, headers: Headers, receive: Receive, send: Send
-    ) -> HttpResponse | None:
+    ) -> HttpResponse | Streaming | None:
         watched = receive if inbound.era is MODERN else None
+        if service.listens(inbound):
+            return self._stream(partial(self._streams.run_listen, service, inbound), headers, inbound.caller)
         try:
             if service.is_interactive(inbound):
                 stream = Stream(send, inbound.id)
@@ -202,7 +221,38 @@ class Endpoint:
                     answer = await (answer if watched is None else cancel_on_disconnect(answer, watched))
         except (ProtocolError, Forbidden) as error:
             return self._refusal(error, inbound.id, headers)
-        return None if answer is None else HttpResponse(200, answer)
+        return None if answer is None else HttpResponse(200, answer, self._streams.note(service, inbound, headers))
+
+    def _on_session(self, scope: Scope, raw: Sequence[Header], headers: Headers) -> HttpResponse | Streaming:
+        """The stream of a session, or the response to its end; raises ProtocolError and Unauthenticated."""
+        if scope["method"] not in _OF_SESSION or SESSION not in headers:
+            raise self._wrong_method(raw, headers)
+        refusal = bounds.refuse(raw, headers, self._limits)
+        if refusal is not None:
+            raise _HttpRejected(refusal)
+        caller = self._access.caller(headers)
+        if not self._choose(scope["query_string"], caller.grant).subscribable:
+            raise self._wrong_method(raw, headers)
+        id_ = self._streams.session_id(headers, caller)
+        if id_ is None:
+            raise _HttpRejected(Refusal(404, "Unknown session, initialize again"))
+        if scope["method"] == "DELETE":
+            self._streams.end_session(id_)
+            return HttpResponse(200, b"")
+        return self._stream(partial(self._streams.run_session, id_), headers, caller)
+
+    def _stream(self, run: Callable[..., Coroutine[object, None, None]], headers: Headers, caller: Caller) -> Streaming:
+        """A stream as long as the caller's key stays valid; raises ProtocolError where the client does not take one."""
+        if not bounds.accepts(headers, b"text/event-stream"):
+            raise _HttpRejected(Refusal(406, "Accept must allow text/event-stream"))
+
+        def allowed() -> bool:
+            try:
+                return self._auth.caller(headers).key == caller.key
+            except Unauthenticated:
+                return False
+
+        return partial(run, allowed=allowed)
 
     def _on_response(self, inbound: Inbound, headers: Headers, done: Done, response: Response) -> None:
         failed = isinstance(response, ProtocolError)

@@ -13,11 +13,11 @@ Answering = Coroutine[object, None, bytes]
 # Seconds before the client is watched: most answers arrive earlier, and then the second task is saved.
 _WATCH_DELAY_SECONDS = 0.05
 # Proxies commonly close a response that is silent for 30 to 60 seconds.
-_PING_SECONDS = 15.0
+PING_SECONDS = 15.0
 # A client that does not read loses notifications past this many; the answer itself is never dropped.
 _MAX_QUEUED_MESSAGES = 1024
-_PING = b": ping\n\n"
-_HEADERS = [
+PING = b": ping\n\n"
+HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
@@ -77,17 +77,17 @@ class Stream:
 
     async def _step(self) -> None:
         try:
-            async with asyncio.timeout(_PING_SECONDS if self._started else None):
+            async with asyncio.timeout(PING_SECONDS if self._started else None):
                 await self._wake.wait()
         except TimeoutError:
-            await self._send_body(_PING)
+            await self._send_body(PING)
             return
         self._wake.clear()
         while self._messages:
             if not self._started:
                 self._started = True
-                await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            await self._send_body(_event(self._messages.popleft()))
+                await self._send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await self._send_body(event(self._messages.popleft()))
 
     async def _finish(self, task: asyncio.Task[bytes]) -> bytes | None:
         if not self._started:
@@ -96,7 +96,7 @@ class Stream:
             last = task.result()
         except ProtocolError as error:
             last = error.reply(self._id)
-        await self._send_body(_event(last), more=False)
+        await self._send_body(event(last), more=False)
         return None
 
     async def _send_body(self, data: bytes, *, more: bool = True) -> None:
@@ -127,5 +127,6 @@ class _DisconnectWatch:
         self._task.cancel()
 
 
-def _event(message: bytes) -> bytes:
+def event(message: bytes) -> bytes:
+    """A message as an event."""
     return b"event: message\ndata: %b\n\n" % message

@@ -29,7 +29,7 @@ WHEN_TO_STORE = (
     "Store what a later conversation will need: decisions with their reasons, preferences, facts about people and "
     "projects, corrections. One fact a memory; replace a memory that is no longer true; no passwords or keys."
 )
-# Over HTTP accepted without effect: there are no sessions, so nothing follows to which they could apply.
+# Accepted, without effect where there is no session to which they could apply later.
 _ACKNOWLEDGED = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
@@ -72,9 +72,10 @@ def static_results(
             name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
         }
     else:
+        offered = {**served, "resources": {"subscribe": True}} if subscribable(dialects) else served
         discovered = {
             "supportedVersions": list(MODERN_VERSIONS),
-            "capabilities": served,
+            "capabilities": offered,
             **_instructions(tools, dialects),
         }
         found["server/discover"] = close(discovered, listed)
@@ -107,6 +108,11 @@ def capabilities(tools: Iterable[Tool], dialects: Sequence[Dialect]) -> Object:
         ("tools", True),
     ]
     return {name: {} for name, present in offered if present}
+
+
+def subscribable(dialects: Sequence[Dialect]) -> frozenset[str]:
+    """The resources whose changes a client can be notified of."""
+    return frozenset(one.resources.whole for one in dialects if one.resources and one.resources.whole)
 
 
 def tool_entry(tool: Tool) -> Object:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from kernel.limits import Limits, excess
 from kernel.mcp import protocol
+from kernel.mcp.client_info import Capabilities, Client
 from kernel.schema import json_terms
 from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, Caller
 
@@ -41,50 +42,6 @@ class ProtocolError(Exception):
         if self.data is not None:
             error["data"] = self.data
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id_, msgspec.json.encode(error))
-
-
-class Icon(Struct):
-    """An icon of a client; only checked."""
-
-    src: str
-    mimeType: str | None = None
-    sizes: list[str] | None = None
-    theme: Literal["light", "dark"] | None = None
-
-
-class Client(Struct, gc=False):
-    """The client's description of itself."""
-
-    name: str
-    version: str
-    title: str | None = None
-    description: str | None = None
-    websiteUrl: str | None = None
-    icons: list[Icon] | None = None
-
-
-class Elicitation(Struct, omit_defaults=True):
-    """The modes of elicitation that the client offers; an empty object means `form`."""
-
-    form: Object | None = None
-    url: Object | None = None
-
-
-class Sampling(Struct, omit_defaults=True):
-    """The sampling features that the client offers."""
-
-    context: Object | None = None
-    tools: Object | None = None
-
-
-class Capabilities(Struct, omit_defaults=True, gc=False):
-    """The capabilities of a client."""
-
-    elicitation: Elicitation | None = None
-    experimental: dict[str, Object] | None = None
-    extensions: dict[str, Object] | None = None
-    roots: Object | None = None
-    sampling: Sampling | None = None
 
 
 class Meta(Struct, gc=False):
@@ -142,6 +99,21 @@ class Subscribe(Params, kw_only=True, gc=False):
     """resources/subscribe and resources/unsubscribe."""
 
     uri: str
+
+
+class Notifications(Struct, gc=False):
+    """The notifications that a client asks for; those of lists are never sent, since the lists do not change."""
+
+    toolsListChanged: bool | None = None
+    promptsListChanged: bool | None = None
+    resourcesListChanged: bool | None = None
+    resourceSubscriptions: list[str] | None = None
+
+
+class Listen(Params, kw_only=True, gc=False):
+    """subscriptions/listen."""
+
+    notifications: Notifications
 
 
 class PromptRef(Struct, tag_field="type", tag="ref/prompt"):
@@ -259,6 +231,7 @@ _KINDS: dict[str, type[Params]] = {
     "resources/read": Read,
     "resources/subscribe": Subscribe,
     "resources/unsubscribe": Subscribe,
+    protocol.LISTEN: Listen,
     "prompts/list": Page,
     "prompts/get": Get,
     "completion/complete": Complete,

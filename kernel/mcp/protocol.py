@@ -13,6 +13,8 @@ CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
+LISTEN = "subscriptions/listen"
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -102,6 +104,7 @@ METHODS: dict[str, Method] = {
         Method("resources/read", _BOTH, "resources", "fresh", "uri"),
         Method("resources/subscribe", (LEGACY,), "resources"),
         Method("resources/unsubscribe", (LEGACY,), "resources"),
+        Method(LISTEN, (MODERN,), "resources"),
         Method("prompts/list", _BOTH, "prompts", "static"),
         Method("prompts/get", _BOTH, "prompts", named="name"),
         Method("completion/complete", _BOTH, "completions"),

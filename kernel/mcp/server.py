@@ -14,7 +14,16 @@ from kernel.errors import Fault
 from kernel.mcp import listings, messages
 from kernel.mcp.elicitation import Elicitation, purpose
 from kernel.mcp.messages import Inbound, Object, ProtocolError, ToolRoute
-from kernel.mcp.protocol import COUNTER_OFFER, INTERNAL_ERROR, INVALID_PARAMS, LEGACY, METHOD_NOT_FOUND, METHODS, MODERN
+from kernel.mcp.protocol import (
+    COUNTER_OFFER,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    LEGACY,
+    LISTEN,
+    METHOD_NOT_FOUND,
+    METHODS,
+    MODERN,
+)
 from kernel.mcp.resources import ResourceMethods, prompt_purpose
 from kernel.mcp.routing_headers import header_params
 from kernel.schema import input_schema
@@ -61,7 +70,9 @@ class Service:
         dialects = [dialect for dialect in dialects if grant.allows_dialect(dialect.name)]
         served = [tool for tool in served if entries[tool.name].visible_to(grant)]
         capabilities = listings.capabilities(served, dialects)
-        self.subscribable = {one.resources.whole for one in dialects if one.resources and one.resources.whole}
+        self.subscribable = listings.subscribable(dialects)
+        self.server = listings.server_info(version)
+        self._listens = METHODS[LISTEN].needs in capabilities
         self._elicitation = Elicitation(seal_key)
         self._resources = ResourceMethods(dialects, self._elicitation.interaction)
         self._methods = {
@@ -81,7 +92,13 @@ class Service:
         """Whether the handler may report progress, log or request input before it answers."""
         if inbound.route is not None:
             return inbound.route.interactive
+        if self.listens(inbound):
+            return True
         return inbound.method == "prompts/get" and self._resources.is_interactive(inbound.params.name)
+
+    def listens(self, inbound: Inbound) -> bool:
+        """Whether this is a request for notifications, which its transport answers."""
+        return inbound.method == LISTEN and inbound.era is MODERN and self._listens
 
     def submit(self, inbound: Inbound, done: Done) -> bytes | Pending:
         """The response if it is there at once, else Pending, and `done` gets it on this event loop.

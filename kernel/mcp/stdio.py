@@ -23,7 +23,7 @@ from kernel.mcp.messages import (
     encoded_id,
     open_message,
 )
-from kernel.mcp.protocol import INVALID_REQUEST
+from kernel.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST
 from kernel.mcp.server import Response, Service
 from kernel.mcp.stdio_streams import StdinReader, StdoutWriter, take_over
 from kernel.mcp.subscriptions import Subscriptions
@@ -31,6 +31,7 @@ from kernel.security.permissions import ANONYMOUS, ANONYMOUS_CALLER, with_client
 
 # Calls under way at the end of input get this long; clients kill a server that takes longer (the SDKs wait 2 s).
 DRAIN_SECONDS = 1.0
+_MAX_LISTENING = 64  # subscriptions of one client
 
 
 class _Cancelled(msgspec.Struct):
@@ -78,6 +79,7 @@ class _Session:
         self._actor = ANONYMOUS
         self._level: str | None = LEGACY_LEVEL
         self._subscriptions = Subscriptions(dispatch, service.subscribable, writer.write)
+        self._listening: dict[int | str, Subscriptions] = {}
 
     def take(self, line: bytes | None) -> None:
         """Handles one line; the response is written at once or when its call is done."""
@@ -91,7 +93,10 @@ class _Session:
             inbound = over_stdio(envelope, id_, self._actor, self._level, self._service.routes)
             inbound.caller, inbound.dispatch = with_client_name(ANONYMOUS_CALLER, inbound.actor), self._dispatch
             self._note(inbound)
-            self._submit(envelope.id, inbound)
+            if self._service.listens(inbound):
+                self._listen(envelope.id, inbound)
+            else:
+                self._submit(envelope.id, inbound)
         except ProtocolError as error:
             self._writer.write(error.reply(id_))
 
@@ -105,6 +110,8 @@ class _Session:
         for pending in self._calls.values():
             pending.cancel()
         self._calls.clear()
+        for subscriptions in (self._subscriptions, *self._listening.values()):
+            subscriptions.close()
         self._writer.close(DRAIN_SECONDS)
 
     def _open(self, line: bytes | None) -> Message:
@@ -117,6 +124,8 @@ class _Session:
             id_ = _cancelled(envelope.params)
             if id_ is not None and id_ in self._calls:
                 self._calls.pop(id_).cancel()
+            elif id_ is not None and id_ in self._listening:
+                self._listening.pop(id_).close()
         elif envelope.method is UNSET and not (bytes(envelope.result) or bytes(envelope.error)):
             raise ProtocolError(INVALID_REQUEST, "A message is one JSON-RPC request or notification object")
 
@@ -130,9 +139,20 @@ class _Session:
             change = self._subscriptions.add if inbound.method == "resources/subscribe" else self._subscriptions.drop
             change(params.uri)
 
-    def _submit(self, key: int | str, inbound: Inbound) -> None:
-        if key in self._calls:
+    def _listen(self, key: int | str, inbound: Inbound) -> None:
+        self._check_id(key)
+        if len(self._listening) >= _MAX_LISTENING:
+            raise ProtocolError(INTERNAL_ERROR, f"There are {_MAX_LISTENING} subscriptions, end one first")
+        known, write = self._service.subscribable, self._writer.write
+        subscriptions = self._listening[key] = Subscriptions(self._dispatch, known, write, id_=inbound.id)
+        write(subscriptions.listen(inbound.params))
+
+    def _check_id(self, key: int | str) -> None:
+        if key in self._calls or key in self._listening:
             raise ProtocolError(INVALID_REQUEST, "A request with this id is under way")
+
+    def _submit(self, key: int | str, inbound: Inbound) -> None:
+        self._check_id(key)
         inbound.emit = self._emit
 
         def done(response: Response) -> None:

@@ -5,47 +5,89 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from kernel.calls import OnOutcome, ToolEntry
+from kernel.data_dir import MAIN
 from kernel.dispatch import Dispatch
+from kernel.mcp.messages import Listen, Object
+from kernel.mcp.protocol import SERVER_KEY
 from kernel.security.permissions import Caller
 
-_UPDATED = b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%b}}'
+_ID_KEY = "io.modelcontextprotocol/subscriptionId"
 
 
 class Subscriptions:
     """The subscriptions of one client to some of the `known` resources.
 
-    `send` gets a notification for each call of a tool that writes, by whatever client of this process, before that call
-    is answered. As long as there is no subscription, calls are not observed.
+    `send` gets a notification for each call of a tool that writes, by whatever client of this process and tenant,
+    before that call is answered. As long as there is no subscription, calls are not observed. `id_` is the encoded id
+    of the request whose response the notifications are, where they are one.
     """
 
-    def __init__(self, dispatch: Dispatch, known: Collection[str], send: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        known: Collection[str],
+        send: Callable[[bytes], None],
+        *,
+        tenant: str = MAIN,
+        id_: bytes | None = None,
+    ) -> None:
         self._dispatch = dispatch
         self._known = known
         self._send = send
-        self._uris: set[str] = set()
+        self._tenant = tenant
+        self._meta: Object = {} if id_ is None else {"_meta": {_ID_KEY: msgspec.Raw(id_)}}
+        self._messages: dict[str, bytes] = {}
 
     def add(self, uri: str) -> None:
         """Subscribes to a resource; one that never changes by a call as a whole is accepted without effect."""
-        if uri not in self._known:
-            return
-        if not self._uris:
-            self._dispatch.observers = (*self._dispatch.observers, self._observe)
-        self._uris.add(uri)
+        if uri in self._known and uri not in self._messages:
+            self._messages[uri] = self._notification("resources/updated", {"uri": uri})
+            for entry in self._writers(uri):
+                entry.observers = (*entry.observers, self._observe)
 
     def drop(self, uri: str) -> None:
         """Ends a subscription, if there is one."""
-        if uri not in self._uris:
-            return
-        self._uris.discard(uri)
-        if not self._uris:
-            self._dispatch.observers = tuple(one for one in self._dispatch.observers if one != self._observe)
+        if self._messages.pop(uri, None) is not None:
+            for entry in self._writers(uri):
+                entry.observers = tuple(one for one in entry.observers if one != self._observe)
+
+    def listen(self, params: Listen) -> bytes:
+        """Subscribes to what a request of subscriptions/listen asks for; the notification of what of it counts."""
+        for uri in params.notifications.resourceSubscriptions or ():
+            self.add(uri)
+        honored = {"resourceSubscriptions": [*self._messages]} if self._messages else {}
+        return self._notification("subscriptions/acknowledged", {"notifications": honored})
+
+    def close(self) -> None:
+        """Ends all subscriptions."""
+        for uri in list(self._messages):
+            self.drop(uri)
+
+    def _writers(self, uri: str) -> list[ToolEntry]:
+        return [entry for entry in self._dispatch.tools.values() if _whole(entry) == uri]
 
     def _observe(self, entry: ToolEntry, caller: Caller) -> OnOutcome:
-        resources = entry.dialect.resources
-        uri = resources.whole if resources is not None and entry.tool.mode != "read" else ""
+        message = self._messages.get(_whole(entry)) if caller.tenant == self._tenant else None
 
         def report(outcome: str, seconds: float) -> None:
-            if outcome == "ok" and uri in self._uris:
-                self._send(_UPDATED % msgspec.json.encode(uri))
+            if outcome == "ok" and message is not None:
+                self._send(message)
 
         return report
+
+    def _notification(self, name: str, params: Object) -> bytes:
+        whole = {"jsonrpc": "2.0", "method": f"notifications/{name}", "params": {**params, **self._meta}}
+        return msgspec.json.encode(whole)
+
+
+def listen_result(id_: bytes, server: Object) -> bytes:
+    """The response that ends a subscription; it is sent when the server ends it."""
+    meta = {SERVER_KEY: server, _ID_KEY: msgspec.Raw(id_)}
+    result = {"resultType": "complete", "_meta": meta}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": msgspec.Raw(id_), "result": result})
+
+
+def _whole(entry: ToolEntry) -> str:
+    """The resource that every call of a tool may change; empty for none."""
+    resources = entry.dialect.resources
+    return resources.whole if resources is not None and entry.tool.mode != "read" else ""

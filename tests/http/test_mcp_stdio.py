@@ -184,34 +184,76 @@ def test_a_log_level_holds_for_the_rest_of_the_session(pipe: Pipe) -> None:
     assert levels == [["error"], ["debug", "error"], []]
 
 
-def test_subscriber_is_notified_before_the_answer_of_each_call_that_writes(tmp_path: Path) -> None:
-    uri, new = {"uri": "memory://knowledge-graph"}, {"entities": [{"name": "a", "entityType": "t", "observations": []}]}
-    lost = {"observations": [{"entityName": "b", "contents": []}]}
-    sent = (
-        message("initialize", HELLO, 1),
-        call("create_entities", 2, **new),
-        message("resources/subscribe", uri, 3),
-        message("resources/subscribe", {"uri": "memory://other"}, 4),
-        call("create_entities", 5, **new),
-        call("read_graph", 6),
-        call("add_observations", 7, **lost),
-        message("resources/unsubscribe", uri, 8),
-        call("create_entities", 9, **new),
-    )
+GRAPH = {"uri": "memory://knowledge-graph"}
+NEW = {"entities": [{"name": "a", "entityType": "t", "observations": []}]}
+
+
+def answered(folder: Path, *sent: Any) -> list[Any]:
+    """What a server of `graph` says to some requests and notifications, each sent after the answer of the one before:
+    ids of answers, and methods and parameters of notifications.
+    """
     found = list[Any]()
-    command = [sys.executable, "-m", "kernel", "stdio", "--dialect", "graph", "--data", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "kernel", "stdio", "--dialect", "graph", "--data", str(folder / "data")]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for one in sent:
             process.stdin.write(lines(one))
             process.stdin.flush()
-            while not found or found[-1] != one["id"]:
+            awaited = one.get("id", found[-1] if found else None)
+            while not found or found[-1] != awaited:
                 answer = json.loads(process.stdout.readline())
+                acknowledged = answer.get("method") == "notifications/subscriptions/acknowledged"
                 found.append(answer.get("id", (answer.get("method"), answer.get("params"))))
+                if acknowledged:
+                    break
         process.stdin.close()
         assert process.wait(timeout=60) == 0
-    assert found == [1, 2, 3, 4, ("notifications/resources/updated", uri), 5, 6, 7, 8, 9]
+    return found
+
+
+def test_subscriber_is_notified_before_the_answer_of_each_call_that_writes(tmp_path: Path) -> None:
+    lost = {"observations": [{"entityName": "b", "contents": []}]}
+    found = answered(
+        tmp_path,
+        message("initialize", HELLO, 1),
+        call("create_entities", 2, **NEW),
+        message("resources/subscribe", GRAPH, 3),
+        message("resources/subscribe", {"uri": "memory://other"}, 4),
+        call("create_entities", 5, **NEW),
+        call("read_graph", 6),
+        call("add_observations", 7, **lost),
+        message("resources/unsubscribe", GRAPH, 8),
+        call("create_entities", 9, **NEW),
+    )
+    assert found == [1, 2, 3, 4, ("notifications/resources/updated", GRAPH), 5, 6, 7, 8, 9]
+
+
+def test_listener_is_notified_under_the_id_of_its_request_until_it_cancels_it(tmp_path: Path) -> None:
+    asked = {"notifications": {"resourceSubscriptions": [GRAPH["uri"]], "toolsListChanged": True}, "_meta": meta()}
+    gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "b"}}
+    first, second = ({"io.modelcontextprotocol/subscriptionId": id_} for id_ in ("a", "b"))
+    honoured = {"notifications": {"resourceSubscriptions": [GRAPH["uri"]]}}
+    found = answered(
+        tmp_path,
+        message("subscriptions/listen", asked, "a"),
+        message("subscriptions/listen", asked, "b"),
+        call("create_entities", 3, **NEW),
+        gone,
+        call("create_entities", 4, **NEW),
+        message("subscriptions/listen", asked, "a"),
+    )
+    acknowledged, updated = "notifications/subscriptions/acknowledged", "notifications/resources/updated"
+    assert found == [
+        (acknowledged, {**honoured, "_meta": first}),
+        (acknowledged, {**honoured, "_meta": second}),
+        (updated, {**GRAPH, "_meta": first}),
+        (updated, {**GRAPH, "_meta": second}),
+        3,
+        (updated, {**GRAPH, "_meta": first}),
+        4,
+        "a",  # an error: a request with this id is under way
+    ]
 
 
 def test_slow_calls_do_not_hold_up_fast_ones(pipe: Pipe) -> None:

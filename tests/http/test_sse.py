@@ -146,7 +146,7 @@ def test_slow_reader_loses_notifications_and_not_the_answer(monkeypatch: pytest.
 
 
 def test_ping_is_sent_only_after_the_stream_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "_PING_SECONDS", 0.001)
+    monkeypatch.setattr(sse, "PING_SECONDS", 0.001)
     pinged = asyncio.Event()
     ping = {"type": "http.response.body", "body": b": ping\n\n", "more_body": True}
 

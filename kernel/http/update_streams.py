@@ -1,0 +1,205 @@
+"""Notifications of changed resources over HTTP: streams, and the sessions of the older revisions that subscribe."""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from contextlib import suppress
+
+from starlette.types import Receive, Send
+
+from kernel.http.sse import HEADERS, PING, PING_SECONDS, event
+from kernel.ids import new_id
+from kernel.limits import Header, Headers
+from kernel.mcp.messages import Inbound, Listen, Subscribe
+from kernel.mcp.protocol import LEGACY
+from kernel.mcp.server import Service
+from kernel.mcp.subscriptions import Subscriptions, listen_result
+from kernel.security.permissions import Caller
+
+SESSION = b"mcp-session-id"
+_MAX_SESSIONS = 1024  # that have subscribed; the oldest without a stream makes room
+Allowed = Callable[[], bool]
+
+
+class UpdateStream:
+    """A response that is a stream of notifications, until its client leaves or the server ends it.
+
+    A notification that still waits is not queued again: it says that something has changed, whatever it was.
+    """
+
+    def __init__(self, send: Send, waiting: dict[bytes, None]) -> None:
+        self._send = send
+        self._waiting = waiting
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._ended = False
+
+    def put(self, message: bytes) -> None:
+        """Queues a notification."""
+        self._waiting[message] = None
+        self._wake.set()
+
+    def end(self) -> None:
+        """Ends the stream once what waits is sent."""
+        self._ended = True
+        self._wake.set()
+
+    async def run(self, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
+        """Sends what is queued, and `last` where the server ends the stream; asks at each ping if it is `allowed`."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await self._send_body(PING)  # so that the client sees the headers at once
+        watch = asyncio.ensure_future(self._watch(receive))
+        try:
+            while not (self._ended or watch.done()):
+                await self._step(allowed)
+        finally:
+            watch.cancel()
+        if not watch.done() or watch.cancelled():
+            await self._send_body(event(last) if last else b"", more=False)
+
+    async def _step(self, allowed: Allowed) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PING_SECONDS):
+                await self._wake.wait()
+        if not allowed():
+            self._ended = True
+            return
+        if not self._wake.is_set():
+            await self._send_body(PING)
+        self._wake.clear()
+        while self._waiting:
+            message = next(iter(self._waiting))
+            del self._waiting[message]
+            await self._send_body(event(message))
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._wake.set()
+
+    async def _send_body(self, data: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+class _Session:
+    """What a session has subscribed to, its stream, and the notifications that wait for one."""
+
+    def __init__(self) -> None:
+        self.stream: UpdateStream | None = None
+        self.subscriptions: Subscriptions | None = None
+        self.waiting: dict[bytes, None] = {}
+
+    def send(self, message: bytes) -> None:
+        """Passes a notification to the stream."""
+        self.waiting[message] = None
+        if self.stream is not None:
+            self.stream.put(message)
+
+    def close(self) -> None:
+        """Ends its subscriptions and its stream."""
+        if self.subscriptions is not None:
+            self.subscriptions.close()
+        if self.stream is not None:
+            self.stream.end()
+
+
+class UpdateStreams:
+    """The open streams, and the sessions with subscriptions.
+
+    The id of a session is an identifier and its signature for the caller: nothing is kept of a session until it
+    subscribes or opens its stream.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._open: set[UpdateStream] = set()
+        self._sessions: dict[str, _Session] = {}
+
+    def note(self, service: Service, inbound: Inbound, headers: Headers) -> tuple[Header, ...]:
+        """Takes notice of a request of the older revisions that was answered; what is added to its headers."""
+        if inbound.era is not LEGACY or not service.subscribable:
+            return ()
+        if inbound.method == "initialize":
+            return ((SESSION, self._signed(new_id("session"), inbound.caller).encode()),)
+        params = inbound.params
+        id_ = self.session_id(headers, inbound.caller) if isinstance(params, Subscribe) else None
+        if id_ is not None:
+            self._change(id_, service, inbound, params.uri)
+        return ()
+
+    def session_id(self, headers: Headers, caller: Caller) -> str | None:
+        """The id of the request's session; None for none, and for what was not issued to this caller."""
+        given = headers.get(SESSION, b"").decode("latin-1")
+        known = self._signed(given.rpartition(".")[0], caller)
+        return given if hmac.compare_digest(given.encode(), known.encode()) else None
+
+    async def run_session(self, id_: str, send: Send, receive: Receive, *, allowed: Allowed) -> None:
+        """The stream of a session, in place of one that is open."""
+        session = self._session(id_)
+        stream = UpdateStream(send, session.waiting)
+        if session.stream is not None:
+            session.stream.end()
+        session.stream = stream
+        try:
+            await self._run(stream, receive, allowed)
+        finally:
+            if session.stream is stream:
+                session.stream = None
+            if session.subscriptions is None and session.stream is None:
+                self._sessions.pop(id_, None)
+
+    def end_session(self, id_: str) -> None:
+        """Ends a session."""
+        session = self._sessions.pop(id_, None)
+        if session is not None:
+            session.close()
+
+    async def run_listen(
+        self, service: Service, inbound: Inbound, send: Send, receive: Receive, *, allowed: Allowed
+    ) -> None:
+        """The response to subscriptions/listen."""
+        stream, params = UpdateStream(send, {}), inbound.params
+        assert isinstance(params, Listen)
+        caller = inbound.caller
+        subscriptions = Subscriptions(
+            inbound.dispatch, service.subscribable, stream.put, tenant=caller.tenant, id_=inbound.id
+        )
+        stream.put(subscriptions.listen(params))
+        try:
+            await self._run(stream, receive, allowed, listen_result(inbound.id, service.server))
+        finally:
+            subscriptions.close()
+
+    def close(self) -> None:
+        """Ends all streams, when the server stops."""
+        for stream in self._open:
+            stream.end()
+
+    async def _run(self, stream: UpdateStream, receive: Receive, allowed: Allowed, last: bytes = b"") -> None:
+        self._open.add(stream)
+        try:
+            await stream.run(receive, allowed, last)
+        finally:
+            self._open.discard(stream)
+
+    def _change(self, id_: str, service: Service, inbound: Inbound, uri: str) -> None:
+        session = self._session(id_)
+        if session.subscriptions is None:
+            session.subscriptions = Subscriptions(
+                inbound.dispatch, service.subscribable, session.send, tenant=inbound.caller.tenant
+            )
+        if inbound.method == "resources/subscribe":
+            session.subscriptions.add(uri)
+        else:
+            session.subscriptions.drop(uri)
+
+    def _session(self, id_: str) -> _Session:
+        found = self._sessions.setdefault(id_, _Session())
+        if len(self._sessions) > _MAX_SESSIONS:
+            idle = (one for one, session in self._sessions.items() if session.stream is None and one != id_)
+            self.end_session(next(idle, ""))
+        return found
+
+    def _signed(self, id_: str, caller: Caller) -> str:
+        text = "\0".join((id_, caller.tenant, caller.key)).encode()
+        return f"{id_}.{hmac.digest(self._key, text, 'sha256').hex()}"

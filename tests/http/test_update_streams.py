@@ -1,0 +1,294 @@
+"""Who subscribes to the resource of `graph` over HTTP is notified of every call that writes to it, in both eras."""
+
+import asyncio
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from mcp import Client
+from mcp.shared.subscriptions import ResourceUpdated
+from mcp_types import ResourceUpdatedNotification
+
+from kernel.security import api_keys
+from tests.http.http_requests import LEGACY, MODERN, legacy, modern
+from tests.reliability.server_process import Server, serving
+
+URI = "memory://knowledge-graph"
+UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": URI}}
+HELLO = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+CREATED = "2026-01-01T00:00:00.000Z"
+PATIENCE = 60
+
+
+class Line:
+    """One connection, whose responses may be streams."""
+
+    opened: ClassVar[list["Line"]] = []
+
+    def __init__(self, port: int) -> None:
+        self.opened.append(self)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._response: Any = None
+
+    def ask(self, verb: str, path: str, body: Any = None, **headers: str) -> Any:
+        """The head of the response."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._connection.request(verb, path, body, given)
+        self._response = self._connection.getresponse()
+        return self._response
+
+    def body(self) -> bytes:
+        return self._response.read()
+
+    def event(self) -> Any:
+        """The next message of the stream; None at its end."""
+        while line := self._response.readline():
+            if line.startswith(b"data: "):
+                return json.loads(line[6:])
+        return None
+
+    def close(self) -> None:
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+
+
+class Client2025:
+    """A client of the older revisions."""
+
+    def __init__(self, server: Server, path: str = "/mcp/graph", **headers: str) -> None:
+        self.path, self.headers, self.server = path, headers, server
+        found = self.post(legacy("initialize", **HELLO))
+        self.session = found.getheader("mcp-session-id")
+
+    def line(self) -> Line:
+        return Line(self.server.port)
+
+    def post(self, made: Any) -> Any:
+        body, headers = made
+        line = self.line()
+        given = {name.replace("-", "_"): value for name, value in headers} | self.headers
+        if getattr(self, "session", None):
+            given["mcp_session_id"] = self.session
+        found = line.ask("POST", self.path, json.dumps(body), **given)
+        assert found.status == 200
+        found.content = json.loads(line.body())
+        return found
+
+    def subscribe(self, method: str = "resources/subscribe", uri: str = URI) -> None:
+        assert self.post(legacy(method, uri=uri)).content["result"] == {}
+
+    def stream(self, verb: str = "GET", **more: str) -> Any:
+        line = self.line()
+        given = {"accept": "text/event-stream", "mcp_session_id": self.session or "", **self.headers, **more}
+        return line.ask(verb, self.path, **given), line
+
+    def write(self, name: str) -> None:
+        entity = {"name": name, "entityType": "t", "observations": []}
+        self.post(legacy("tools/call", name="create_entities", arguments={"entities": [entity]}))
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Closes every connection of a test."""
+    yield
+    for line in Line.opened:
+        line.close()
+    Line.opened.clear()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("updates") / "data", QUIPU_MODEL="none") as started:
+        yield started
+
+
+@pytest.fixture
+def client(server: Server) -> Client2025:
+    return Client2025(server)
+
+
+def test_open_stream_of_a_session_has_what_it_subscribed_to(client: Client2025) -> None:
+    found, line = client.stream()
+    assert (found.status, found.getheader("content-type")) == (200, "text/event-stream")
+    client.subscribe(uri="memory://other")
+    client.write("before")
+    client.subscribe()
+    for name in ("one", "one"):  # also where nothing changes
+        client.write(name)
+        assert line.event() == UPDATED
+    client.subscribe("resources/unsubscribe")
+    client.write("after")
+    assert client.stream("DELETE")[0].status == 200
+    assert line.event() is None
+
+
+def test_notification_waits_for_the_stream_and_is_there_once(client: Client2025) -> None:
+    client.subscribe()
+    client.write("one")
+    client.write("two")
+    _, line = client.stream()
+    assert line.event() == UPDATED
+    client.write("three")
+    assert line.event() == UPDATED
+
+
+def test_second_stream_takes_the_place_of_the_first(client: Client2025) -> None:
+    client.subscribe()
+    _, first = client.stream()
+    _, second = client.stream()
+    assert first.event() is None
+    client.write("one")
+    assert second.event() == UPDATED
+
+
+def test_calls_of_every_transport_are_told(client: Client2025, server: Server) -> None:
+    client.subscribe()
+    _, line = client.stream()
+    other = client.line()
+    entity = {"entityNames": ["nobody"]}
+    assert (
+        other.ask("POST", "/tools/delete_entities", json.dumps(entity), content_type="application/json").status == 200
+    )
+    assert line.event() == UPDATED
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/mcp/graph", 404), ("/mcp/graph,common", 404), ("/mcp/paths", 405), ("/mcp", 405)]
+)
+def test_stream_needs_a_session_of_an_address_with_such_a_resource(server: Server, path: str, status: int) -> None:
+    client = Client2025(server, path)
+    assert (client.session is not None) == (status == 404)
+    for session in ("", "x", "session_1." + "0" * 64, (client.session or "x")[:-1]):
+        assert client.stream(mcp_session_id=session)[0].status == status
+        assert client.stream("DELETE", mcp_session_id=session)[0].status == status
+    line = client.line()
+    assert line.ask("GET", path, accept="text/event-stream").status == 405
+    if status == 404:
+        assert client.stream(accept="application/json")[0].status == 406
+
+
+def test_session_is_of_its_caller_and_its_stream_ends_with_the_key(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    keys = [api_keys.create(data, api_keys.Key("", "write", CREATED, tenant=tenant)) for tenant in ("main", "acme")]
+    with serving(data, QUIPU_MODEL="none") as server:
+        mine, other = (Client2025(server, authorization=f"Bearer {secret}") for _, secret in keys)
+        for client in (mine, other):
+            client.subscribe()
+        assert other.stream(mcp_session_id=mine.session or "")[0].status == 404
+        assert mine.stream(authorization="Bearer x")[0].status == 401
+        (_, my_line), (_, other_line) = mine.stream(), other.stream()
+        mine.write("of main")
+        assert my_line.event() == UPDATED
+        other.write("of acme")
+        assert other_line.event() == UPDATED
+
+        api_keys.revoke(data, keys[0][0].id, CREATED)
+        time.sleep(0.3)  # until the server looks at its keys again
+        entity = {"entityNames": ["nobody"]}
+        status = (
+            mine.line()
+            .ask(
+                "POST",
+                "/tools/delete_entities",
+                json.dumps(entity),
+                content_type="application/json",
+                authorization=f"Bearer {keys[0][1]}",
+            )
+            .status
+        )
+        assert status == 401
+        other.write("more")
+        assert other_line.event() == UPDATED
+
+
+def listening(server: Server, **notifications: Any) -> tuple[Any, Line]:
+    body, headers = modern("subscriptions/listen", notifications=notifications)
+    line = Line(server.port)
+    given = {name.replace("-", "_"): value for name, value in headers}
+    return line.ask("POST", "/mcp/graph", json.dumps(body), **given), line
+
+
+def test_listen_acknowledges_what_it_honours_and_sends_that_alone(server: Server, client: Client2025) -> None:
+    meta = {"io.modelcontextprotocol/subscriptionId": 1}
+    found, line = listening(server, toolsListChanged=True, resourceSubscriptions=[URI, "memory://other"])
+    assert (found.status, found.getheader("content-type")) == (200, "text/event-stream")
+    assert line.event() == {
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {"notifications": {"resourceSubscriptions": [URI]}, "_meta": meta},
+    }
+    client.write("one")
+    assert line.event() == {**UPDATED, "params": {"uri": URI, "_meta": meta}}
+    _, nothing = listening(server, promptsListChanged=True)
+    assert nothing.event()["params"]["notifications"] == {}
+
+
+def test_listen_needs_a_client_that_takes_streams(server: Server) -> None:
+    body, headers = modern("subscriptions/listen", notifications={})
+    given = {name.replace("-", "_"): value for name, value in headers} | {"accept": "application/json"}
+    assert Line(server.port).ask("POST", "/mcp/graph", json.dumps(body), **given).status == 406
+
+
+def test_streams_end_when_the_server_stops(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", QUIPU_MODEL="none") as server:
+        client = Client2025(server)
+        _, line = client.stream()
+        _, listener = listening(server, resourceSubscriptions=[URI])
+        listener.event()
+        begun = time.monotonic()
+        server.stop()
+        assert line.event() is None
+        ended = listener.event()
+        assert (ended["id"], ended["result"]["resultType"]) == (1, "complete")
+        assert ended["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1
+        assert time.monotonic() - begun < PATIENCE
+
+
+def test_several_processes_offer_no_subscriptions(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", QUIPU_MODEL="none", QUIPU_WORKERS="2") as server:
+        assert Client2025(server).session is None
+        _, line = listening(server, resourceSubscriptions=[URI])
+        assert line.event()["params"]["notifications"] == {}
+
+
+async def write(client: Client) -> None:
+    await client.call_tool("delete_entities", {"entityNames": ["nobody"]})
+
+
+@pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
+def test_official_client_of_the_older_revisions_is_told(server: Server) -> None:
+    async def scene() -> None:
+        seen = asyncio.Queue[Any]()
+        address = f"http://127.0.0.1:{server.port}/mcp/graph"
+        async with Client(address, mode="legacy", message_handler=seen.put) as client, asyncio.timeout(PATIENCE):
+            await client.subscribe_resource(URI)
+            for _ in range(2):
+                await write(client)
+                found = await seen.get()
+                assert isinstance(found, ResourceUpdatedNotification)
+                assert found.params.uri == URI
+
+    asyncio.run(scene())
+
+
+def test_official_client_of_the_newest_revision_is_told(server: Server) -> None:
+    async def scene() -> None:
+        async with (
+            Client(f"http://127.0.0.1:{server.port}/mcp/graph", mode=MODERN) as client,
+            asyncio.timeout(PATIENCE),
+            client.listen(resource_subscriptions=[URI], tools_list_changed=True) as found,
+        ):
+            assert found.honored.resource_subscriptions == [URI]
+            assert not found.honored.tools_list_changed
+            events = aiter(found)
+            for _ in range(2):
+                await write(client)
+                assert await anext(events) == ResourceUpdated(uri=URI)
+
+    asyncio.run(scene())
