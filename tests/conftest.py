@@ -21,7 +21,7 @@ from jsonschema.validators import validator_for
 
 from kernel import app
 from kernel.app import Kernel
-from kernel.calls import Observer
+from kernel.calls import Observer, ToolEntry
 from kernel.config import Config
 from kernel.dispatch import Dispatch
 from kernel.embed.model import Embedder
@@ -224,6 +224,12 @@ def runner() -> Iterator[asyncio.Runner]:
         yield loop
 
 
+def entry_named(dispatch: Dispatch, name: str) -> ToolEntry:
+    """A tool, or one that HTTP has at a path of its own."""
+    methods = ((dialect, method.tool) for dialect in dispatch.dialects for method in dialect.rest)
+    return dispatch.tools.get(name) or next(ToolEntry(*found) for found in methods if found[1].name == name)
+
+
 @pytest.fixture
 def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
     """Makes a `call` for any dispatch."""
@@ -231,7 +237,8 @@ def caller(runner: asyncio.Runner) -> Callable[[Dispatch], Call]:
     def bind(dispatch: Dispatch) -> Call:
         def call(name: str, /, *, by: str = "tester", turn: Interaction | None = None, **arguments: Any) -> Any:
             raw = msgspec.json.encode(arguments)
-            return runner.run(dispatch.call(dispatch.tools[name], raw, with_client_name(ANONYMOUS_CALLER, by), turn))
+            entry = entry_named(dispatch, name)
+            return runner.run(dispatch.call(entry, raw, with_client_name(ANONYMOUS_CALLER, by), turn))
 
         return call
 

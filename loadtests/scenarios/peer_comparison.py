@@ -16,6 +16,7 @@ import msgspec
 
 from loadtests.lib import corpus
 from loadtests.lib.servers import budget, budgets, finish, machine, options, paired, quipu, rounds, shown, table
+from loadtests.scenarios import graph_comparison
 from loadtests.scenarios.lost_writes import WRITERS, Lost, killed, together
 from loadtests.scenarios.peer_runner import CASES, Listening, Piped, Run, Side, Stored, tokens
 from loadtests.scenarios.peer_servers import CONTENDERS, GRAPH, QUIPU, REFERENCE, SERVICE
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments,
         size={"type": int, "default": 10_000, "help": "memories in each store"},
         seconds={"type": float, "default": 3.0, "help": "length of one run"},
+        graph={"action": "store_true", "help": "only graph beside server-memory"},
         keep={"type": Path, "default": None, "help": "folder that keeps programs and filled stores for the next run"},
     )
     size = 200 if chosen.quick else chosen.size
@@ -69,7 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine()
     with tempfile.TemporaryDirectory() as temporary, tempfile.TemporaryFile() as log:
         kept: Path = (chosen.keep or Path(temporary) / "kept").absolute()
-        sides = {name: Side(name, installed(kept, name), kept, log) for name in CONTENDERS}
+        names = (GRAPH, REFERENCE) if chosen.graph else CONTENDERS
+        sides = {name: Side(name, installed(kept, name), kept, log) for name in names}
+        sizes, seconds = sorted({min(size, graph_comparison.SMALL), size}), 0.5 if chosen.quick else chosen.seconds
+        wrong = graph_comparison.compare(sides, Path(temporary) / "graph", sizes, count, seconds)
+        if chosen.graph:
+            return finish(wrong)
         filled = {name: side.filled(size) for name, side in sides.items()}
         copies = {name: shutil.copytree(data, Path(temporary) / name) for name, (data, _) in filled.items()}
         used = {name: side._replace(folder=Path(temporary)) for name, side in sides.items()}
@@ -80,14 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcome = Outcome(
             {name: stored for name, (_, stored) in filled.items()},
             starts,
-            _work(used, copies, size, count, 0.5 if chosen.quick else chosen.seconds),
+            _work(used, copies, size, count, seconds),
             {name: (together(side), killed(side)) for name, side in used.items()},
             {name: side.installed.megabytes for name, side in sides.items()},
             _start(used[QUIPU], copies[QUIPU], *_SHORT).tokens,
         )
     _show(outcome)
     _promise(outcome)
-    return finish(_complaints(outcome))
+    return finish([*wrong, *_complaints(outcome)])
 
 
 def installed(kept: Path, name: str) -> Installed:
@@ -166,10 +173,6 @@ def _promise(outcome: Outcome) -> None:
         budget(f"{case} over {name}", paired(_rates(runs[case][QUIPU]), _rates(runs[case][name])), 10, least=True)
         for case in CASES
         for name in _PEERS
-    ]
-    rows += [
-        budget(f"{case} of {GRAPH} over {REFERENCE}", paired(_rates(of[GRAPH]), _rates(of[REFERENCE])), 1, least=True)
-        for case, of in runs.items()
     ]
     ours = outcome.starts[QUIPU]
     for name in _PEERS:

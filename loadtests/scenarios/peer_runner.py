@@ -13,10 +13,9 @@ from loadtests.lib import corpus, http_requests
 from loadtests.lib.http_load import Request, Result, drive
 from loadtests.lib.servers import Server
 from loadtests.lib.stdio_client import StdioClient, ToolCall
-from loadtests.scenarios.peer_servers import CONTENDERS, word
+from loadtests.scenarios.peer_servers import CONTENDERS, IN_FLIGHT, word
 from loadtests.scenarios.registry_install import Installed
 
-IN_FLIGHT = 16
 CASES = ("search", f"search x{IN_FLIGHT}", "store", f"store x{IN_FLIGHT}")
 _BYTES_PER_TOKEN = 4
 
@@ -55,9 +54,9 @@ class Side(NamedTuple):
         done = data.with_suffix(".json")
         if not done.exists():
             shutil.rmtree(data, ignore_errors=True)
-            calls = CONTENDERS[self.name].bulk(list(corpus.memories(size)))
+            server = CONTENDERS[self.name]
             talk = self.talk(data)
-            found = talk.drive(calls, in_flight=IN_FLIGHT)
+            found = talk.drive(server.bulk(list(corpus.memories(size))), in_flight=server.at_once)
             talk.close()
             if found.errors:
                 raise RuntimeError(f"{self.name} could not be filled: {found.complaint}")

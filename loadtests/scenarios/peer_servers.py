@@ -13,12 +13,15 @@ from loadtests.scenarios.registry_install import Installed
 
 QUIPU, GRAPH = "quipu", "quipu, graph"
 REFERENCE, LIBSQL, SERVICE = "server-memory", "mcp-memory-libsql", "mcp-memory-service"
+IN_FLIGHT = 16
 _MANY = 40  # mcp-memory-libsql takes no more than 50 at a time
 _NODE, _PYTHON = registry_install.node_package, registry_install.python_package
 
 
 class Contender(NamedTuple):
-    """One server: calls of its tools that store, search and show; `bulk` are the calls that store many fastest."""
+    """One server: calls of its tools that store, search and show; `bulk` are the calls that store many fastest, `at_once`
+    as many of them as it takes without losing one.
+    """
 
     version: str
     install: Callable[[Path], Installed]
@@ -28,6 +31,7 @@ class Contender(NamedTuple):
     search: Callable[[str], ToolCall]
     show: Callable[[Memory], ToolCall]
     bulk: Callable[[Sequence[Memory]], list[ToolCall]]
+    at_once: int = IN_FLIGHT
 
 
 def word(memory: Memory) -> str:
@@ -111,6 +115,7 @@ CONTENDERS: dict[str, Contender] = {
         _nodes,
         lambda memory: ToolCall("open_nodes", {"names": [memory.path]}, _named(memory)),
         _batches,
+        at_once=1,
     ),
     LIBSQL: Contender(
         "0.0.17",

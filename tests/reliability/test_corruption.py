@@ -38,6 +38,11 @@ CALLS = [
     ("drop_memory", {"path": "m/7"}),
     ("get_memories", {"db": "core"}),
     ("hybrid_search", {"db": "core", "query": "a fact"}),
+    ("read_graph", {}),
+    ("add_observations", {"observations": [{"entityName": "e3", "contents": ["a new cord"]}]}),
+    ("memory", {"command": "view", "path": "/memories"}),
+    ("memory", {"command": "view", "path": "/memories/3"}),
+    ("memory", {"command": "delete", "path": "/memories/7"}),
 ]
 
 
@@ -51,7 +56,7 @@ class Sound(NamedTuple):
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sound]:
-    """A file with memories of two dialects, closed in order."""
+    """A file with memories of four dialects, closed in order."""
     data = tmp_path_factory.mktemp("sound") / "data"
     chance = random.Random(1)
     with serving(data) as server:
@@ -60,6 +65,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sound]:
             text = f"{number} {' '.join(chance.choices(WORDS, k=60))}"
             assert client.call("add_memory", path=f"m/{number}", content=text)[0] == 200
             assert client.call("save_memory", db="core", content=f"fact {text}", category="fact")[0] == 200
+            entity = {"name": f"e{number}", "entityType": "cord", "observations": [text]}
+            assert client.call("create_entities", entities=[entity])[0] == 200
+            assert client.call("memory", command="create", path=f"/memories/{number}", file_text=text)[0] == 200
         client.close()
         server.stop()
     pages: dict[str, list[int]] = {}
@@ -132,7 +140,10 @@ def test_a_server_ends_with_one_line_before_a_damaged_file(tmp_path: Path, sound
     catalogue("R10", injected="server before a damaged file", times=1, outcome="one line, status 1")
 
 
-@pytest.mark.parametrize("table", ["paths_memory", "doc", "doc_vector", "doc_fts_data", "history", "brain_memory"])
+TABLES = ["paths_memory", "doc", "doc_vector", "doc_fts_data", "history", "brain_memory", "graph_entity"]
+
+
+@pytest.mark.parametrize("table", [*TABLES, "graph_observation", "files_memory", "files_version"])
 def test_a_damaged_page_is_told_by_what_touches_it_and_by_check(
     tmp_path: Path, sound: Sound, caller: Bind, catalogue: Catalogue, table: str
 ) -> None:

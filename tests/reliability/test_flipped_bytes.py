@@ -23,7 +23,7 @@ from kernel.store.sqlite.connection import Connection
 from tests.catalogue import Catalogue
 from tests.conftest import Call
 from tests.reliability.server_process import Client, serving
-from tests.reliability.write_scenario import BRAIN, PATHS, SCOPES, SESSIONS, Kept
+from tests.reliability.write_scenario import BRAIN, FILES, GRAPH, PATHS, SCOPES, SESSIONS, Kept
 
 PLACES = int(os.environ.get("BYTES_CHANGED", "24")) // 2
 LOG_PLACES = PLACES // 2
@@ -49,7 +49,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory, caller: Bind) -> Iterator[Pa
         assert note.fault is None
     for number in range(0, 60, 3):
         assert call("drop_memory", path=f"m/{number}").fault is None
-    for step in (*PATHS, *SCOPES[:-1], *BRAIN, *SESSIONS):
+    for step in (*PATHS, *SCOPES[:-1], *BRAIN, *SESSIONS, *GRAPH, *FILES):
         if step.tool not in ENDING:
             kept.take(step, call(step.tool, **kept.arguments(step)))
     running.store.close()

@@ -116,7 +116,41 @@ SESSIONS = [
     step("maintenance", action="vacuum", confirm=True),
     step("maintenance", action="purge_all", confirm=True),
 ]
-STORY = [*PATHS, *SCOPES, *BRAIN, *SESSIONS]
+_KNOWS: dict[str, Any] = {"relations": [{"from": "Ada", "to": "Bob", "relationType": "knows"}]}
+GRAPH = [
+    step(
+        "create_entities",
+        entities=[{"name": name, "entityType": "person", "observations": ["likes tea"]} for name in ("Ada", "Bob")],
+    ),
+    step("create_relations", **_KNOWS),
+    step("add_observations", observations=[{"entityName": "Bob", "contents": ["hums"]}]),
+    step("delete_observations", deletions=[{"entityName": "Bob", "observations": ["likes tea"]}]),
+    step("delete_relations", **_KNOWS),
+    step("create_relations", **_KNOWS),
+    step("delete_entities", entityNames=["Bob"]),
+]
+_CARTS = "/memories/carts"
+_IN_STORE: dict[str, Any] = {"memory_store_id": "$store"}
+FILES = [
+    step("memory", command="create", path="/memories/kept", file_text="The cart is blue"),
+    step("memory", command="create", path=f"{_CARTS}/a", file_text="The cart is blue"),
+    step("memory", command="str_replace", path=f"{_CARTS}/a", old_str="blue", new_str="red"),
+    step("memory", command="insert", path=f"{_CARTS}/a", insert_line=0, insert_text="The horse eats oats"),
+    step("memory", command="rename", old_path=_CARTS, new_path="/memories/wagons"),
+    step("memory", command="delete", path="/memories/wagons"),
+    step("create_memory_store", {"kept": "id"}, name="Kept"),
+    step("create_stored_memory", memory_store_id="$kept", path="/a", content="The cart is blue"),
+    step("create_memory_store", {"store": "id"}, name="Carts"),
+    step("update_memory_store", **_IN_STORE, name="Wagons", metadata={"of": "ours"}),
+    step("create_stored_memory", {"blue": "id", "first": "memory_version_id"}, **_IN_STORE, path="/a", content="Blue"),
+    step("create_stored_memory", **_IN_STORE, path="/b", content="The horse eats oats"),
+    step("update_stored_memory", **_IN_STORE, memory_id="$blue", content="Red", path="/c"),
+    step("redact_memory_version", **_IN_STORE, memory_version_id="$first"),
+    step("delete_stored_memory", **_IN_STORE, memory_id="$blue"),
+    step("archive_memory_store", **_IN_STORE),
+    step("delete_memory_store", **_IN_STORE),
+]
+STORY = [*PATHS, *SCOPES, *BRAIN, *SESSIONS, *GRAPH, *FILES]
 
 
 class Kept:

@@ -122,12 +122,33 @@ def by_notes(call: Call, text: str) -> Any:
     return next(one["content"] for one in found if one["title"] == title)
 
 
+def by_graph(call: Call, text: str) -> Any:
+    name = f"e{TEXTS.index(text)}{text}"
+    body(call("create_entities", entities=[{"name": name, "entityType": text, "observations": [text]}]))
+    (found,) = body(call("open_nodes", names=[name]))["entities"]
+    assert (found["name"], found["entityType"]) == (name, text)
+    return found["observations"][0]
+
+
+def by_files(call: Call, text: str) -> Any:
+    store = body(call("create_memory_store", name="s", description=text, metadata={"k": text}))
+    assert (store["description"], store["metadata"]) == (text, {"k": text})
+    made = body(call("create_stored_memory", memory_store_id=store["id"], path="/kept", content=text))
+    call("memory", command="delete", path="/memories/kept")
+    assert call("memory", command="create", path="/memories/kept", file_text=text).fault is None
+    lines = call("memory", command="view", path="/memories/kept").body.decode().split("\n")[1:]
+    assert "\n".join(line.partition("\t")[2] for line in lines) == text
+    return body(call("get_stored_memory", memory_store_id=store["id"], memory_id=made["id"]))["content"]
+
+
 WAYS: Mapping[str, tuple[Callable[[Call, str], Any], tuple[str, ...]]] = {
     "paths": (by_path, TEXTS),
     "brain": (by_brain, CLEAN),
     "scopes": (by_scopes, CLEAN),
     "sessions": (by_sessions, CLEAN),
     "notes": (by_notes, CLEAN),
+    "graph": (by_graph, TEXTS),
+    "files": (by_files, TEXTS),
 }
 
 

@@ -22,6 +22,8 @@ FORCED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "force_unlock": ("memory_file_lock", {"action": "force_unlock", "file_path": "/a.py", "agent_id": "bob"}),
     "drop_memory": ("drop_memory", {"path": "a"}),
     "reset": ("memory_init", {"action": "reset", "confirm": True}),
+    "delete_entities": ("delete_entities", {"entityNames": ["cart"]}),
+    "delete a directory": ("memory", {"command": "delete", "path": "/memories/d"}),
 }
 
 
@@ -32,6 +34,8 @@ def filled(kernel: Kernel, call: Call) -> Kernel:
     call("remember", content="The horse eats oats.", session_id="s")
     call("memory_knowledge", action="add", scopeType="global", title="sea", content="It is deep.")
     call("memory_file_lock", action="checkout", file_path="/a.py", agent_id="ada")
+    call("create_entities", entities=[{"name": "cart", "entityType": "thing", "observations": ["blue"]}])
+    call("memory", command="create", path="/memories/d/cart", file_text="It is blue.")
     return kernel
 
 

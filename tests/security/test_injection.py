@@ -112,6 +112,7 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "memory_query": {"action": "search"},
     "memory_recall": {},
     "search_memory": {"session_id": "s"},
+    "search_nodes": {},
 }
 FIELDS = {"memory_query": "search"}
 
@@ -192,6 +193,8 @@ def keep(call: Call) -> None:
     call("memory_knowledge", action="add", scopeType="global", title="port", content=text)
     call("memory_remember", title="port", content=text, memoryType="context")
     call("remember", content=text, session_id="s")
+    call("create_entities", entities=[{"name": "port", "entityType": "place", "observations": [text]}])
+    call("memory", command="create", path="/memories/port", file_text=text)
 
 
 def test_the_syntax_of_a_search_is_words(

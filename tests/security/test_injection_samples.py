@@ -31,12 +31,20 @@ HONEST = "Regarding the harbour: ships arrive at noon."
 RULE = "override"
 LEAST = 0.92
 CORE = {"db": "core"}
-WRITES: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
-    "paths": ("add_memory", {"path": "harbour"}, "content"),
-    "scopes": ("memory_knowledge", {"action": "add", "scopeType": "global", "title": "harbour"}, "content"),
-    "brain": ("save_memory", {**CORE, "category": "fact"}, "content"),
-    "notes": ("memory_remember", {"title": "Harbour", "memoryType": "context"}, "content"),
-    "sessions": ("remember", {"session_id": "s"}, "content"),
+WRITES: Mapping[str, tuple[str, Callable[[str], Mapping[str, Any]]]] = {
+    "paths": ("add_memory", lambda text: {"path": "harbour", "content": text}),
+    "scopes": (
+        "memory_knowledge",
+        lambda text: {"action": "add", "scopeType": "global", "title": "harbour", "content": text},
+    ),
+    "brain": ("save_memory", lambda text: {**CORE, "category": "fact", "content": text}),
+    "notes": ("memory_remember", lambda text: {"title": "Harbour", "memoryType": "context", "content": text}),
+    "sessions": ("remember", lambda text: {"session_id": "s", "content": text}),
+    "graph": (
+        "create_entities",
+        lambda text: {"entities": [{"name": "harbour", "entityType": "place", "observations": [text]}]},
+    ),
+    "files": ("memory", lambda text: {"command": "create", "path": "/memories/harbour", "file_text": text}),
 }
 READS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "paths": ("read_memory", {"path": "harbour"}),
@@ -44,6 +52,8 @@ READS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "brain": ("search", {**CORE, "query": "harbour"}),
     "notes": ("memory_recall", {"query": "harbour"}),
     "sessions": ("search_memory", {"query": "harbour", "session_id": "s"}),
+    "graph": ("open_nodes", {"names": ["harbour"]}),
+    "files": ("memory", {"command": "view", "path": "/memories/harbour"}),
 }
 
 Recall = Callable[..., list[Any]]
@@ -64,8 +74,8 @@ def recalling(call: Call) -> Recall:
 
 
 def write(call: Call, dialect: str, text: str) -> None:
-    tool, more, field = WRITES[dialect]
-    assert call(tool, **more, **{field: text}).fault is None
+    tool, arguments = WRITES[dialect]
+    assert call(tool, **arguments(text)).fault is None
 
 
 def command(config: Config, *words: str) -> int:
@@ -188,13 +198,15 @@ def poisoned(call: Call, dialect: str) -> int:
     write(call, dialect, HONEST)
     if dialect == "paths":
         call("replace_memory", path="harbour", content=POISON)
+    elif dialect == "files":
+        call("memory", command="str_replace", path="/memories/harbour", old_str=HONEST, new_str=POISON)
     else:
         found = msgspec.json.decode(call("get_memories", **CORE).body)[0]["id"]
         call("update_memory", **CORE, id=found, content=POISON)
     return 2
 
 
-@pytest.mark.parametrize("dialect", ["paths", "brain"])
+@pytest.mark.parametrize("dialect", ["paths", "brain", "files"])
 def test_taking_a_call_back_restores_what_was_there_before_it(
     dialect: str, kernel: Kernel, call: Call, recall: Recall, catalogue: Catalogue
 ) -> None:

@@ -59,6 +59,9 @@ def keep(say: Say) -> Mapping[str, Any]:
     stored = say("remember", content=f"{MARK} runs in src/{MARK}.py", session_id=MARK, kind="fact")["id"]
     say("upsert_entity", name=MARK, observations_json=f'["{MARK} was seen"]', memory_id=stored)
     say("add_relation", source=MARK, target=f"{MARK} 2", relation_type="near")
+    entities = [{"name": name, "entityType": MARK, "observations": [f"{MARK} glows"]} for name in (MARK, f"{MARK} 2")]
+    say("create_entities", entities=entities)
+    say("create_relations", relations=[{"from": MARK, "to": f"{MARK} 2", "relationType": "near"}])
     return {
         "org": org,
         "project": project,
@@ -145,6 +148,11 @@ def looks(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         ("get_context_graph", {}),
         ("get_context_graph", {"query": MARK}),
         ("diagnostics", {}),
+        ("read_graph", {}),
+        ("search_nodes", {"query": MARK}),
+        ("open_nodes", {"names": [MARK]}),
+        ("memory", {"command": "view", "path": "/memories"}),
+        ("memory", {"command": "view", "path": f"/memories/{MARK}"}),
         ("recall", {"query": f"{MARK} leaves at nine"}),
         ("recall", {"after": "2020-01-01T00:00:00Z"}),
         ("recall", {"ids": [f"paths/{MARK}/plan", f"brain:core/{ids['memory']}"]}),
@@ -188,6 +196,14 @@ def blows(ids: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         ("memory_remember", {"title": "x", "content": "x", "memoryType": "context", "filePath": ids["file"]}),
         ("maintenance", {"action": "purge_session", "session_id": MARK, "confirm": True}),
         ("maintenance", {"action": "purge_all", "confirm": True}),
+        ("add_observations", {"observations": [{"entityName": MARK, "contents": ["x"]}]}),
+        ("delete_observations", {"deletions": [{"entityName": MARK, "observations": [f"{MARK} glows"]}]}),
+        ("delete_relations", {"relations": [{"from": MARK, "to": f"{MARK} 2", "relationType": "near"}]}),
+        ("delete_entities", {"entityNames": [MARK]}),
+        ("memory", {"command": "str_replace", "path": f"/memories/{MARK}", "old_str": MARK, "new_str": "x"}),
+        ("memory", {"command": "insert", "path": f"/memories/{MARK}", "insert_line": 0, "insert_text": "x"}),
+        ("memory", {"command": "rename", "old_path": f"/memories/{MARK}", "new_path": "/memories/x"}),
+        ("memory", {"command": "delete", "path": f"/memories/{MARK}"}),
         ("clear_memory", {}),
         ("memory_init", {"action": "reset", "confirm": True}),
         ("cleanup_query_log", {"older_than_days": 0}),
