@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from handlers.files import memory_stores, stored_memories, versions
+from handlers.files import deviations, memory_stores, stored_memories, versions
 from handlers.files.memories import TOOLS, sources
 from handlers.files.rest_replies import rest_fail, rest_reply
 from handlers.files.schemas import Answer
@@ -33,6 +33,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    deviations={"/v1/memory_stores": deviations.METHODS},
     rest=METHODS,
     extra=True,
 )

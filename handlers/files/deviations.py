@@ -4,6 +4,62 @@ from kernel.tools import Deviation
 
 _PAGE = "The vendor's page says so; its SDKs differ from it and from each other"
 
+METHODS = (
+    Deviation(
+        "limit: memories of a store",
+        "2,000",
+        "none",
+        "A store is as large as its disk",
+    ),
+    Deviation(
+        "limit: versions",
+        "kept for a time, and as long as their store",
+        "kept as long as their store",
+        "What was deleted or overwritten can be read again; redaction removes what must not stay",
+    ),
+    Deviation(
+        "behaviour: who made a version",
+        "a session, a key, a user or a service account",
+        "the key, or null where the server needs none",
+        "There are no other callers",
+    ),
+    Deviation(
+        "behaviour: redaction",
+        "of the content of a version",
+        "also of this text in the history of the memory, and of what undo keeps of the calls that touched it",
+        "A secret must be nowhere",
+    ),
+    Deviation(
+        "behaviour: redaction of the present version of a memory",
+        "not said",
+        "refused until the memory is changed or deleted",
+        "It would leave a memory without content",
+    ),
+    Deviation(
+        "behaviour: an update that changes nothing",
+        "not said",
+        "makes no version",
+        "Nothing has changed",
+    ),
+    Deviation(
+        "behaviour: archive and delete",
+        "cannot be undone",
+        "can be undone by `quipu undo` for a week",
+        "So can every destructive call",
+    ),
+    Deviation(
+        "behaviour: headers",
+        "`anthropic-version` and a beta are needed; a workspace may be chosen",
+        "passed over; the key chooses the tenant",
+        "There is one version",
+    ),
+    Deviation(
+        "behaviour: order of lists",
+        "not said",
+        "stores and versions newest first, memories by path",
+        "A page must have an order",
+    ),
+)
 COMMANDS = (
     Deviation(
         "error: prefix",

@@ -66,8 +66,9 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: resources/updated",
             "sent before the answer of each of the six tools that write, to a client that has subscribed",
-            "the same over stdio; not sent over HTTP, nor for what another process wrote",
-            "Over HTTP the server keeps no sessions; a client that reads the resource again has the newest graph",
+            "the same over stdio, over HTTP on the stream of the session, and in the revision 2026-07-28 by "
+            "subscriptions/listen; not for what another process wrote, and so not with several workers over HTTP",
+            "A client that reads the resource again has the newest graph",
         ),
     ),
 }

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from loadtests.lib import corpus
 from loadtests.lib.corpus import Memory
 from loadtests.lib.stdio_client import StdioClient
-from loadtests.scenarios.peer_runner import IN_FLIGHT, Side
-from loadtests.scenarios.peer_servers import CONTENDERS
+from loadtests.scenarios.peer_runner import Side
+from loadtests.scenarios.peer_servers import CONTENDERS, IN_FLIGHT
 
 WRITERS = 4
 _EACH = 100

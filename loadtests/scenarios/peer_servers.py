@@ -19,8 +19,9 @@ _NODE, _PYTHON = registry_install.node_package, registry_install.python_package
 
 
 class Contender(NamedTuple):
-    """One server: calls of its tools that store, search and show; `bulk` are the calls that store many fastest, `at_once`
-    as many of them as it takes without losing one.
+    """One server: calls of its tools that store, search and show; `bulk` are the calls that store many fastest.
+
+    `at_once` is how many of these it takes at once without losing one.
     """
 
     version: str

@@ -36,12 +36,13 @@ class Client:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
 
     def call(self, tool: str, **arguments: Any) -> tuple[int, Any]:
-        """Status and decoded answer of one tool."""
+        """Status and answer of one tool, decoded where it is a success as JSON."""
         headers = {"content-type": "application/json", "accept": "application/json"}
         self._connection.request("POST", f"/tools/{tool}", json.dumps(arguments), headers)
         answer = self._connection.getresponse()
         body = answer.read()
-        return answer.status, json.loads(body) if answer.status == 200 else body
+        decoded = answer.status == 200 and "json" in answer.headers["content-type"]
+        return answer.status, json.loads(body) if decoded else body
 
     def get(self, path: str) -> int:
         """The status of a GET."""

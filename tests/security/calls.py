@@ -135,6 +135,25 @@ _PLAIN: Mapping[str, Arguments] = {
     "open_nodes": {"names": ["API"]},
     "recall": {"query": "port"},
 }
+_STORES = "/v1/memory_stores"
+_STORED = f"{_STORES}/absent/memories"
+# Method and path of every REST method, with a body that its decoder takes.
+REST_CALLS: Mapping[Call, Arguments | None] = {
+    ("POST", _STORES): {"name": "Notes"},
+    ("GET", _STORES): None,
+    ("GET", f"{_STORES}/absent"): None,
+    ("POST", f"{_STORES}/absent"): {"name": "Notes"},
+    ("POST", f"{_STORES}/absent/archive"): None,
+    ("DELETE", f"{_STORES}/absent"): None,
+    ("POST", _STORED): {"path": "/car", "content": "In May."},
+    ("GET", _STORED): None,
+    ("GET", f"{_STORED}/absent"): None,
+    ("POST", f"{_STORED}/absent"): {"content": "In June."},
+    ("DELETE", f"{_STORED}/absent"): None,
+    ("GET", f"{_STORES}/absent/memory_versions"): None,
+    ("GET", f"{_STORES}/absent/memory_versions/absent"): None,
+    ("POST", f"{_STORES}/absent/memory_versions/absent/redact"): None,
+}
 CALLS: Mapping[Call, Arguments] = {
     **{(tool.name, ""): {} for dialect in DIALECTS for tool in dialect.tools if tool.name not in _BY_ACTION},
     **{(tool, ""): given for tool, given in _PLAIN.items()},

@@ -1,6 +1,7 @@
 """The scope matrix: every action of every tool, by everybody there is, is answered exactly as the table has it."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from kernel.security import api_keys as keys
 from kernel.security.permissions import Permission
 from tests.catalogue import Catalogue
 from tests.security.authenticated_server import EXPIRED, LEGACY, MODERN, House, house
-from tests.security.calls import CALLS, Call
+from tests.security.calls import CALLS, REST_CALLS, Call
 
 STRANGERS = ("none", "wrong", "expired", "revoked")
 DIALECTS = {dialect.name: {tool.name for tool in dialect.tools} for dialect in app.DIALECTS}
@@ -92,6 +93,27 @@ def by_modern(served: Served, call: Call, caller: str) -> Any:
 
 def by_legacy(served: Served, call: Call, caller: str) -> Any:
     return served.house.call(call[0], CALLS[call], served.keys[caller], version=LEGACY)
+
+
+def test_every_rest_method_by_everybody_is_answered_as_its_row_has_it(served: Served, catalogue: Catalogue) -> None:
+    methods = {(one.verb, one.path): one.tool for dialect in app.DIALECTS for one in dialect.rest}
+    rights = {(verb, re.sub(r"{\w+}", "absent", path)): tool.permission for (verb, path), tool in methods.items()}
+    assert set(REST_CALLS) == set(rights)
+    wrong: list[Any] = []
+    for caller in CALLERS:
+        for (verb, path), given in REST_CALLS.items():
+            body = None if given is None else json.dumps(given).encode()
+            right = Permission[str(rights[verb, path])]
+            enough = caller == "elsewhere" or (caller not in STRANGERS and right <= Permission[caller])
+            answer = served.house.ask(verb, path, served.keys[caller], body, {"content-type": "application/json"})
+            status = 401 if caller in STRANGERS else (403 if not enough else answer.status)
+            if (answer.status, answer.status < 500, bool(answer.challenge)) != (status, True, not enough):
+                wrong.append((caller, verb, path, answer))
+            if enough and answer.status not in (200, 404):
+                wrong.append((caller, verb, path, answer))
+    assert wrong == []
+    times = len(CALLERS) * len(REST_CALLS)
+    catalogue("S06", injected="every REST method", times=times, outcome="as declared")
 
 
 def test_the_calls_are_all_there_are() -> None:

@@ -20,12 +20,12 @@ Say = Callable[..., Any]
 
 
 def sayer(running: House, key: str) -> Say:
-    """`say(tool, **arguments)` is the decoded answer, which is no error."""
+    """`say(tool, **arguments)` is the answer, which is no error, decoded where it is JSON."""
 
     def say(tool: str, **arguments: Any) -> Any:
         answer = running.tool(tool, arguments, key)
         assert answer.status == 200, (tool, arguments, answer)
-        return json.loads(answer.body)
+        return json.loads(answer.body) if "json" in answer.headers["content-type"] else answer.body
 
     return say
 
@@ -61,6 +61,7 @@ def keep(say: Say) -> Mapping[str, Any]:
     say("add_relation", source=MARK, target=f"{MARK} 2", relation_type="near")
     entities = [{"name": name, "entityType": MARK, "observations": [f"{MARK} glows"]} for name in (MARK, f"{MARK} 2")]
     say("create_entities", entities=entities)
+    say("memory", command="create", path=f"/memories/{MARK}", file_text=f"{MARK} is a harbour")
     say("create_relations", relations=[{"from": MARK, "to": f"{MARK} 2", "relationType": "near"}])
     return {
         "org": org,
