@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_type_hints
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
-from kernel.store.imports import Import
+from kernel.store.imports import Export, Import
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
@@ -276,6 +276,7 @@ class Dialect(NamedTuple):
     tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
+    exports: tuple[Export, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
     recover: Callable[[Tx], None] | None = None

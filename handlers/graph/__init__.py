@@ -2,10 +2,12 @@
 
 from handlers.graph.changes import TOOLS as CHANGES
 from handlers.graph.deviations import DEVIATIONS
+from handlers.graph.memory_file import export_graph, import_graph
 from handlers.graph.nodes import SPACE, sources
 from handlers.graph.nodes import TOOLS as NODES
 from handlers.graph.replies import argument_fault, fail, reply
 from handlers.graph.resources import RESOURCES
+from kernel.store.imports import Export, Import
 from kernel.tools import Dialect
 
 DIALECT = Dialect(
@@ -16,6 +18,8 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=argument_fault,
     resources=RESOURCES,
+    imports=(Import("server-memory", "the JSON lines of the reference memory server", import_graph),),
+    exports=(Export("graph", "the JSON lines of the reference memory server", export_graph),),
     sources=sources,
     deviations=DEVIATIONS,
     extra=True,

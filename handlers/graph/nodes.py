@@ -20,8 +20,8 @@ _texts = msgspec.json.Decoder(list[str]).decode
 def read_graph(tx: Tx, request: ReadGraph) -> Graph:
     """Read the entire knowledge graph."""
     return Graph(
-        _within_answer(tx, tx.each("graph.nodes.all_entities", _entity)),
-        tx.all("graph.nodes.all_relations", Relation),
+        _within_answer(tx, each_entity(tx)),
+        all_relations(tx),
     )
 
 
@@ -41,8 +41,18 @@ def open_nodes(tx: Tx, request: OpenNodes) -> Graph:
 
 def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every entity."""
-    for entity in tx.each("graph.nodes.all_entities", _entity):
+    for entity in each_entity(tx):
         yield IndexSource(SPACE, entity.name, "", "\n".join(fields(entity)))
+
+
+def each_entity(tx: Tx) -> Iterator[Entity]:
+    """Every entity, in the order of insertion."""
+    return tx.each("graph.nodes.all_entities", _entity)
+
+
+def all_relations(tx: Tx) -> list[Relation]:
+    """Every relation, in the order of insertion."""
+    return tx.all("graph.nodes.all_relations", Relation)
 
 
 def _entity(name: str, kind: str, observations: str) -> Entity:

@@ -8,6 +8,7 @@ from functools import partial
 
 from kernel import app
 from kernel.cli import backup_commands
+from kernel.cli.export_command import export_data
 from kernel.cli.faults import or_raise
 from kernel.cli.import_command import import_data
 from kernel.cli.key_commands import KEY_COMMANDS
@@ -174,6 +175,7 @@ _STORE_COMMANDS = {
     "audit": show_calls,
     "check": check,
     "compact": compact_store,
+    "export": export_data,
     "import": import_data,
     "quarantine": show_quarantine,
     "reindex": reindex,

@@ -17,7 +17,7 @@ class Help(NamedTuple):
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Connect": ("setup", "serve", "service", "stdio", "key"),
     "Look": ("doctor", "health", "tools", "audit", "quarantine"),
-    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import"),
+    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import", "export"),
 }
 
 TEXTS: Mapping[str, Help] = {
@@ -53,6 +53,10 @@ TEXTS: Mapping[str, Help] = {
     "import": Help(
         "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
         ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
+    ),
+    "export": Help(
+        "Writes what a dialect has stored into a new file, for the program whose tools the dialect has.",
+        ("quipu export graph ~/memory.jsonl", "quipu export graph ~/memory.jsonl --tenant acme"),
     ),
     "audit": Help(
         "Shows the newest calls that changed something; the exit status is 1 where the hash chain is broken.",

@@ -1,10 +1,11 @@
-"""The types of the imports that a dialect declares."""
+"""The types of the imports and exports that a dialect declares."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernel.store.slices import Steps
+from kernel.store.transaction import Tx
 
 
 class Source(NamedTuple):
@@ -33,3 +34,11 @@ class Import(NamedTuple):
     kind: str
     about: str
     steps: Callable[[Source], Steps[Imported]]
+
+
+class Export(NamedTuple):
+    """`quipu export KIND FILE`: the data of a dialect in the file of the program that it reproduces, line by line."""
+
+    kind: str
+    about: str
+    lines: Callable[[Tx], Iterator[bytes]]

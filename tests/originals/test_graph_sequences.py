@@ -8,6 +8,7 @@ import os
 import random
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import httpx
 import pytest
 
 from tests.originals import graph
-from tests.reliability.server_process import Server, serving
+from tests.reliability.server_process import ROOT, Server, serving
 
 pytestmark = [pytest.mark.originals, pytest.mark.xdist_group("originals")]
 COMMAND = os.environ.get(graph.ORIGINAL.variable, "")
@@ -41,6 +42,7 @@ class Original:
     """The reference server over stdio."""
 
     def __init__(self, file: Path) -> None:
+        self.file = file
         environment = {**os.environ, "MEMORY_FILE_PATH": str(file)}
         self._process = subprocess.Popen(
             shlex.split(COMMAND),
@@ -70,6 +72,7 @@ class Ours:
     """The dialect at its address."""
 
     def __init__(self, server: Server) -> None:
+        self.data = server.data
         self._client = httpx.Client(base_url=f"http://127.0.0.1:{server.port}")
 
     def ask(self, method: str, params: object) -> Any:
@@ -161,6 +164,28 @@ def test_every_answer_of_a_sequence_is_the_same_byte_for_byte(both: Both, seed: 
             continue  # the index answers here; see the table of deviations
         assert ours == original, f"call {number}: {tool} {arguments}"
     assert said(both[1], "read_graph", {}) == said(both[0], "read_graph", {})
+
+
+def test_the_file_is_the_export_byte_for_byte_and_can_be_imported(both: Both, tmp_path: Path) -> None:
+    emptied(both)
+    source = random.Random(7)
+    for _ in range(40):
+        tool, arguments = call(source)
+        for side in both:
+            said(side, tool, arguments)
+    original, ours = both
+    file, again = original.file.read_bytes(), tmp_path / "data"
+    assert file.count(b"\n") > 5
+    assert export(ours.data, tmp_path / "ours.jsonl") == file
+    command = [sys.executable, "-m", "kernel", "import", "server-memory", original.file, "--data", again]
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    assert export(again, tmp_path / "again.jsonl") == file
+
+
+def export(data: Path, target: Path) -> bytes:
+    command = [sys.executable, "-m", "kernel", "export", "graph", target, "--data", data]
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    return target.read_bytes()
 
 
 def test_the_resource_is_the_same_byte_for_byte(both: Both) -> None:

@@ -1,0 +1,115 @@
+"""The file of the reference memory server, one entity or relation a line: `quipu import` and `quipu export`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from handlers.graph.changes import MAX_NAME, MAX_OBSERVATIONS, add_observations, create_entities, create_relations
+from handlers.graph.nodes import all_relations, each_entity
+from handlers.graph.schemas import (
+    AddObservations,
+    CreateEntities,
+    CreateRelations,
+    NewEntity,
+    NewObservations,
+    RelationEnds,
+)
+from kernel.errors import Fault
+from kernel.store.imports import Imported, Source
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.slices import Steps
+from kernel.store.transaction import Tx
+
+_MAX_LINE = 64 << 20  # bytes; a file may have any number of lines
+
+
+class _Entity(Struct, tag_field="type", tag="entity"):
+    name: str
+    entityType: str
+    observations: list[str]
+
+
+class _Relation(Struct, tag_field="type", tag="relation"):
+    from_: str = msgspec.field(name="from")
+    to: str
+    relationType: str
+
+
+_Item = _Entity | _Relation
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_decode = msgspec.json.Decoder(_Item).decode
+
+
+def import_graph(given: Source) -> Steps[Imported]:
+    """Imports entities, observations and relations in their order; what is there already stays as it is."""
+    torn = list[str]()
+    total = sum(1 for _ in _items(given.path, torn))
+    if not total:
+        raise Fault("invalid", f"{given.path.name} holds no entity and no relation.")
+    tx = yield
+    begin_steps(tx, total)
+    counts = {"entities": 0, "observations": 0, "relations": 0}
+    for item in _items(given.path, []):
+        tx = yield
+        if isinstance(item, _Entity):
+            _add_entity(tx, item, counts)
+        else:
+            ends = RelationEnds(item.from_, item.to, item.relationType)
+            counts["relations"] += len(create_relations(tx, CreateRelations([ends])).relations)
+        count_step(tx)
+    return Imported(counts, torn)
+
+
+def export_graph(tx: Tx) -> Iterator[bytes]:
+    """The lines of the file, without their ends: entities, then relations."""
+    for entity in each_entity(tx):
+        yield msgspec.json.encode(_Entity(entity.name, entity.entityType, entity.observations))
+    for relation in all_relations(tx):
+        yield msgspec.json.encode(_Relation(relation.from_, relation.to, relation.relationType))
+
+
+def _add_entity(tx: Tx, item: _Entity, counts: dict[str, int]) -> None:
+    """An entity that is there gets the observations that it lacks."""
+    first, rest = item.observations[:MAX_OBSERVATIONS], item.observations
+    made = create_entities(tx, CreateEntities([NewEntity(item.name, item.entityType, first)])).entities
+    counts["entities"] += len(made)
+    counts["observations"] += sum(len(one.observations) for one in made)
+    for at in range(MAX_OBSERVATIONS if made else 0, len(rest), MAX_OBSERVATIONS):
+        more = NewObservations(item.name, rest[at : at + MAX_OBSERVATIONS])
+        (added,) = add_observations(tx, AddObservations([more])).results
+        counts["observations"] += len(added.addedObservations)
+
+
+def _items(path: Path, torn: list[str]) -> Iterator[_Item]:
+    """The items of a file; of a last line that was cut off `torn` gets a remark. Raises Fault("invalid")."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(_MAX_LINE):
+                number += 1
+                if _is_torn(line):
+                    torn.append(f"left out: line {number}, the last one, which was cut off")
+                elif not line.isspace():
+                    yield _item(line, f"{path.name}, line {number}")
+    except OSError as error:
+        raise Fault("invalid", f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _item(line: bytes, place: str) -> _Item:
+    try:
+        item = _decode(line)
+    except _UNREADABLE as error:
+        raise Fault("invalid", f"{place}: {error}.") from None
+    names = (item.name, item.entityType) if isinstance(item, _Entity) else (item.from_, item.to, item.relationType)
+    if max(map(len, names)) > MAX_NAME:
+        raise Fault("invalid", f"{place}: a name or type has more than {MAX_NAME} characters.")
+    return item
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether this is a last line without its end, as a server that was killed leaves it."""
+    if line.endswith((b"\n", b"}")):
+        return False
+    return not line.isspace()

@@ -1,0 +1,60 @@
+"""The command `quipu export`: the data of a dialect in the file of the program that it reproduces."""
+
+import argparse
+import os
+from pathlib import Path
+
+from kernel import app
+from kernel.cli.faults import or_raise
+from kernel.cli.output import show
+from kernel.config import Config
+from kernel.errors import Fault
+from kernel.limits import BOUNDS
+from kernel.store.context import CallContext, StoreContext
+from kernel.store.imports import Export
+from kernel.store.sqlite.connection import Connection
+from kernel.store.transaction import Tx
+
+_MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole dialect takes longer than a call may
+
+
+def export_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+    """Write a new file, readable by its owner only; one that is there is left as it is."""
+    known = {found.kind: found for dialect in app.DIALECTS for found in dialect.exports}
+    if arguments.kind not in known:
+        raise Fault("invalid", f"Cannot export {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
+    target: Path = arguments.path
+    patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
+    db = Connection(config.file, patient, readonly=True)
+    try:
+        count: int = or_raise(db.read, CallContext(), lambda tx: _write(tx, known[arguments.kind], target))
+    finally:
+        db.close()
+    show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
+    return 0
+
+
+def _write(tx: Tx, chosen: Export, target: Path) -> int:
+    count = 0
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise Fault(
+            "conflict", f"{target.absolute()} is there already: choose another name, or move it away."
+        ) from None
+    except OSError as error:
+        raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for line in chosen.lines(tx):
+                file.write(b"\n" + line if count else line)
+                count += 1
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+    return count
