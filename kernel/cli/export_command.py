@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from kernel import app
@@ -15,6 +16,7 @@ from kernel.store.imports import Export
 from kernel.store.sqlite.connection import Connection
 from kernel.store.transaction import Tx
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _MAX_MILLISECONDS = BOUNDS["store_milliseconds"].high  # a whole dialect takes longer than a call may
 
 
@@ -35,26 +37,22 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 
 
 def _write(tx: Tx, chosen: Export, target: Path) -> int:
-    count = 0
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise Fault(
-            "conflict", f"{target.absolute()} is there already: choose another name, or move it away."
-        ) from None
-    except OSError as error:
-        raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    with ExitStack() as unfinished:
+        try:
+            descriptor = os.open(target, _NEW, 0o600)
+            unfinished.callback(target.unlink, missing_ok=True)
+            file = unfinished.enter_context(os.fdopen(descriptor, "wb"))
+            count = 0
             for line in chosen.lines(tx):
                 file.write(b"\n" + line if count else line)
                 count += 1
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
+        except FileExistsError:
+            said = f"{target.absolute()} is there already: choose another name, or move it away."
+            raise Fault("conflict", said) from None
+        except OSError as error:
+            raise Fault("storage", f"{target.absolute()} cannot be written: {error.strerror}.") from None
+        unfinished.pop_all()
+        file.close()
     return count

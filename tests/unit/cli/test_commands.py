@@ -195,6 +195,7 @@ def test_parser_has_the_documented_commands() -> None:
         "setup",
         "doctor",
         "health",
+        "export",
     }
 
 
