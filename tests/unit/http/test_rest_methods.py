@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kernel import app
 from kernel.app import Kernel
@@ -132,12 +134,44 @@ def test_key_comes_as_bearer_or_by_itself(
     assert error(client(f"{keys['write']}x").send("GET", ROOT))[:2] == (401, "authentication_error")
     unknown = RestClient(kernel, runner).send("GET", f"{ROOT}/x/y/z")
     assert error(unknown)[:2] == (401, "authentication_error")
+    kernel.store.write_sync(lambda _tx: None)  # a denial is written beside the call
     entries = kernel.store.read_sync(lambda tx: audit.read(tx, 10))
     assert [(entry.dialect, entry.tool, entry.outcome) for entry in entries] == [
         ("files", "list_memory_stores", "denied"),
         ("files", "create_memory_store", "denied"),
         ("files", "create_memory_store", "done"),
     ]
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = st.sampled_from(
+    "name description metadata path content view precondition memory_store_id memory_id limit page depth path_prefix "
+    "include_archived created_at[gte] operation expected_content_sha256 memory_version_id other".split()
+)
+IDS = st.sampled_from(["STORE", "MEMORY", "VERSION", "x", "%00", "%ff", "é", ""])
+METHODS = [(method.verb, method.path) for dialect in app.DIALECTS for method in dialect.rest]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_request_has_an_answer(rest: RestClient, data: st.DataObject) -> None:
+    store = rest("POST", "", {"name": "a"})
+    memory = rest("POST", f"/{store['id']}/memories", {"path": "/a/b", "content": "x"})
+    known = {"STORE": store["id"], "MEMORY": memory["id"], "VERSION": memory["memory_version_id"]}
+    verb, path = data.draw(st.sampled_from(METHODS))
+    for parameter in ("{memory_store_id}", "{memory_id}", "{memory_version_id}"):
+        named = data.draw(IDS | st.just(parameter.split("_")[1].upper().rstrip("}")))
+        path = path.replace(parameter, known.get(named, named))
+    query = data.draw(st.dictionaries(FIELDS, st.text(max_size=8), max_size=3))
+    body = data.draw(st.dictionaries(FIELDS, JSON_VALUES, max_size=4)) if verb == "POST" else None
+
+    answer = rest.send(verb, path, params=query, **({} if body is None else {"json": body}))
+
+    assert answer.status_code == 200 or error(answer)[0] < 500
 
 
 def test_methods_are_there_only_with_their_dialect(config: Config, runner: asyncio.Runner) -> None:
