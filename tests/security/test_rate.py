@@ -19,7 +19,11 @@ from tests.security.sockets import Peer, crowd, request
 SECONDS = float(os.environ.get("FLOOD_SECONDS", "0.7"))
 RATE, BURST = 10, 30
 CREATED = "2026-11-21T10:00:00.000Z"
-PATHS = ("/tools/recall", "/mcp", "/tools/nothing", "/tools/memory_recall")
+REST = "/v1/memory_stores"
+PATHS = ("/tools/recall", "/mcp", "/tools/nothing", "/tools/memory_recall", REST)
+TOO_MANY = "Too many requests, try again later."
+REFUSED = {"error": {"code": "rate_limited", "message": TOO_MANY}}
+REFUSED_BY_REST = {"type": "error", "error": {"type": "rate_limit_error", "message": TOO_MANY}}
 WAYS = ("in two pieces", "by GET")
 OTHERS = ("flooder", "quiet")
 Secrets = Mapping[str, str]
@@ -57,7 +61,7 @@ def test_past_the_burst_a_caller_is_told_to_wait_and_may_go_on_later(
         status, headers, body = answer
         assert answered >= BURST
         assert (status, headers["retry-after"], headers.get("connection", "")) == (429, "1", "")
-        assert body == {"error": {"code": "rate_limited", "message": "Too many requests, try again later."}}
+        assert body == (REFUSED_BY_REST if path == REST else REFUSED)
         begun = time.monotonic()
         peer.send(call)
         assert peer.answer()[0] != 429

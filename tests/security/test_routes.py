@@ -20,6 +20,7 @@ METADATA = "/.well-known/oauth-protected-resource"
 TOOLS = [f"/tools/{tool.name}" for dialect in app.DIALECTS for tool in dialect.tools]
 ENDPOINTS = ["/mcp", *(asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS))]
 RESOURCES = [path for path in ENDPOINTS if "," not in path]
+METHOD_PATHS = [method.path for dialect in app.DIALECTS for method in dialect.rest]
 PAGES = ["/tools", "/openapi.json", "/readyz", "/metrics", "/docs", "/admin", "/", "/favicon.ico", "/keys.json"]
 SIDEWAYS = [
     "/healthz/",
@@ -34,6 +35,10 @@ SIDEWAYS = [
     "/tools//",
     "/tools/absent",
     "/tools/../tools",
+    "/v1",
+    "/v1/memory_stores/",
+    "/v1/memory_stores/a/../..",
+    "//v1/memory_stores",
     "/mcp/",
     "/mcp/absent",
     "/mcp/common,paths",
@@ -85,7 +90,7 @@ def test_every_route_is_walked(locked: House) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_route_answers_who_has_no_key(locked: House, method: str, catalogue: Catalogue) -> None:
-    paths = [*ENDPOINTS, *TOOLS, *PAGES, *SIDEWAYS]
+    paths = [*ENDPOINTS, *TOOLS, *METHOD_PATHS, *PAGES, *SIDEWAYS]
     body = BODY if method in {"POST", "PUT", "PATCH"} else None
     answers = {path: locked.ask(method, path, body=body, headers=HEADERS) for path in paths}
     let_in = {path: answer for path, answer in answers.items() if not refused(answer)}
