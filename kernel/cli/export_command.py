@@ -3,6 +3,7 @@
 import argparse
 import os
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from kernel import app
@@ -29,14 +30,14 @@ def export_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     patient = shared._replace(call_limits=shared.call_limits._replace(milliseconds=_MAX_MILLISECONDS))
     db = Connection(config.file, patient, readonly=True)
     try:
-        count: int = or_raise(db.read, CallContext(), lambda tx: _write(tx, known[arguments.kind], target))
+        count: int = or_raise(db.read, CallContext(), partial(_write, known[arguments.kind], target))
     finally:
         db.close()
     show({"file": str(target), "lines": count}, f"{count} lines", as_json=arguments.json)
     return 0
 
 
-def _write(tx: Tx, chosen: Export, target: Path) -> int:
+def _write(chosen: Export, target: Path, tx: Tx) -> int:
     with ExitStack() as unfinished:
         try:
             descriptor = os.open(target, _NEW, 0o600)

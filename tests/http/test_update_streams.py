@@ -265,8 +265,12 @@ async def write(client: Client) -> None:
 def test_official_client_of_the_older_revisions_is_told(server: Server) -> None:
     async def scene() -> None:
         seen = asyncio.Queue[Any]()
+
+        async def on_message(message: Any) -> None:
+            await seen.put(message)
+
         address = f"http://127.0.0.1:{server.port}/mcp/graph"
-        async with Client(address, mode="legacy", message_handler=seen.put) as client, asyncio.timeout(PATIENCE):
+        async with Client(address, mode="legacy", message_handler=on_message) as client, asyncio.timeout(PATIENCE):
             await client.subscribe_resource(URI)
             for _ in range(2):
                 await write(client)
