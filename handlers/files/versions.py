@@ -65,10 +65,17 @@ def redact_memory_version(tx: Tx, request: RedactVersion) -> MemoryVersion:
     if tx.one("files.versions.is_present", int, id=row.id) is not None:
         raise Fault("invalid", f"The version {row.id} is the present one of its memory: change or delete that first")
     tx.run("files.versions.redact", id=row.id, redacted_by=tx.call_context.key or None, now=tx.now)
-    if row.path is not None and row.content is not None:
-        text = records.document_text(row.path, row.content)
-        history.redact(tx, records.space_of(row.store), row.memory, text)
+    _redact_history(tx, row)
     return _shown(_existing(tx, row.store, row.id, "full"))
+
+
+def _redact_history(tx: Tx, row: _Row) -> None:
+    """Of a text that the memory has now as well nothing is removed: its present version can be redacted later."""
+    if row.path is None or row.content is None:
+        return
+    text, present = records.document_text(row.path, row.content), records.by_id(tx, row.store, row.memory)
+    if present is None or text != records.document_text(present.path, present.content):
+        history.redact(tx, records.space_of(row.store), row.memory, text)
 
 
 def _existing(tx: Tx, store: str, id_: str, view: str) -> _Row:

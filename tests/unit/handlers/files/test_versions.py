@@ -10,7 +10,7 @@ from kernel.app import Kernel
 from kernel.dispatch import catch_faults
 from kernel.maintenance.undo import undo
 from kernel.security.permissions import Caller, Permission, grant
-from kernel.store import audit
+from kernel.store import audit, history
 from tests.conftest import Call, everything
 from tests.unit.rest_client import RestClient
 
@@ -66,6 +66,23 @@ def test_redacted_text_is_nowhere_in_the_store(rest: RestClient, store: str, ker
     )
     assert rest("GET", f"{store}/memory_versions/{version}") == redacted
     assert rest("GET", f"{store}/memories/{made['id']}")["content"] == "none"
+
+
+def test_text_that_a_memory_has_again_is_redacted_with_its_last_version(
+    rest: RestClient, store: str, kernel: Kernel
+) -> None:
+    made = changed(rest, store)
+    again = rest("POST", f"{store}/memories/{made['id']}", {"content": SECRET})
+    rest("POST", f"{store}/memory_versions/{made['memory_version_id']}/redact")
+
+    def newest() -> str | None:
+        return kernel.store.read_sync(lambda tx: history.latest(tx, f"files:{store[1:]}", made["id"]))
+
+    assert newest() == f"/a\n{SECRET}"
+    rest("POST", f"{store}/memories/{made['id']}", {"content": "none"})
+    rest("POST", f"{store}/memory_versions/{again['memory_version_id']}/redact")
+    assert newest() == "/a\nnone"
+    assert SECRET not in repr(everything(kernel))
 
 
 def test_no_undo_brings_a_redacted_text_back(rest: RestClient, store: str, kernel: Kernel) -> None:
