@@ -12,7 +12,7 @@ from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
-from kernel.search.ann import Sketches
+from kernel.search.ann import VectorIndex
 from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
@@ -77,7 +77,7 @@ def _search_cache(embedder: Embedder | None) -> SearchCache:
     def sketcher() -> Sketcher:
         return Sketcher(embedder.dimensions, embedder.embed([COMMON_TEXT])[0].vector) if embedder else Sketcher(8)
 
-    return SearchCache(Sketches(sketcher))
+    return SearchCache(VectorIndex(sketcher))
 
 
 def context_of(config: Config, dialects: tuple[Dialect, ...] = DIALECTS) -> StoreContext:

@@ -21,7 +21,7 @@ from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
-from kernel.search.semantic import load_sketches
+from kernel.search.semantic import load_vectors
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.tenants import OpenTenant, Tenants
@@ -180,7 +180,7 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
     if loaded is not None:
         loaded()
     if embedder is not None:
-        catch_faults(store.read_sync, load_sketches)
+        catch_faults(store.read_sync, load_vectors)
         store.context.search_cache.warming = False
         catch_faults(consistency.embed_missing, store, stopping.is_set)
     while not stopping.is_set():

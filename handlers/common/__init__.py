@@ -8,7 +8,7 @@ from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, q
 from handlers.common.schemas import Recall, Recalled
 from kernel.errors import Fault
 from kernel.search import index
-from kernel.search.index import Hit
+from kernel.search.index import Candidates
 from kernel.search.pagination import SeenPage, decode_cursor
 from kernel.store.transaction import Tx
 from kernel.tools import Dialect, Hints, Reply, Tool, read
@@ -32,14 +32,17 @@ def recall(tx: Tx, request: Recall) -> Recalled:
     sought = query_fingerprint(request)
     shown = decode_cursor(request.cursor, sought) if request.cursor else None
     asked = prepare(tx, request, shown)
-    hits, items = find(tx, asked) if request.query.strip() else ([], find_newest(tx, asked))
-    return page(RankedResults(items, _signals(hits), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request)
+    found, items = find(tx, asked) if request.query.strip() else (None, find_newest(tx, asked))
+    return page(
+        RankedResults(items, _signals(found), sought, shown or SeenPage(index.last_doc_id(tx), tx.now)), request
+    )
 
 
-def _signals(hits: list[Hit]) -> list[str]:
-    words = any(hit.text_rank is not None for hit in hits)
-    meaning = any(hit.similarity is not None for hit in hits)
-    return [name for name, ran in (("words", words), ("meaning", meaning)) if ran]
+def _signals(found: Candidates | None) -> list[str]:
+    ran = () if found is None else (("words", found.words), ("meaning", found.meaning))
+    return [
+        name for name, values in ran if (values == values).any()
+    ]  # NaN, which a signal did not find, equals nothing
 
 
 def reply(tool: Tool, result: Struct) -> Reply:

@@ -10,7 +10,7 @@ from handlers.common.schemas import Recall, SignalWeights
 from handlers.common.scoring import OrderRules, ScoredDocument, order, prefix_holding
 from kernel.errors import Fault
 from kernel.search import index
-from kernel.search.index import Document, Hit, Scored
+from kernel.search.index import Candidates, Document, Scored
 from kernel.search.pagination import SeenPage
 from kernel.store.transaction import Tx
 from kernel.text import one_line
@@ -55,15 +55,15 @@ def query_fingerprint(request: Recall) -> str:
     return msgspec.json.encode((*asked, request.after, request.before, request.quarantined, *order)).decode()
 
 
-def find(tx: Tx, asked: RecallQuery) -> tuple[list[Hit], list[ScoredDocument]]:
-    """The hits, and the documents for the page, best first: one more than its limit if more follow."""
+def find(tx: Tx, asked: RecallQuery) -> tuple[Candidates, list[ScoredDocument]]:
+    """The candidates, and the documents for the page, best first: one more than its limit if more follow."""
     wanted = asked.request.limit + 1
     before = len(asked.shown.digests) if asked.shown else 0
     among = _prefiltered(tx, asked.filters)
     filtered = filter_after_search(asked.filters) and among is None
     width = max(_FILTERED_CANDIDATES if filtered else _MIN_CANDIDATES, before + wanted)
     while True:
-        hits = index.search(
+        found = index.find(
             tx,
             asked.request.query,
             within=asked.filters.within,
@@ -72,10 +72,10 @@ def find(tx: Tx, asked: RecallQuery) -> tuple[list[Hit], list[ScoredDocument]]:
             lexical=asked.weights.words > 0,
             semantic=asked.weights.meaning > 0,
         )
-        items, varied = _rank(tx, asked, hits, before + wanted)
+        items, varied = _rank(tx, asked, found, before + wanted)
         enough = len(items) >= wanted and varied >= min(wanted, _MIN_DISTINCT)
-        if enough or len(hits) < width or width >= _MAX_CANDIDATES:
-            return hits, items
+        if enough or len(found.docs) < width or width >= _MAX_CANDIDATES:
+            return found, items
         width = min(width * _WIDENING_FACTOR, _MAX_CANDIDATES)
 
 
@@ -130,40 +130,44 @@ def _needs_documents(asked: RecallQuery) -> bool:
     )
 
 
-def _rank(tx: Tx, asked: RecallQuery, hits: list[Hit], wanted: int) -> tuple[list[ScoredDocument], int]:
-    """The matching documents in order, and the number of hits that are not near-duplicates of others."""
+def _rank(tx: Tx, asked: RecallQuery, found: Candidates, wanted: int) -> tuple[list[ScoredDocument], int]:
+    """The matching documents in order, and the number of candidates that are not near-duplicates of others."""
+    query, weights = asked.request.query, asked.weights
     if not _needs_documents(asked):
-        ranking = index.rerank(tx, asked.request.query, hits, asked.weights, wanted=wanted)
+        ranking = index.rerank(tx, query, found, weights, wanted=wanted)
         first = _best_by_evidence(tx, asked, ranking, wanted)
         if not any(_is_quarantined(tx, asked.request, item.document) for item in first):
             return first, _count_distinct(ranking)
     # The rerank adds neighbours of hits as new candidates, which have to pass the filters too.
-    documents = _matching_documents(tx, asked, hits)
-    ranking = index.rerank(tx, asked.request.query, [hit for hit in hits if hit.doc in documents], asked.weights)
-    documents |= _matching_documents(tx, asked, [one.hit for one in ranking.scored if one.hit.doc not in documents])
-    items = order(ranking.scored, documents, ranking.leaders, asked.rules)
+    documents = _matching_documents(tx, asked, found.docs.tolist())
+    matching = [at for at, doc in enumerate(found.docs.tolist()) if doc in documents]
+    ranking = index.rerank(tx, query, found.take(matching), weights)
+    scored = ranking.fused.scored(len(ranking.fused.scores))
+    documents |= _matching_documents(tx, asked, [one.hit.doc for one in scored if one.hit.doc not in documents])
+    items = order(scored, documents, ranking.leaders, asked.rules)
     shown = asked.shown
     return [item for item in items if shown is None or _is_new_on_page(item.document, shown)], _count_distinct(ranking)
 
 
 def _count_distinct(ranking: index.Ranking) -> int:
-    return sum(ranking.leaders.get(one.hit.doc, one.hit.doc) == one.hit.doc for one in ranking.scored)
+    return sum(ranking.leaders.get(doc, doc) == doc for doc in ranking.fused.found.docs.tolist())
 
 
 def _best_by_evidence(tx: Tx, asked: RecallQuery, ranking: index.Ranking, wanted: int) -> list[ScoredDocument]:
     """The best of the ranking if evidence alone decides: only their documents are read."""
-    scored = prefix_holding(ranking.scored, ranking.leaders, asked.rules.alike, wanted)
+    docs = ranking.fused.found.docs.tolist()
+    scored = ranking.fused.scored(prefix_holding(docs, ranking.leaders, asked.rules.alike, wanted))
     first = order(scored, {one.hit.doc: _unread_document(one) for one in scored}, ranking.leaders, asked.rules)[:wanted]
     documents = index.documents(tx, [item.document.doc for item in first])
     return [item._replace(document=documents[item.document.doc]) for item in first if item.document.doc in documents]
 
 
 def _unread_document(scored: Scored) -> Document:
-    return Document(scored.hit.doc, scored.hit.space, scored.hit.id, "", "", "", "", "", "", "")
+    return Document(scored.hit.doc, "", "", "", "", "", "", "", "", "")
 
 
-def _matching_documents(tx: Tx, asked: RecallQuery, hits: Sequence[Hit]) -> dict[int, Document]:
-    documents = index.documents(tx, [hit.doc for hit in hits])
+def _matching_documents(tx: Tx, asked: RecallQuery, docs: Sequence[int]) -> dict[int, Document]:
+    documents = index.documents(tx, docs)
     return {doc: document for doc, document in documents.items() if _matches(tx, document, asked)}
 
 

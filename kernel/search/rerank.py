@@ -1,16 +1,20 @@
 """Reranking of the best hits: late interaction, near-duplicates, and neighbours in time."""
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from kernel.embed.model import Embedder
-from kernel.search.fusion import Scored, Weights, Window, fuse, preliminary_order
-from kernel.search.hits import Hit
+from kernel.embed.model import Embedder, Embedding
+from kernel.search.fusion import Fused, Weights, Window, fuse_candidates, preliminary_order
+from kernel.search.hits import Candidates
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
-from kernel.search.semantic import l2_distance
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
 
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
 _NEIGHBOUR_SEEDS = 16  # hits that add their neighbours as candidates; LoCoMo R@10 .763, with 8 seeds .742
@@ -24,122 +28,151 @@ _OPENING_SHARE = 0.5
 
 
 class Ranking(NamedTuple):
-    """Hits with their scores, best first, and for each of the pool the first of its near-duplicates."""
+    """Candidates with their scores, best first, and for each of the pool the first of its near-duplicates."""
 
-    scored: list[Scored]
+    fused: Fused
     leaders: Mapping[int, int]
 
 
 class _Vector(NamedTuple):
     doc: int
-    space: str
-    key: str
     vector: bytes
+    scale: float
     tokens: bytes
 
 
 class _Pool(NamedTuple):
-    """The hits to rerank, their vectors and tokens, and their near-duplicates."""
+    """The documents to rerank, the tokens of those that have a vector, and their near-duplicates."""
 
-    hits: list[Hit]
-    vectors: dict[int, _Vector]
+    docs: list[int]
+    tokens: dict[int, bytes]
     duplicates: NearDuplicates
 
 
 def rerank(
-    tx: Tx, text: str, hits: Sequence[Hit], weights: Weights, most: int = POOL_SIZE, *, wanted: int | None = None
+    tx: Tx, text: str, found: Candidates, weights: Weights, most: int = POOL_SIZE, *, wanted: int | None = None
 ) -> Ranking:
-    """The hits of a search for `text` in their final order, with neighbours that no signal found.
+    """The candidates of a search for `text` in their final order, with neighbours that no signal found.
 
     The best `most` are reranked, at most two of each group of near-duplicates. With `wanted`, hits far behind that
     many are left out.
     """
-    first = preliminary_order(hits, weights)
+    order = preliminary_order(found, weights)
     model = model_id(tx)
     embedder = tx.context.embedder
     query = embed_texts(tx, [text]) if model else None
     if embedder is None or not query or not query[0].scale:
-        windows = _windows(tx, first[:most], weights)
-        return Ranking(fuse(hits, weights, windows, weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS), {})
-    pool = _pool(tx, embedder, model, first, most)
-    windows = _windows(tx, pool.hits, weights)
-    found = _to_fuse(first, pool.hits, windows, None if wanted is None else max(most, _FUSED_PER_RESULT * wanted))
+        windows = _windows(tx, found.docs[order[:most]].tolist(), weights)
+        neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
+        return Ranking(fuse_candidates(found, weights, windows, neighbours), {})
+    pool = _pool(tx, embedder, model, found.docs[order].tolist(), most)
+    windows = _windows(tx, pool.docs, weights)
+    if wanted is not None:
+        found = _nearby(found, order[: max(most, _FUSED_PER_RESULT * wanted)], pool.docs, windows)
     seeds = windows[:_NEIGHBOUR_SEEDS]
-    added = _neighbour_vectors(tx, model, seeds, found)
-    pool.duplicates.add_ungrouped({doc: row.vector for doc, row in added.items()})
-    low, high = _COHERENCE_RANGE
-    coherence = pool.duplicates.coherence([(window.doc, _around(window)) for window in seeds])
-    share = min(1.0, max(0.0, (coherence - low) / (high - low)))
+    added = _vectors(tx, model, sorted({doc for one in seeds for doc in one if doc} - {*found.docs.tolist()}))
+    share = _neighbour_share(pool, added, seeds)
     if share:
-        neighbours = _neighbour_hits(pool, added, query[0].vector if weights.meaning > 0 else None)
-        found |= {hit.doc: hit for hit in neighbours}
+        found = _with_neighbours(found, added, query[0] if weights.meaning > 0 else None)
     if weights.late > 0:
-        found |= _with_late_scores(embedder, query[0].tokens, pool, _OPENING_SHARE * (1 - share))
-    return Ranking(fuse([*found.values()], weights, windows, weights.neighbours * share), pool.duplicates.leaders)
+        opening = _OPENING_SHARE * (1 - share)
+        late = found.late.copy()
+        late[found.docs.searchsorted([*pool.tokens])] = embedder.interaction(
+            query[0].tokens, [*pool.tokens.values()], opening
+        )
+        found = found._replace(late=late)
+    fused = fuse_candidates(found, weights, windows, weights.neighbours * share)
+    return Ranking(fused, pool.duplicates.leaders)
 
 
-def _pool(tx: Tx, embedder: Embedder, model: int, hits: Sequence[Hit], size: int) -> _Pool:
-    pool = _Pool([], {}, NearDuplicates())
-    rest, count = hits, size
-    while rest and len(pool.hits) < size:
-        some, rest, count = rest[:count], rest[count:], 2 * count
-        vectors = _vectors(tx, model, [hit.doc for hit in some])
-        pool.vectors.update(vectors)
-        long = {doc for doc, row in vectors.items() if embedder.count(row.tokens) > LONG_TEXT_TOKENS}
-        pool.duplicates.add({hit.doc: vectors[hit.doc].vector for hit in some if hit.doc in vectors}, long)
-        ranks = pool.duplicates.ranks
-        pool.hits.extend([hit for hit in some if ranks.get(hit.doc, 0) < _GROUP_SIZE_IN_POOL])
+def _pool(tx: Tx, embedder: Embedder, model: int, docs: Sequence[int], size: int) -> _Pool:
+    pool = _Pool([], {}, NearDuplicates(embedder.dimensions))
+    count = size
+    while docs and len(pool.docs) < size:
+        some, docs, count = docs[:count], docs[count:], 2 * count
+        known = {row.doc: row for row in _vectors(tx, model, some)}
+        rows = [known[doc] for doc in some if doc in known]
+        long = [embedder.count(row.tokens) > LONG_TEXT_TOKENS for row in rows]
+        pool.duplicates.add([row.doc for row in rows], _units(rows, embedder.dimensions), long)
+        kept = [doc for doc in some if pool.duplicates.ranks.get(doc, 0) < _GROUP_SIZE_IN_POOL]
+        pool.docs.extend(kept)
+        pool.tokens.update((doc, known[doc].tokens) for doc in kept if doc in known)
     return pool
 
 
-def _to_fuse(hits: Sequence[Hit], pool: Sequence[Hit], windows: Sequence[Window], depth: int | None) -> dict[int, Hit]:
-    """The first `depth` hits, those of the pool, and those in a window of the pool."""
-    if depth is None or depth >= len(hits):
-        return {hit.doc: hit for hit in hits}
-    in_window = {doc for window in windows for doc in window}
-    found = {hit.doc: hit for hit in itertools.chain(hits[:depth], pool)}
-    found.update((hit.doc, hit) for hit in hits[depth:] if hit.doc in in_window)
-    return found
+def _nearby(
+    found: Candidates, first: "NDArray[np.int64]", pool: Sequence[int], windows: Sequence[Window]
+) -> Candidates:
+    """The candidates at the `first` positions, those of the pool, and those in a window of the pool."""
+    import numpy as np
+
+    kept = np.isin(found.docs, [*pool, *(doc for window in windows for doc in window if doc)])
+    kept[first] = True
+    return found.take(kept)
 
 
-def _vectors(tx: Tx, model: int, docs: Iterable[int]) -> dict[int, _Vector]:
-    rows = tx.all("kernel.rerank.vectors_and_tokens", _Vector, ids=[*docs], model=model)
-    return {row.doc: row for row in rows}
+def _vectors(tx: Tx, model: int, docs: Sequence[int]) -> list[_Vector]:
+    return tx.all("kernel.rerank.vectors_and_tokens", _Vector, ids=docs, model=model) if docs else []
 
 
-def _windows(tx: Tx, hits: Sequence[Hit], weights: Weights) -> list[Window]:
-    """The neighbours of the hits, in the same order; none where neighbours have no weight."""
-    if not weights.neighbours:
-        return []
-    return tx.all("kernel.rerank.neighbours", Window, ids=[hit.doc for hit in hits])
+def _windows(tx: Tx, docs: Sequence[int], weights: Weights) -> list[Window]:
+    """The neighbours of the documents, in the same order; none where neighbours have no weight."""
+    return tx.all("kernel.rerank.neighbours", Window, ids=docs) if weights.neighbours else []
 
 
-def _neighbour_vectors(tx: Tx, model: int, windows: Sequence[Window], known: Mapping[int, Hit]) -> dict[int, _Vector]:
-    """The neighbours in the windows that are not hits themselves."""
-    docs = {doc for window in windows for doc in _around(window) if doc is not None and doc not in known}
-    return _vectors(tx, model, sorted(docs)) if docs else {}
+def _neighbour_share(pool: _Pool, added: Sequence[_Vector], windows: Sequence[Window]) -> float:
+    """The share of their weight that neighbours have: all of it where documents are like their own neighbours."""
+    import numpy as np
+
+    if not windows:
+        return 0.0
+    units = np.concatenate([pool.duplicates.units, _units(added, pool.duplicates.units.shape[1])])
+    rows = {doc: at for at, doc in enumerate([*pool.duplicates.docs, *(row.doc for row in added)])}
+    table = np.array([[rows.get(doc or 0, -1) for doc in window] for window in windows])
+    low, high = _COHERENCE_RANGE
+    return min(1.0, max(0.0, (_coherence(units, table) - low) / (high - low)))
 
 
-def _around(window: Window) -> tuple[int | None, int | None, int | None, int | None]:
-    """The neighbours of the document of a window, in the order of insertion."""
-    return window.before, window.previous, window.next, window.after
+def _coherence(units: "Matrix", windows: "NDArray[np.int64]") -> float:
+    """How much more similar documents are to their own neighbours than to those of others, up to 1.
+
+    `windows` holds the rows of `units` for each document between its neighbours, -1 for none. The neighbours of other
+    candidates are the baseline: they are alike as far as the query goes. 0 where there are too few neighbours.
+    """
+    import numpy as np
+
+    own: list[float] = []
+    other: list[float] = []
+    for side in (0, 1, 3, 4):
+        docs, neighbours = windows[(windows[:, 2] >= 0) & (windows[:, side] >= 0)][:, [2, side]].T
+        if (count := len(docs)) > 1:
+            products = units[docs] @ units[neighbours].T
+            trace, total = float(np.trace(products)), float(products.sum())
+            own.append(trace / count)
+            other.append((total - trace) / (count**2 - count))
+    if not own:
+        return 0.0
+    within, between = sum(own) / len(own), sum(other) / len(other)
+    return (within - between) / (1 - between) if between < 1 else 0.0
 
 
-def _neighbour_hits(pool: _Pool, rows: Mapping[int, _Vector], query: bytes | None) -> list[Hit]:
-    """The neighbours as hits, with their similarity to the query's vector if it is given."""
-    similarities = pool.duplicates.similarities(query, [*rows]) if query else [None] * len(rows)
-    return [
-        Hit(row.doc, row.space, row.key, None, None if cosine is None else l2_distance(cosine), cosine)
-        for row, cosine in zip(rows.values(), similarities, strict=True)
-    ]
+def _with_neighbours(found: Candidates, rows: Sequence[_Vector], query: Embedding | None) -> Candidates:
+    """The candidates and further documents, with the cosine of these and the query's vector if it is given."""
+    import numpy as np
+
+    docs = np.concatenate([found.docs, np.array([row.doc for row in rows], np.int64)])
+    none = np.full(len(rows), np.nan)
+    cosines = none
+    if query is not None and rows:
+        unit = np.frombuffer(query.vector, np.int8) * np.float32(query.scale)
+        cosines = _units(rows, len(unit)) @ unit
+    columns = (np.concatenate(pair) for pair in zip(found[1:], (none, cosines, none), strict=True))
+    return Candidates(docs, *columns).take(np.argsort(docs))
 
 
-def _with_late_scores(embedder: Embedder, query: bytes, pool: _Pool, opening_share: float) -> dict[int, Hit]:
-    """The hits of the pool that have tokens, with their late-interaction scores."""
-    known = [hit for hit in pool.hits if hit.doc in pool.vectors]
-    scores = embedder.interaction(query, [pool.vectors[hit.doc].tokens for hit in known], opening_share)
-    return {
-        # Built directly: _replace on a named tuple takes several times as long.
-        hit.doc: Hit(hit.doc, hit.space, hit.id, hit.text_rank, hit.distance, hit.similarity, score)
-        for hit, score in zip(known, scores, strict=True)
-    }
+def _units(rows: Sequence[_Vector], dimensions: int) -> "Matrix":
+    """The vectors scaled to unit length, one per row."""
+    import numpy as np
+
+    whole = np.frombuffer(b"".join([row.vector for row in rows]), np.int8).reshape(-1, dimensions)
+    return whole * np.array([row.scale for row in rows], np.float32)[:, None]

@@ -1,8 +1,7 @@
 -- name: vectors_and_tokens
-SELECT d.id, d.space, d.key, v.vector, v.tokens
+SELECT v.doc, v.vector, v.scale, v.tokens
 FROM json_each(:ids) AS i
 CROSS JOIN doc_vector AS v ON v.doc = i.value
-CROSS JOIN doc AS d ON d.id = v.doc
 WHERE v.model = :model AND v.scale > 0;
 
 -- name: neighbours

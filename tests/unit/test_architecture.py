@@ -78,9 +78,13 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.ann_storage",
         "kernel.search.binary_codes",
         "kernel.search.bm25",
+        "kernel.search.chunks",
+        "kernel.search.fusion",
+        "kernel.search.hits",
         "kernel.search.near_duplicates",
-        "kernel.search.shortlist",
+        "kernel.search.rerank",
     }
+    assert importers("numkong") == {"kernel.search.ann"}
     assert importers("tokenizers") == {"kernel.embed.model"}
 
 
@@ -244,7 +248,7 @@ running.store.close()
 """
 
 
-UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
+UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numkong", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
 
 
 @pytest.mark.slow

@@ -54,11 +54,11 @@ def tables(plan: list[str]) -> list[str]:
             "kernel.semantic.score_partitions",
             [
                 "SCAN p VIRTUAL TABLE",
-                "SEARCH d USING INDEX doc_by_place (place=?)",
+                "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
                 "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
             ],
         ),
-        ("kernel.ann_storage.sealed_blocks", ["SEARCH doc_sketch USING INTEGER PRIMARY KEY (rowid>?)"]),
+        ("kernel.ann_storage.sealed_blocks", ["SEARCH doc_block USING INTEGER PRIMARY KEY (rowid>?)"]),
         (
             "kernel.ann_storage.trim_deletions",
             ["SEARCH doc_gone USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH doc_gone"],
@@ -84,8 +84,6 @@ def tables(plan: list[str]) -> list[str]:
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
-                "SCAN s",
-                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
         (
@@ -93,7 +91,6 @@ def tables(plan: list[str]) -> list[str]:
             [
                 "SCAN i VIRTUAL TABLE",
                 "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
-                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
         ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
