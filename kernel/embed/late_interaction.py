@@ -1,6 +1,6 @@
 """Late interaction (MaxSim): how well a text matches a query token by token, over static token vectors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float32]
     Ids = NDArray[np.unsignedinteger] | NDArray[np.signedinteger]
+    Sizes = NDArray[np.int64]
     VectorLookup = Callable[[Ids], Array]
     """The vectors of token ids, one per row."""
 
@@ -21,55 +22,40 @@ _EPSILON = 1e-12  # avoids division by zero
 
 
 def interaction(
-    query: "Ids", texts: "Sequence[Ids]", token_vectors: "VectorLookup", opening_share: float = 0.0
-) -> list[float]:
-    """A score of at most 1 for each text; texts and query are token ids.
+    query: "Ids", tokens: "Ids", sizes: "Sizes", token_vectors: "VectorLookup", opening_share: float = 0.0
+) -> "Array":
+    """A score of at most 1 for each text; `tokens` are the ids of all texts in turn, of which each has `sizes`.
 
     MaxSim as in ColBERT: for each query token the best cosine among the text's tokens, weighted by the length of the
     query token's vector, which is small for common tokens. A third of the score is the same over pairs of adjacent
     tokens, and LENGTH_PENALTY times the log of the text's tokens is subtracted. `opening_share` is the share of the
-    score that the first OPENING_TOKENS tokens have, scored as a text of their own.
+    score that the first OPENING_TOKENS tokens have, scored as a text of their own. 0 for a text without tokens.
     """
     import numpy as np
 
-    scores = [0.0] * len(texts)
+    scores = np.zeros(len(sizes), np.float32)
     vectors = token_vectors(query)
     weights = _lengths(vectors)
     if len(query) > MAX_QUERY_TOKENS:
         kept = np.sort(np.argsort(-weights, kind="stable")[:MAX_QUERY_TOKENS])
         vectors, weights = vectors[kept], weights[kept]
-    if not len(vectors) or not weights.sum() > _EPSILON:
+    texts = np.flatnonzero(sizes)
+    if not len(texts) or not weights.sum() > _EPSILON:
         return scores
     vectors /= np.maximum(weights, _EPSILON)[:, None]
-    for batch in _batches(texts):
-        found = _score_batch(vectors, weights, [texts[at] for at in batch], token_vectors, opening_share)
-        for at, score in zip(batch, found.tolist(), strict=True):
-            scores[at] = score
+    ends = np.cumsum(sizes[texts])
+    cuts = np.flatnonzero(np.diff(ends // _BATCH_TOKENS)) + 1
+    parts: list[Ids] = np.split(tokens, ends[cuts - 1])
+    for some, part in zip(np.split(texts, cuts), parts, strict=True):
+        scores[some] = _score_batch(vectors, weights, part, sizes[some], token_vectors, opening_share)
     return scores
 
 
-def _batches(texts: "Sequence[Ids]") -> list[list[int]]:
-    """The positions of the texts that have tokens, in batches of about _BATCH_TOKENS tokens."""
-    batches: list[list[int]] = []
-    room = 0
-    for at, text in enumerate(texts):
-        if not len(text):
-            continue
-        if not batches or len(text) > room:
-            batches.append([])
-            room = _BATCH_TOKENS
-        batches[-1].append(at)
-        room -= len(text)
-    return batches
-
-
 def _score_batch(
-    query: "Array", weights: "Array", texts: "Sequence[Ids]", token_vectors: "VectorLookup", opening_share: float
+    query: "Array", weights: "Array", tokens: "Ids", sizes: "Sizes", token_vectors: "VectorLookup", opening_share: float
 ) -> "Array":
     import numpy as np
 
-    sizes = np.array([len(text) for text in texts])
-    tokens = np.concatenate(texts)
     # Every distinct token is compared once: texts of one query share many of them.
     positions = np.zeros(int(tokens.max()) + 1, np.int32)
     positions[tokens] = 1
@@ -87,7 +73,7 @@ def _score_batch(
     return scores
 
 
-def _scores(cosines: "Array", sizes: "NDArray[np.int64]", weights: "Array") -> "Array":
+def _scores(cosines: "Array", sizes: "Sizes", weights: "Array") -> "Array":
     """The score of each text; `cosines` has a row for each token of all texts, a column for each query token."""
     import numpy as np
 

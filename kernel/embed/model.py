@@ -84,18 +84,22 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return vectors.embed([tokenizer.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], opening_share: float = 0.0) -> list[float]:
+    def interaction(self, query: bytes, texts: Sequence[bytes], opening_share: float = 0.0) -> "Array":
         """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
 
         `opening_share` is the share of the score that the first tokens of a text have.
         """
         _, vectors = self._loaded or self._load()
-        return interaction(vectors.ids(query), [vectors.ids(text) for text in texts], vectors.rows, opening_share)
+        return interaction(
+            vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening_share
+        )
 
-    def count(self, tokens: bytes) -> int:
-        """The number of `tokens` of an `Embedding`."""
+    def counts(self, texts: Sequence[bytes]) -> "NDArray[np.int64]":
+        """The number of tokens of each text, given as the `tokens` of an `Embedding`."""
+        import numpy as np
+
         _, vectors = self._loaded or self._load()
-        return len(vectors.ids(tokens))
+        return np.array([len(tokens) for tokens in texts], np.int64) // _width(vectors.vocabulary)
 
     def _identify(self) -> str:
         with suppress(OSError):  # raised again where the identity is used

@@ -60,11 +60,11 @@ class Deletion(NamedTuple):
 class VectorFeed(NamedTuple):
     """Readers over one snapshot of the store; each returns what follows the id given, in rising order.
 
-    `count` estimates the vectors. Codes are vectors if the second argument is true, else sketches. `rows` returns at
+    `size` counts the vectors. Codes are vectors if the second argument is true, else sketches. `rows` returns at
     most `page_size` rows at once; fewer mean that there are no more.
     """
 
-    count: Callable[[], int]
+    size: Callable[[], int]
     blocks: Callable[[int, bool], Sequence[Block]]
     rows: Callable[[int, bool], Sequence[Row]]
     deletions: Callable[[int], Sequence[Deletion]]
@@ -113,7 +113,7 @@ class VectorIndex:
                     deletions = feed.deletions(0)
                 self.last_deletion = deletions[0].vector
             if not self.last:
-                self.exact = feed.count() <= EXACT_ROWS
+                self.exact = feed.size() <= EXACT_ROWS
             self._read(feed)
             if self.exact and sum(chunk.count for chunk in self._chunks) > EXACT_ROWS:
                 self._chunks, self._last_sealed, self.last, self.exact = [], 0, 0, False
@@ -149,8 +149,8 @@ class VectorIndex:
             others = [np.flatnonzero(members.of(part.column("docs"))) + span.start for part, span in spans(parts)]
             best = np.concatenate([best, *others])
         best = np.unique(best)
-        docs = gather(parts, best, "docs") if len(best) else best
-        return dict(zip(docs.tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))
+        found: Ids = gather(parts, best, "docs") if len(best) else best
+        return dict(zip(found.tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))
 
     def shortlist(
         self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = 2**63 - 1
@@ -231,9 +231,9 @@ def _compare(parts: Sequence[Part], query: "Array", metric: Any, dtype: Any) -> 
 
     found = np.empty((1, sum(part.size for part in parts)))
     for part, span in spans(parts):
-        if part.chosen is not None and 2 * part.size > part.count:  # gathering most rows costs more than comparing all
-            whole = np.empty((1, part.count))
-            numkong.cdist(query[None], part.chunk.columns["codes"][: part.count], metric, dtype=dtype, out=whole)
+        if part.chosen is not None and 2 * part.size > part.rows:  # gathering most rows costs more than comparing all
+            whole = np.empty((1, part.rows))
+            numkong.cdist(query[None], part.chunk.columns["codes"][: part.rows], metric, dtype=dtype, out=whole)
             found[0, span] = whole[0, part.chosen]
         else:
             numkong.cdist(query[None], part.column("codes"), metric, dtype=dtype, out=found[:, span])

@@ -14,16 +14,16 @@ _NO_LIMIT = 2**63 - 1
 def vector_feed(tx: Tx, model: int) -> VectorFeed:
     """What `tx` sees of a model's vectors."""
 
+    def blocks(last: int, exact: bool) -> Sequence[Block]:
+        return _blocks(tx, model, last, exact, _BLOCKS_PER_READ)
+
+    def rows(last: int, exact: bool) -> Sequence[Row]:
+        return _rows(tx, model, last, exact)
+
     def deletions(last: int) -> Sequence[Deletion]:
         return tx.all("kernel.ann_storage.deletions_after", Deletion, after=last)
 
-    return VectorFeed(
-        lambda: _count(tx),
-        lambda last, exact: _blocks(tx, model, last, exact, _BLOCKS_PER_READ),
-        lambda last, exact: _rows(tx, model, last, exact),
-        deletions,
-        BLOCK_ROWS,
-    )
+    return VectorFeed(lambda: _count(tx), blocks, rows, deletions, BLOCK_ROWS)
 
 
 def seal_blocks(tx: Tx, model: int, limit: int = 1) -> int:

@@ -29,11 +29,20 @@ class SearchCache:
         self.models: dict[str, int] = {}  # ids of the stored models by identity
         self._frequencies: dict[str, int] = {}
         self._total = 0
+        self._last_ids: tuple[Tx | None, LastIds] = (None, LastIds(0, 0, 0))
         self.uncommitted: Tx | None = None  # the last transaction that changed index rows, which a rollback would undo
 
     def can_cache(self, tx: Tx) -> bool:
         """Whether all index rows that `tx` sees are committed, so that other transactions may use what it reads."""
         return tx.readonly or tx is not self.uncommitted
+
+    def last_ids(self, tx: Tx) -> LastIds:
+        """The last ids that `tx` sees, read once in a transaction that only reads."""
+        reader, known = self._last_ids
+        if reader is not tx or not tx.readonly:
+            known = tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)
+            self._last_ids = (tx, known)
+        return known
 
     def document_frequencies(
         self, total: int, stems: Sequence[str], count: Callable[[list[str]], dict[str, int]]
@@ -50,8 +59,3 @@ class SearchCache:
         if missing := [stem for stem in stems if not known.get(stem)]:
             known.update(count(missing))
         return {stem: known.get(stem, 0) for stem in stems}
-
-
-def last_ids(tx: Tx) -> LastIds:
-    """The last ids that `tx` sees."""
-    return tx.one("kernel.index.sequences", LastIds) or LastIds(0, 0, 0)

@@ -87,21 +87,21 @@ class Chunk:
 
 
 class Part(NamedTuple):
-    """The first `count` rows of a chunk, or those of them that are `chosen`."""
+    """The first `rows` rows of a chunk, or those of them that are `chosen`."""
 
     chunk: Chunk
-    count: int
+    rows: int
     chosen: "Ids | None"
 
     @property
     def size(self) -> int:
         """The number of rows."""
-        return self.count if self.chosen is None else len(self.chosen)
+        return self.rows if self.chosen is None else len(self.chosen)
 
     def column(self, name: str) -> "Array":
         """One column of the rows."""
         column = self.chunk.columns[name]
-        return column[: self.count] if self.chosen is None else column[self.chosen]
+        return column[: self.rows] if self.chosen is None else column[self.chosen]
 
 
 class Members:

@@ -46,7 +46,7 @@ def doc_ids(tx: Tx, keys: Sequence[tuple[str, str]]) -> list[int]:
 def last_doc_id(tx: Tx) -> int:
     """The largest document id ever assigned; 0 before the first."""
     tx.flush_deferred()
-    return tx.one("kernel.documents.last_id", int) or 0
+    return tx.context.search_cache.last_ids(tx).doc
 
 
 def count(tx: Tx, within: Within) -> int:

@@ -1,6 +1,6 @@
 """The evidence a search returns for documents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -36,20 +36,23 @@ class Candidates(NamedTuple):
     meaning: "Floats"
     late: "Floats"
 
-    def take(self, at: "Array") -> "Candidates":
+    def take(self, at: "Array | Sequence[int]") -> "Candidates":
         """The documents at these positions, or where a mask is true."""
-        return Candidates(*(column[at] for column in self))
+        return Candidates(self.docs[at], self.words[at], self.meaning[at], self.late[at])
 
 
 def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Candidates:
     """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
-    docs = sorted(ranks.keys() | cosines.keys())
-    none = float("nan")
-    return Candidates(
-        np.array(docs, np.int64),
-        np.array([ranks.get(doc, none) for doc in docs], np.float64),
-        np.array([cosines.get(doc, none) for doc in docs], np.float64),
-        np.full(len(docs), none),
-    )
+    docs = np.array(sorted(ranks.keys() | cosines.keys()), np.int64)
+    return Candidates(docs, _column(docs, ranks), _column(docs, cosines), np.full(len(docs), np.nan))
+
+
+def _column(docs: "Ids", values: Mapping[int, float]) -> "Floats":
+    import numpy as np
+
+    column = np.full(len(docs), np.nan)
+    if values:
+        column[docs.searchsorted([*values])] = [*values.values()]
+    return column

@@ -7,6 +7,7 @@ from kernel.search.bm25 import bm25, pack_tf
 from kernel.search.cache import SearchCache
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
+    SMALL_INDEX_ROWS,
     PartitionFilter,
     RowQuery,
     Term,
@@ -141,6 +142,8 @@ def _search(
     if not indexed:
         return []
     within, joined = _partition_filter(large, frequency, total)
+    if total <= SMALL_INDEX_ROWS and not small and not joined and not global_idf:
+        return _ranked_by_fts5(tx, candidate_queries(indexed, frequency, total, within, limit), limit)
     found = dict(_match_rows(tx, partition_query(indexed, small), ())) if small else {}
     if large or not partitions:
         found |= _match_until(tx, candidate_queries(indexed, frequency, total, within, limit), joined)
@@ -167,6 +170,17 @@ def _scan(tx: Tx, terms: Sequence[Term], partitions: PartitionSet) -> tuple[list
 
 def _count(term: Term, stems: Sequence[str]) -> int:
     return sum(stem.startswith(term.stem) for stem in stems) if term.prefix else stems.count(term.stem)
+
+
+def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> list[Ranked]:
+    """The best rows of the queries, ranked by FTS5 itself: its count of every term's rows is cheap in a small index."""
+    found: dict[int, float] = {}
+    for query in queries:
+        if len(found) < query.until:
+            for expression in query.ranked:  # a later one ranks its rows by more terms
+                found.update(tx.all("kernel.lexical.newest_by_bm25", Ranked, query=expression, limit=query.limit))
+    best = sorted([(-rank, doc) for doc, rank in found.items()])
+    return [Ranked(doc, -rank) for rank, doc in best[:limit]]
 
 
 def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
@@ -215,7 +229,7 @@ def _filters_by_term(partitions: Sequence[int], frequency: dict[str, int], total
 
 def _frequencies(tx: Tx, terms: Sequence[Term], partitions: Sequence[int]) -> _Frequencies:
     cache: SearchCache = tx.context.search_cache
-    total = tx.one("kernel.documents.last_id", int) or 0
+    total = cache.last_ids(tx).doc
     stems = [term.stem for term in terms if not term.prefix] + [partition_term(one) for one in partitions]
 
     def count(missing: list[str]) -> dict[str, int]:

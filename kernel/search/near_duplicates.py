@@ -30,7 +30,7 @@ class NearDuplicates:
         self.ranks: dict[int, int] = {}  # how many documents of its group came before a document, 0 left out
         self._thresholds: Matrix = np.empty(0, np.float32)
 
-    def add(self, docs: Sequence[int], units: "Matrix", long: Sequence[bool]) -> None:
+    def add(self, docs: Sequence[int], units: "Matrix", long: "Sequence[bool] | NDArray[np.bool_]") -> None:
         """Adds documents with their unit vectors, in order; `long` are texts of more than LONG_TEXT_TOKENS tokens."""
         import numpy as np
 

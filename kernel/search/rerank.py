@@ -92,7 +92,7 @@ def _pool(tx: Tx, embedder: Embedder, model: int, docs: Sequence[int], size: int
         some, docs, count = docs[:count], docs[count:], 2 * count
         known = {row.doc: row for row in _vectors(tx, model, some)}
         rows = [known[doc] for doc in some if doc in known]
-        long = [embedder.count(row.tokens) > LONG_TEXT_TOKENS for row in rows]
+        long = embedder.counts([row.tokens for row in rows]) > LONG_TEXT_TOKENS
         pool.duplicates.add([row.doc for row in rows], _units(rows, embedder.dimensions), long)
         kept = [doc for doc in some if pool.duplicates.ranks.get(doc, 0) < _GROUP_SIZE_IN_POOL]
         pool.docs.extend(kept)
@@ -106,7 +106,8 @@ def _nearby(
     """The candidates at the `first` positions, those of the pool, and those in a window of the pool."""
     import numpy as np
 
-    kept = np.isin(found.docs, [*pool, *(doc for window in windows for doc in window if doc)])
+    around = {*pool, *(doc for window in windows for doc in window)}
+    kept = np.array([doc in around for doc in found.docs.tolist()], np.bool_)
     kept[first] = True
     return found.take(kept)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kernel.search import ann_storage
 from kernel.search.ann import VectorIndex
-from kernel.search.cache import LastIds, SearchCache, last_ids
+from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
@@ -37,7 +37,8 @@ def vector_search(
     query = embed_texts(tx, [text]) if model else None
     if not query or not query[0].scale:
         return {}
-    vector, last = query[0].vector, last_ids(tx)
+    cache: SearchCache = tx.context.search_cache
+    vector, last = query[0].vector, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
     loading = _is_loading(tx, last)
     if not loading and (index := _index(tx, model, last)).exact:
@@ -64,8 +65,9 @@ def l2_distance(cosine: float) -> float:
 
 def load_vectors(tx: Tx) -> None:
     """Reads the vectors that are not in memory yet; `tx` must see committed rows only."""
+    cache: SearchCache = tx.context.search_cache
     if model := model_id(tx):
-        _index(tx, model, last_ids(tx))
+        _index(tx, model, cache.last_ids(tx))
 
 
 def _is_loading(tx: Tx, last: LastIds) -> bool:

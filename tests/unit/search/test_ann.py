@@ -50,7 +50,8 @@ def block(rows: Sequence[Row], last: int) -> Block:
     """Rows as one stored block."""
     ids, docs, partitions, scales, codes = zip(*rows, strict=True) if rows else ([], [], [], [], [])
     columns = ((ids, np.int64), (docs, np.int64), (partitions, np.uint32), (scales, np.float64))
-    return Block(last, *(np.array(values, kind).tobytes() for values, kind in columns), b"".join(codes))
+    packed = [np.array(values, kind).tobytes() for values, kind in columns]
+    return Block(last, packed[0], packed[1], packed[2], packed[3], b"".join(codes))
 
 
 @dataclass
