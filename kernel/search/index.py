@@ -187,11 +187,11 @@ def search(
     partitions = None if ids is None or (each and not semantic) else partition_set(tx, ids)
     ranks = dict[int, float]()
     if lexical and all_matches:
-        ranks = dict(bm25_search_all(tx, text, partitions))
+        ranks = bm25_search_all(tx, text, partitions)
     elif each and ids is not None:
-        ranks = dict(bm25_search_each(tx, text, ids, limit))
+        ranks = bm25_search_each(tx, text, ids, limit)
     elif lexical:
-        ranks = dict(bm25_search(tx, text, partitions, limit, global_idf=global_idf))
+        ranks = bm25_search(tx, text, partitions, limit, global_idf=global_idf)
     near = vector_search(tx, text, partitions, limit, [*ranks][:limit]) if semantic else {}
     return _hits(tx, ranks, near)
 
@@ -215,9 +215,7 @@ def find(
     if ids != [] and docs != []:
         partitions = None if ids is None else partition_set(tx, ids)
         if lexical:
-            ranks = dict(
-                bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
-            )
+            ranks = bm25_search(tx, text, partitions, limit) if docs is None else bm25_search_of(tx, text, docs, limit)
         if semantic:
             near = vector_search(tx, text, partitions, limit, [*ranks], docs)
     return candidates(ranks, near)

@@ -30,11 +30,8 @@ _MAX_PARTITION_TERMS = 64  # partitions an expression may name; beyond, a join f
 _PARTITION_TERM_MAX_SHARE = 0.5  # of all documents; partitions that hold more are filtered by a join; not measured
 
 
-class Ranked(NamedTuple):
-    """A document with its BM25 score; larger is better."""
-
-    doc: int
-    rank: float
+Ranks = dict[int, float]
+"""The BM25 of documents, larger is better; the best first."""
 
 
 class _Row(NamedTuple):
@@ -60,9 +57,7 @@ class _Frequencies(NamedTuple):
     total: int
 
 
-def bm25_search(
-    tx: Tx, text: str, partitions: PartitionSet | None, limit: int, *, global_idf: bool = False
-) -> list[Ranked]:
+def bm25_search(tx: Tx, text: str, partitions: PartitionSet | None, limit: int, *, global_idf: bool = False) -> Ranks:
     """At most `limit` documents that hold terms of `text`, best first.
 
     In small partitions document frequencies are those of the partitions, unless `global_idf`, which makes the ranks of
@@ -71,44 +66,44 @@ def bm25_search(
     return _search(tx, _terms(tx, text), partitions, limit, global_idf=global_idf)
 
 
-def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> list[Ranked]:
+def bm25_search_each(tx: Tx, text: str, partitions: Sequence[int], limit: int) -> Ranks:
     """`bm25_search` of each partition alone."""
     terms = _terms(tx, text)
     counted = partitions[:_MAX_PARTITION_TERMS]
     frequencies = _frequencies(tx, terms, counted)
     large = {one for one in partitions if frequencies.docs.get(partition_term(one), 0) > SMALL_PARTITION_DOCS}
-    found: list[Ranked] = []
+    found: Ranks = {}
     for one in single_partitions(tx, partitions, large):
-        found += _search(tx, terms, one, limit, frequencies=frequencies if counted == partitions else None)
+        found |= _search(tx, terms, one, limit, frequencies=frequencies if counted == partitions else None)
     return found
 
 
-def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> list[Ranked]:
+def bm25_search_of(tx: Tx, text: str, docs: Sequence[int], limit: int) -> Ranks:
     """`bm25_search` among these documents, with the document frequencies of the whole index."""
     terms = _terms(tx, text)
     frequency, total = _frequencies(tx, terms, ())
     indexed = indexed_terms(terms, frequency)
     if not indexed or not docs:
-        return []
+        return {}
     expression = partition_query(indexed, ()).expression
     rows = tx.all("kernel.lexical.match_with_tf_of", _Row, query=expression, ids=docs)
     counts = [frequency.get(term.stem, 0) for term in indexed]
     return _ranked([row.doc for row in rows], [row.tf for row in rows], len(indexed), total, counts, limit)
 
 
-def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> list[Ranked]:
+def bm25_search_all(tx: Tx, text: str, partitions: PartitionSet | None) -> Ranks:
     """Every document with a rare term of `text`, or with any where no document has a rare one."""
     terms = _terms(tx, text)
     ids = None if partitions is None else [*partitions.small, *partitions.large]
     frequency, total = _frequencies(tx, terms, ids or ())
     in_expression = ids is None or _filters_by_term(ids, frequency, total)
     named = ids if in_expression else None
-    found: list[Ranked] = []
+    found: Ranks = {}
     for query in (match(terms, frequency, total, named), match_any(terms, frequency, named)):
         if query and not found and in_expression:
-            found = tx.all("kernel.lexical.match_by_bm25", Ranked, query=query)
+            tx.all("kernel.lexical.match_by_bm25", found.__setitem__, query=query)
         elif query and not found:
-            found = tx.all("kernel.lexical.match_by_bm25_in", Ranked, query=query, partitions=ids)
+            tx.all("kernel.lexical.match_by_bm25_in", found.__setitem__, query=query, partitions=ids)
     return found
 
 
@@ -133,14 +128,14 @@ def _search(
     *,
     global_idf: bool = False,
     frequencies: _Frequencies | None = None,
-) -> list[Ranked]:
+) -> Ranks:
     if partitions is not None and partitions.scan and not global_idf:
         return _ranked(*_scan(tx, terms, partitions), len(terms), partitions.docs, None, limit)
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
     frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
     indexed = indexed_terms(terms, frequency)
     if not indexed:
-        return []
+        return {}
     within, joined = _partition_filter(large, frequency, total)
     if total <= SMALL_INDEX_ROWS and not small and not joined and not global_idf:
         return _ranked_by_fts5(tx, candidate_queries(indexed, frequency, total, within, limit), limit)
@@ -172,15 +167,15 @@ def _count(term: Term, stems: Sequence[str]) -> int:
     return sum(stem.startswith(term.stem) for stem in stems) if term.prefix else stems.count(term.stem)
 
 
-def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> list[Ranked]:
+def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
     """The best rows of the queries, ranked by FTS5 itself: its count of every term's rows is cheap in a small index."""
-    found: dict[int, float] = {}
+    found: Ranks = {}
     for query in queries:
         if len(found) < query.until:
             for expression in query.ranked:  # a later one ranks its rows by more terms
-                found.update(tx.all("kernel.lexical.newest_by_bm25", Ranked, query=expression, limit=query.limit))
-    best = sorted([(-rank, doc) for doc, rank in found.items()])
-    return [Ranked(doc, -rank) for rank, doc in best[:limit]]
+                put = found.__setitem__  # takes a row faster than a record does
+                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, limit=query.limit)
+    return _best([*found], [*found.values()], limit)
 
 
 def _match_until(tx: Tx, queries: Iterable[RowQuery], partitions: Sequence[int]) -> dict[int, bytes]:
@@ -201,10 +196,14 @@ def _match_rows(tx: Tx, query: RowQuery, partitions: Sequence[int]) -> list[_Row
 
 def _ranked(
     docs: Sequence[int], rows: Sequence[bytes], terms: int, total: int, counts: Sequence[int] | None, limit: int
-) -> list[Ranked]:
-    ranks = bm25(rows, terms, total, counts)
-    best = sorted([(-rank, doc) for doc, rank in zip(docs, ranks, strict=True)])
-    return [Ranked(doc, -rank) for rank, doc in best[:limit]]
+) -> Ranks:
+    return _best(docs, bm25(rows, terms, total, counts), limit)
+
+
+def _best(docs: Sequence[int], ranks: Sequence[float], limit: int) -> Ranks:
+    """The best documents with their ranks; ties go to the older one."""
+    order = sorted(range(len(docs)), key=lambda at: (-ranks[at], docs[at]))[:limit]
+    return {docs[at]: ranks[at] for at in order}
 
 
 def _partition_filter(

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kernel.search import ann_storage
 from kernel.search.ann import VectorIndex
@@ -13,11 +12,6 @@ from kernel.store.transaction import Tx
 
 _MIN_SHORTLIST = 1280  # vectors of a large store scored exactly, by SQL; recall@10 1.00 at 1M memories
 _SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
-
-
-class _Scored(NamedTuple):
-    doc: int
-    cosine: float
 
 
 def vector_search(
@@ -86,4 +80,6 @@ def _index(tx: Tx, model: int, last: LastIds) -> VectorIndex:
 
 
 def _score(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, float]:
-    return dict(tx.all(query, _Scored, ids=ids, vector=vector, model=model, limit=limit))
+    near: dict[int, float] = {}
+    tx.all(query, near.__setitem__, ids=ids, vector=vector, model=model, limit=limit)
+    return near
