@@ -41,15 +41,12 @@ def vector_search(
         near = _score(tx, "kernel.semantic.score_docs", vector, model, docs, limit)
     elif partitions is not None and partitions.scan:
         near = _score(tx, "kernel.semantic.score_partitions", vector, model, partitions.ids, limit)
-    elif loading:
-        near = {}
     else:
         size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
-        shortlist = _index(tx, model, last).shortlist(vector, size, places, last.vector)
+        shortlist = [] if loading else _index(tx, model, last).shortlist(vector, size, places, last.vector)
         near = _score(tx, "kernel.semantic.score_vectors", vector, model, shortlist, limit)
-    if missing := [doc for doc in also if doc not in near]:
-        near |= _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
-    return near
+    missing = [doc for doc in also if doc not in near]
+    return near | _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
 
 
 def l2_distance(cosine: float) -> float:
@@ -81,5 +78,7 @@ def _index(tx: Tx, model: int, last: LastIds) -> VectorIndex:
 
 def _score(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, float]:
     near: dict[int, float] = {}
+    if not ids:
+        return near
     tx.all(query, near.__setitem__, ids=ids, vector=vector, model=model, limit=limit)
     return near
