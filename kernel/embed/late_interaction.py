@@ -1,7 +1,7 @@
 """Late interaction (MaxSim): how well a text matches a query token by token, over static token vectors."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,7 @@ def interaction(
     vectors /= np.maximum(weights, _EPSILON)[:, None]
     ends = np.cumsum(sizes[texts])
     cuts = np.flatnonzero(np.diff(ends // _BATCH_TOKENS)) + 1
-    parts: list[Ids] = np.split(tokens, ends[cuts - 1])
+    parts: list[Any] = np.split(tokens, ends[cuts - 1])
     for some, part in zip(np.split(texts, cuts), parts, strict=True):
         scores[some] = _score_batch(vectors, weights, part, sizes[some], token_vectors, opening_share)
     return scores

@@ -111,8 +111,9 @@ def _cost(data: Path, size: int, count: int, complaints: list[str]) -> _Cost:
             "naive": partial(_server_time, naive, asked, complaints),
         }
         seen = rounds(count, sides)
-    middle = (median(seen[name]) for name in ("limit", "recall", "naive"))
-    return _Cost(f"{size:,}", *middle, paired(seen["recall"], seen["limit"]), paired(seen["naive"], seen["recall"]))
+    limit, recall, other = (median(seen[name]) for name in ("limit", "recall", "naive"))
+    ratios = paired(seen["recall"], seen["limit"]), paired(seen["naive"], seen["recall"])
+    return _Cost(f"{size:,}", limit, recall, other, ratios[0], ratios[1])
 
 
 def _server_time(server: Server, requests: Sequence[Request], complaints: list[str]) -> float:
@@ -147,7 +148,7 @@ def _limit(data: Path, texts: Sequence[str]) -> Callable[[], float]:
 
 def _codes(db: Connection) -> tuple[Any, Any, "np.ndarray[Any, Any]"]:
     """What the question is compared with: the vectors, or in a large store the sketches."""
-    after, pages = 0, list[tuple[bytes, bytes]]()
+    after, sizes, pages = 0, (1, 1), list[tuple[bytes, bytes]]()
     while rows := db.values(_PAGE, {"after": after}):
         pages.append((b"".join(row[1] for row in rows), b"".join(row[2] for row in rows)))
         after, sizes = rows[-1][0], (len(rows[0][1]), len(rows[0][2]))
