@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rest test-all test-extras test-lowest faults check lint cover mutation bench load peers clients \
+.PHONY: help run test test-rest test-all test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
 	quality conformance lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
@@ -25,7 +25,7 @@ test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/s
 	@$(IN_MEMORY) $(VENV)/python -m pytest -m quick -n logical --hypothesis-profile=short $(QUICK_FOLDERS) $(ARGS)
 
 test-rest: .venv/.ok .venv-clients/mcp-v1/.ok ## what `make test` leaves out: HTTP, security, reliability, lint, the conformance suite
-	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship" -n logical
+	@FUZZ_REQUESTS=50000 KILL_ROUNDS=50 $(VENV)/python -m pytest -m "(not quick or hypothesis) and not extras and not ship and not originals" -n logical
 	@$(MAKE) lint
 	@$(MAKE) conformance
 
@@ -33,6 +33,9 @@ test-all: test test-rest ## everything
 
 test-extras: .venv-extras/.ok ## the tests of the optional packages (compiles llama.cpp, a quarter of an hour)
 	@.venv-extras/bin/python -m pytest -m extras
+
+originals: .venv/.ok ## compare each dialect with its original, call by call (ORIGINAL_SCOPES="node .../index.js" runs one, see tests/README.md)
+	@$(VENV)/python -m pytest -m originals -n 0 tests/originals $(ARGS)
 
 test-lowest: .venv-lowest/.ok ## a short run with the lowest version of each dependency that pyproject.toml allows
 	@.venv-lowest/bin/python -m pytest tests/unit/cli tests/unit/store tests/unit/embed \
@@ -52,7 +55,8 @@ MISTAKES_EVERY ?= 1
 LATE_SECONDS ?= 1.5
 SOAK_SECONDS ?= 1800
 FAULTS := BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=20000 RACED_ENTRIES=200 \
-	BACKUPS=10 EXPORTED=10000 KILLED_EVERY=1 LEAVING=2000 SOAK_SECONDS=$(SOAK_SECONDS)
+	LARGE_MIB=640 BACKUPS=10 EXPORTED=10000 KILLED_EVERY=1 LEAVING=2000 NOTES_KILL_ROUNDS=100 RESTORE_ROUNDS=50 \
+	STEPS_EVERY=1 SOAK_SECONDS=$(SOAK_SECONDS)
 
 faults: .venv/.ok ## inject every fault and abuse at full length and print what came of it
 	@FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) IO_ERRORS=$(IO_ERRORS) \

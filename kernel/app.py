@@ -1,15 +1,18 @@
 """The composition root: opens the store of a configuration, with its dialects and observers."""
 
 import os
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from handlers import brain, common, notes, paths, scopes, sessions
 from kernel.config import Config
-from kernel.data_dir import fsync_folder, make_private
+from kernel.data_dir import fsync_folder
 from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
+from kernel.maintenance.backup import Folder, copy_before_migration
+from kernel.maintenance.data_access import DataAccess
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import VectorIndex
@@ -17,6 +20,7 @@ from kernel.search.binary_codes import Sketcher
 from kernel.search.bm25 import match_tf
 from kernel.search.cache import SearchCache
 from kernel.search.vectors import COMMON_TEXT
+from kernel.security import api_keys
 from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
@@ -43,13 +47,23 @@ DIALECTS: tuple[Dialect, ...] = (
 READING_ALL = frozenset(dialect.name for dialect in DIALECTS if dialect.reads_all_dialects)
 FTS5_FUNCTIONS = {"match_tf": match_tf}
 _SEAL_KEY = "seal_key"
+_HAD_KEYS = "had_keys"
+
+
+class Stored(NamedTuple):
+    """Of a file: its seal key, the number of its migrations, and whether there were API keys."""
+
+    seal_key: bytes
+    schema: int
+    had_keys: bool
 
 
 class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `metrics` and `tracing` are None unless configured.
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `metrics` and
+    `tracing` are None unless configured.
     """
 
     config: Config
@@ -57,6 +71,7 @@ class Kernel(NamedTuple):
     dispatch: Dispatch
     seal_key: bytes
     schema: int
+    had_keys: bool = False
     metrics: "MetricsRegistry | None" = None
     tracing: "Tracing | None" = None
 
@@ -94,6 +109,7 @@ def _configured(shared: StoreContext, config: Config, dialects: tuple[Dialect, .
         call_limits=config.limits.engine,
         injection_mode=config.injection_mode,
         dialects=tuple(dialect.name for dialect in dialects),
+        tagged={dialect.name: dialect.tagged for dialect in dialects if dialect.tagged},
     )
 
 
@@ -110,13 +126,13 @@ def open_kernel(config: Config, dialects: tuple[Dialect, ...] | None = None) -> 
     """Opens the data directory, migrates its file and starts the store; raises Fault."""
     served = select_dialects(config.dialects) if dialects is None else dialects
     shared = context_of(config, served)
-    store, seal_key, schema = _opened(config, shared)
+    store, stored = _opened(config, shared, served)
     shown = tuple(with_configured_choices(dialect, shared.settings) for dialect in served)
     metrics = _metrics() if config.metrics else None
     tracing = _tracing() if config.traces else None
     observers = [*(one.observe for one in (metrics, tracing) if one), *((logs.observe,) if config.log_calls else ())]
     dispatch = Dispatch(store, shown, observers)
-    return Kernel(config, store, dispatch, seal_key, schema, metrics, tracing)
+    return Kernel(config, store, dispatch, *stored, metrics, tracing)
 
 
 def _metrics() -> "MetricsRegistry":
@@ -139,14 +155,15 @@ def open_tenant(kernel: Kernel, name: str) -> Kernel:
     config = kernel.config._replace(tenant=name)
     shared = kernel.store.context
     separate = shared._replace(search_cache=_search_cache(shared.embedder))
-    store, seal_key, schema = _opened(config, _configured(separate, config, kernel.dispatch.dialects))
-    return Kernel(config, store, kernel.dispatch.over(store), seal_key, schema)
+    dialects = kernel.dispatch.dialects
+    store, stored = _opened(config, _configured(separate, config, dialects), dialects)
+    return Kernel(config, store, kernel.dispatch.over(store), *stored)
 
 
-def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
-    seal_key, schema = prepare_data(config, shared)
+def _opened(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...]) -> tuple[Store, Stored]:
+    access, stored = open_data(config, shared, new_life=True)
     store = Store(
-        SqliteDatabase(config.file, shared, durable=config.durable),
+        SqliteDatabase(config.file, shared, durable=config.durable, release=access.close),
         catch_faults,
         readers=config.readers,
         write_limit=config.write_queue,
@@ -156,36 +173,83 @@ def _opened(config: Config, shared: StoreContext) -> tuple[Store, bytes, int]:
         undo_hours=config.undo_hours,
     )
     store.start()
-    return store, seal_key, schema
+    for dialect in dialects:
+        if dialect.recover is not None:
+            store.write_later(dialect.recover, CallContext(dialect.name))
+    return store, stored
 
 
-def prepare_data(config: Config, shared: StoreContext) -> tuple[bytes, int]:
-    """Creates the data directory, private to the user, and migrates its file; returns seal key and schema version."""
+def prepare_data(config: Config, shared: StoreContext) -> Stored:
+    """Creates the data directory, private to the user, and migrates its file."""
+    access, stored = open_data(config, shared)
+    access.close()
+    return stored
+
+
+def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -> tuple[DataAccess, Stored]:
+    """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
+    while True:
+        with ExitStack() as stack:
+            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
+            stored = _prepared(config, shared, new_life=new_life and access.alone)
+            if access.share():
+                stack.pop_all()
+                return access, stored
+
+
+def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored:
     try:
-        make_private(config.home)
         config.file.touch(mode=0o600, exist_ok=True)
-        check_wal(config.file)
+        outcome = catch_faults(_migrate, config, shared, new_life)
+        fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     except OSError as error:
-        raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
-    outcome = catch_faults(_migrate, config, shared)
+        raise Fault("storage", f"Cannot use the data directory {config.home}: {error.strerror}") from None
     if isinstance(outcome, Fault):
         raise outcome
-    fsync_folder(config.home)  # so that the rollback journal of a new file cannot reappear after a power cut
     return outcome
 
 
-def _migrate(config: Config, shared: StoreContext) -> tuple[bytes, int]:
+def require_database(config: Config) -> None:
+    """Raises Fault("not_found") for a place without a database; nothing is made there."""
+    if not config.file.is_file():
+        check_wal(config.file)
+        raise Fault("not_found", f"There is no Quipu database in {config.home}: name its folder with --data.")
+
+
+def folders_of(config: Config, shared: StoreContext, dialects: tuple[Dialect, ...] = DIALECTS) -> list[Folder]:
+    """The folders of all dialects with files outside the database."""
+    return [
+        Folder(dialect.name, *folder)
+        for dialect in dialects
+        if dialect.folders is not None
+        for folder in dialect.folders(shared.settings, config.home.absolute())
+    ]
+
+
+def note_keys(tx: Tx) -> None:
+    """Stores that there were API keys."""
+    tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
+
+
+def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
+    needed = api_keys.needed(config.data)
     db = Connection(config.file, shared, readonly=False)
     try:
+        copy_before_migration(db, config.home)
         migrate(db)
-        while (found := db.read(CallContext(), _stored_settings)) is None:
+        while (found := db.read(CallContext(), _stored)) is None or needed > found.had_keys:
             with db.writing() as tx:
                 tx.run("kernel.setting.add_if_missing", name=_SEAL_KEY, value=os.urandom(32).hex())
+                if needed:
+                    note_keys(tx)
+        if new_life:
+            db.renew_stamp()
         return found
     finally:
         db.close()
 
 
-def _stored_settings(tx: Tx) -> tuple[bytes, int] | None:
+def _stored(tx: Tx) -> Stored | None:
     key = tx.one("kernel.setting.get", bytes.fromhex, name=_SEAL_KEY)
-    return (key, tx.one("kernel.setting.count_migrations", int) or 0) if key else None
+    had_keys = tx.one("kernel.setting.get", str, name=_HAD_KEYS) is not None
+    return Stored(key, tx.one("kernel.setting.count_migrations", int) or 0, had_keys) if key else None

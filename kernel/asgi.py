@@ -24,6 +24,7 @@ from kernel.mcp.server import ToolProfile as Profile
 from kernel.search.semantic import load_vectors
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
+from kernel.store.context import CallContext
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
@@ -42,7 +43,7 @@ class Application:
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
         dialects = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
-        self.access = access_control(kernel.config, self.tenants, frozenset(dialects))
+        self.access = access_control(kernel, self.tenants, frozenset(dialects))
         self._mcp = {path: self._endpoint(path, some, limits) for path, some in dialects.items()}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
@@ -81,12 +82,14 @@ class Application:
             gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), MEDIA))
         return Starlette(routes=gets)
 
-    def _render_metrics(self, registry: "MetricsRegistry") -> bytes:
-        from kernel.observe.metrics import render
+    def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes:
+        from kernel.observe.metrics import render, render_tenant
 
         open_tenants = self.tenants.open_dispatches()
-        loads = {name: dispatch.store.load() for name, dispatch in open_tenants.items()}
+        loads = {name: one.store.load() for name, one in open_tenants.items() if tenant in (None, name)}
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
+        if tenant is not None:
+            return render_tenant(loads, info)
         return render(registry, loads, info, self.connections(), len(loads))
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
@@ -118,13 +121,21 @@ def readiness(kernel: Kernel) -> Ready:
     return Ready("ready" if embedder is None or embedder.ready else "loading", kernel.schema)
 
 
-def access_control(config: Config, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
-    """Keys are required once there is one, or where the server listens beyond the loopback interface."""
+def access_control(kernel: Kernel, tenants: Tenants, paths: frozenset[str]) -> AccessControl:
+    """Keys are required once there was one, or where the server listens beyond the loopback interface."""
+    config, store = kernel.config, kernel.store
     trusted = config.oauth
     tokens = None if trusted is None else _tokens(config, trusted, paths)
     required = tokens is not None or not on_loopback(config.host)
     issuers = () if trusted is None else (trusted.issuer,)
-    auth = Auth(config.data, required=required, is_open=config.open, tokens=tokens)
+    auth = Auth(
+        config.data,
+        required=required,
+        is_open=config.open,
+        tokens=tokens,
+        had_keys=kernel.had_keys,
+        on_keys=lambda: store.write_later(app.note_keys, CallContext()),
+    )
     return AccessControl(auth, Challenge(config.public, issuers, paths), tenants)
 
 

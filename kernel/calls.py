@@ -22,8 +22,21 @@ from kernel.security.permissions import (
 from kernel.store import audit
 from kernel.store.progress import Progress, with_progress
 from kernel.store.queue import Work
+from kernel.store.slices import MORE, Slices, Unfinished
 from kernel.store.transaction import Tx
-from kernel.tools import Batch, Dialect, Found, InputRequired, Interaction, Precheck, Reply, Request, Result, Tool
+from kernel.tools import (
+    Batch,
+    Dialect,
+    Found,
+    Handler,
+    InputRequired,
+    Interaction,
+    Precheck,
+    Reply,
+    Request,
+    Result,
+    Tool,
+)
 
 Answer = Reply | InputRequired
 Done = Callable[[Answer], None]
@@ -185,7 +198,7 @@ def check_grant(call: Call) -> None:
         check_permission(entry.tool.name, entry.required, entry.decode, call.arguments, grant.permission)
 
 
-def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Callable[[Tx], Answer]:
+def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | None) -> Work:
     """The work of a call: its handler, and the rendered reply within the limit of an answer."""
     handler, tool, reply = entry.tool.handler, entry.tool, entry.dialect.reply
     if tool.interactive:
@@ -195,9 +208,24 @@ def handler_work(entry: ToolEntry, request: Request, interaction: Interaction | 
             return result if isinstance(result, InputRequired) else checked_size(tx, reply(tool, result))
 
         return interact
+    steps = tool.hooks.slices(request) if tool.hooks.slices else None
+    if steps is not None:
+        handler = _of_slices(Slices(steps))
     if tool.long and interaction is not None:
         handler = with_progress(progress_of(interaction), handler)
-    return lambda tx: checked_size(tx, reply(tool, handler(tx, request)))
+
+    def work(tx: Tx) -> Answer | Unfinished:
+        result = handler(tx, request)
+        return result if result is MORE else checked_size(tx, reply(tool, result))
+
+    return work
+
+
+def _of_slices(slices: Slices[Result]) -> Handler:
+    def handler(tx: Tx, _request: Request) -> Result | Unfinished:
+        return slices(tx)
+
+    return handler
 
 
 def checked_size(tx: Tx, reply: Reply) -> Reply:

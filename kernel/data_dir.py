@@ -1,6 +1,10 @@
 """The folders of the data directory: one for each tenant, readable only by their owner."""
 
 import os
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from kernel.errors import Fault
@@ -9,6 +13,7 @@ from kernel.lazy_regex import regex
 MAIN = "main"  # the tenant of callers without another
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
 _TENANTS = "tenants"
+_LOCK_POLL_SECONDS = 0.02
 
 
 def tenant_name(name: str) -> str:
@@ -36,7 +41,7 @@ def make_private(folder: Path) -> None:
                 part.mkdir(mode=0o700, exist_ok=True)
                 fsync_folder(part.parent)
     except OSError as error:
-        raise Fault("storage", f"Cannot use the data directory: {error.strerror}") from None
+        raise Fault("storage", f"Cannot use the data directory {folder}: {error.strerror}") from None
 
 
 def fsync_folder(folder: Path) -> None:
@@ -48,3 +53,36 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def file_lock(path: Path, seconds: float) -> Generator[None]:
+    """Holds the lock on a file, which ends with the process; raises Fault("busy") where another holds it so long."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise Fault("storage", f"Cannot write {path.name}: {error.strerror}") from None
+    try:
+        deadline = time.monotonic() + seconds
+        while not _locked(descriptor):
+            if time.monotonic() > deadline:
+                raise Fault("busy", f"Another process holds {path.name}, try again.")
+            time.sleep(_LOCK_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

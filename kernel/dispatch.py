@@ -232,7 +232,7 @@ class Dispatch:
             if not isinstance(answer, _NeedsWrite):
                 return answer
             again = await self._queued(partial(begin_write, answer))
-            if isinstance(again, Fault):
+            if isinstance(again, Fault) and (precheck.required or again.code != "storage"):
                 return again
             if again is not True:
                 return await self._queued(partial(self.store.begin_read, work, context))

@@ -48,6 +48,7 @@ class Limits(NamedTuple):
     idle_seconds: int = 75
     stall_seconds: int = 10
     connections: int = 10_000
+    address_connections: int = 0
     depth: int = 64
     values: int = 50_000
     rate: int = 100
@@ -55,6 +56,7 @@ class Limits(NamedTuple):
     store_milliseconds: int = CallLimits().milliseconds
     store_value: int = CallLimits().value
     answer: int = CallLimits().answer
+    unsent: int = 64 * 1024 * 1024
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = LOOPBACK
 
@@ -62,6 +64,11 @@ class Limits(NamedTuple):
     def engine(self) -> CallLimits:
         """The limits of one call in the store."""
         return CallLimits(self.store_milliseconds, self.store_value, self.answer)
+
+    @property
+    def connections_of_an_address(self) -> int:
+        """How many connections one address may have at once."""
+        return self.address_connections or max(1, self.connections // 2)
 
 
 class LimitRange(NamedTuple):
@@ -85,6 +92,9 @@ BOUNDS: Mapping[str, LimitRange] = {
         1, 3600, "seconds an answer may wait to be taken, and one more for each 64 KiB", "closed"
     ),
     "connections": LimitRange(1, 1_000_000, "connections at once, less where the system allows less", "503"),
+    "address_connections": LimitRange(
+        0, 1_000_000, "connections at once of one address; 0 for half of all, which leaves room for others", "503"
+    ),
     "depth": LimitRange(8, 512, "levels that JSON may nest", "400"),
     "values": LimitRange(1000, 10_000_000, "values in one JSON text", "400"),
     "rate": LimitRange(0, 1_000_000, "requests a second of one key, or of one address without a key; 0 for any", "429"),
@@ -95,8 +105,14 @@ BOUNDS: Mapping[str, LimitRange] = {
         "milliseconds of processor time of a call in the store, 60 times that for an import or a purge",
         "400",
     ),
-    "store_value": LimitRange(1 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
+    "store_value": LimitRange(32 << 20, 1_000_000_000, "bytes of one value in the store", "400"),
     "answer": LimitRange(1 << 16, 1 << 30, "bytes of one answer of a tool", "400"),
+    "unsent": LimitRange(
+        1 << 20,
+        1 << 40,
+        "bytes of all answers that wait to be taken, but at least two of the largest",
+        "the slowest clients are closed",
+    ),
 }
 
 
@@ -129,7 +145,7 @@ def refuse_body(headers: Headers, limits: Limits) -> Refusal | None:
         return Refusal(415, "Content-Encoding is not supported")
     length = headers.get(b"content-length", b"").strip()
     if length.isdigit() and (len(length) > 18 or int(length) > limits.body):
-        return Refusal(413, "Body too large")
+        return Refusal(413, f"Body too large, at most {limits.body} bytes")
     return None
 
 

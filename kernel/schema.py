@@ -110,7 +110,8 @@ def _either(shapes: list[Schema]) -> Schema:
     for shape in shapes:
         choices += [choice for choice in _choices(shape) if choice not in choices]
     choices = [choice for choice in choices if choice != _NULL] or choices
-    descriptions = [shape["description"] for shape in shapes if "description" in shape]
+    described = [part for shape in shapes for part in (shape, *shape.get("anyOf", ()))]
+    descriptions = [part["description"] for part in described if "description" in part]
     notes: Schema = {"description": descriptions[0]} if descriptions else {}
     default = shapes[0].get("default")
     if default is not None and all(shape.get("default") == default for shape in shapes):
@@ -119,8 +120,11 @@ def _either(shapes: list[Schema]) -> Schema:
 
 
 def _choices(shape: Schema) -> list[Schema]:
-    bare = {key: value for key, value in shape.items() if key not in {"default", "description"}}
-    return [*bare.get("anyOf", [bare])]
+    """The choices of a shape without what only describes them, so that equal ones are one choice."""
+    return [
+        {key: value for key, value in choice.items() if key not in {"default", "description"}}
+        for choice in shape.get("anyOf", [shape])
+    ]
 
 
 def _reachable(schema: Schema, parts: Mapping[str, Schema]) -> set[str]:

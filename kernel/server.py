@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from kernel import process
 from kernel.config import VERSION, Config, on_loopback
 from kernel.errors import Fault
-from kernel.http.fast_path import FastRoute, protocol
+from kernel.http.fast_path import HEALTHY, FastRoute, protocol
 from kernel.limits import Limits
 from kernel.process import IdleTimer, connection_limit
 from kernel.security.rate_limit import RateLimiter
@@ -29,7 +29,7 @@ _GC_THRESHOLDS = (50_000, 20, 100)
 # A socket passed by the service manager may hold connections that were accepted just before the signal.
 _LAST_REQUESTS_SECONDS = 0.2
 # The probes before the kernel is open; afterwards the application answers them.
-_EARLY = {"/healthz": (200, b'{"status":"ok"}'), "/readyz": (503, b'{"status":"starting"}')}
+_EARLY = {"/healthz": (200, HEALTHY), "/readyz": (503, b'{"status":"starting"}')}
 _STOPPING = (503, b'{"error":{"code":"busy","message":"The server is stopping."}}')
 
 

@@ -37,6 +37,7 @@ _LONGEST_KEY = 1000  # YAML wants a key and its colon within 1024 characters, un
 _BRACKETS = regex(r"[,\[\]{}:?]")
 
 _WORD = regex(rf"[^\s{_CONTROLS}]+")
+_ONE_WORD = regex(r'[^\s"=,\\\ud800-\udfff]+')
 _DROPPED = regex(f"[{_INVISIBLE}]")
 
 
@@ -171,6 +172,11 @@ def _float(value: float) -> str:
     digits = repr(value)
     # YAML 1.1 takes 1e+16 for a string: a float needs its point.
     return digits if "." in digits else digits.replace("e", ".0e")
+
+
+def one_word(text: str) -> str:
+    """A text as one word of a line: quoted, with escapes, unless it is plain. No text can pass for more fields."""
+    return text if _ONE_WORD.fullmatch(text) and not _HIDDEN.search(text) else _quoted(text)
 
 
 def utc_time(text: str) -> str | None:

@@ -1,12 +1,13 @@
 """The types a dialect is declared with: tools, resources, prompts, imports, and the replies of its handlers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args, get_origin, get_type_hints
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 Mode = Literal["read", "write", "exclusive"]
@@ -50,12 +51,14 @@ class Precheck(NamedTuple):
 
     `check(tx, request)` runs on the reader, in the same snapshot as the handler: None lets the handler run, anything
     else is passed to `write(tx, request, found)` in a transaction of its own, which returns whether to check again.
-    `texts(found)` are the texts that `write` embeds.
+    `texts(found)` are the texts that `write` embeds. If the write fails because the disk does, the read answers with
+    what is stored, unless the write is `required`.
     """
 
     check: Callable[[Tx, Request], Found]
     write: Callable[[Tx, Request, Found], bool]
     texts: Callable[[Found], Sequence[str]]
+    required: bool = False
 
 
 Batch = Callable[[Tx, Sequence[Request]], list[Result | Fault]]
@@ -65,19 +68,19 @@ Prepare = Callable[[Mapping[str, Any], Request], Callable[[Tx], Request] | None]
 class Hooks(NamedTuple):
     """Optional steps around a handler.
 
-    `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together.
-    `batch(tx, requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for
-    each, and a Fault must have changed nothing.
-    `prepare(settings, request)` returns None, or slow work for a reader, which returns the request to run.
-    `precheck` writes before a read.
-    `after_read(tx, request, result)` is a write after a read, such as counting access: it is queued with the answer,
-    the caller does not wait for it, and it is dropped if the queue is full.
+    `texts(request)` lists the texts the handler embeds, so that a group of calls embeds them together. `batch(tx,
+    requests)` runs several calls of one group with set-based statements; it returns a result or a Fault for each, and a
+    Fault must have changed nothing. `prepare(settings, request)` returns None, or slow work for a reader, which returns
+    the request to run. `precheck` writes before a read. `slices(request)` does the work of the handler in steps that
+    may commit one by one, so that other writes get their turn, or is None. `after_read(tx, request, result)` is a write
+    after a read, such as counting access: nobody waits for it, and it is dropped if the queue is full.
     """
 
     texts: Callable[[Request], Sequence[str]] | None = None
     batch: Batch | None = None
     prepare: Prepare | None = None
     precheck: Precheck | None = None
+    slices: Callable[[Request], Steps[Result] | None] | None = None
     after_read: Callable[[Tx, Request, Result], None] | None = None
 
 
@@ -215,7 +218,7 @@ class Prompt(NamedTuple):
 
 
 class IndexSource(NamedTuple):
-    """What the index must hold for one memory, made from the dialect's own rows."""
+    """What the index must hold for one memory."""
 
     space: str
     key: str
@@ -252,13 +255,13 @@ class Dialect(NamedTuple):
     """A set of tools with the formats of its replies and errors.
 
     `reply(tool, result)` and `fail(fault)` make the `Reply`; `complete(tx, ref, argument, value, others)` returns
-    completions; `sources(tx)` returns everything of the dialect that the index must hold; `argument_fault(error)` words
-    errors in arguments, where the kernel's words do not fit the contract; `after_undo(tx, restored)` restores what lies
-    outside the database, and raises a Fault if it cannot. `choices` maps parameters to settings that list their values,
-    so that the schemas show what is configured; `supplied` maps parameters to settings that give them a value, so that
-    the schemas do not require what is configured. `deviations` holds those of several tools, by a text that names the
-    tools. A dialect that `reads_all_dialects` cannot be called with a key or token that is limited to some dialects;
-    `follow` is the precheck by which its reads notice what was changed outside the database.
+    completions; `sources(tx)` is everything that the index must hold; `argument_fault(error)` words errors in arguments
+    where the kernel's words do not fit the contract; `tagged(tx, tags)` is the (space, key) of what has one of these
+    tags, in whatever case. `choices` maps parameters to settings that list their values, `supplied` to those that give
+    them one, for the schemas. `deviations` holds those of several tools, by a text that names the tools. A dialect that
+    `reads_all_dialects` cannot be called with a key or token that is limited to some dialects. What lies outside the
+    database: `folders(settings, data)` says where, by name; reads notice changes there by the precheck `follow`;
+    `after_undo(tx, restored)` restores it or raises a Fault; `recover(tx)` finishes what a killed process began.
     """
 
     name: str
@@ -269,12 +272,15 @@ class Dialect(NamedTuple):
     resources: Resources | None = None
     prompts: tuple[Prompt, ...] = ()
     complete: Callable[[Tx, str, str, str, Mapping[str, str]], list[str]] | None = None
-    sources: Callable[[Tx], list[IndexSource]] | None = None
+    sources: Callable[[Tx], Iterator[IndexSource]] | None = None
+    tagged: Callable[[Tx, Sequence[str]], list[tuple[str, str]]] | None = None
     settings: tuple[Setting, ...] = ()
     imports: tuple[Import, ...] = ()
     argument_fault: Callable[[ArgumentError], Fault] | None = None
     after_undo: Callable[[Tx, Sequence[Restored]], None] | None = None
+    recover: Callable[[Tx], None] | None = None
     follow: Precheck | None = None
+    folders: Callable[[Mapping[str, Any], Path], Sequence[tuple[str, Path]]] | None = None
     choices: Mapping[str, str] = MappingProxyType({})
     supplied: Mapping[str, str] = MappingProxyType({})
     deviations: Mapping[str, tuple[Deviation, ...]] = MappingProxyType({})

@@ -26,3 +26,20 @@ SELECT
     project_id, source_memory_id, domain, created_at, accessed_at, access_count, has_embedding, embedding_model
 FROM brain_resource
 WHERE status <> 'archived';
+
+-- name: tagged
+-- The database and id of what is indexed and has one of these tags, in whatever case.
+SELECT row.db, row.id
+FROM (
+    SELECT db, id, tags FROM brain_memory WHERE status = 'active' AND tags IS NOT NULL
+    UNION ALL
+    SELECT db, id, tags FROM brain_entity WHERE status = 'active' AND tags IS NOT NULL
+    UNION ALL
+    SELECT db, id, tags FROM brain_note WHERE tags IS NOT NULL
+    UNION ALL
+    SELECT db, id, tags FROM brain_resource WHERE status <> 'archived' AND tags IS NOT NULL
+) AS row
+WHERE EXISTS (
+    SELECT 1 FROM json_each(iif(json_valid(row.tags), row.tags, '[]')) AS t
+    JOIN json_each(:tags) AS w ON t.value = w.value COLLATE NOCASE
+);

@@ -1,5 +1,6 @@
 """Dialect `brain` (seed 003): atomic memories with importance, entities, links, and search with visible signals."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +39,10 @@ class _RowOfDatabase(NamedTuple):
 
 
 def reply(tool: Tool, result: Any) -> Reply:
-    """JSON indented by two spaces, or plain text if the result is a sentence (notes on seed 003, section 2)."""
+    """JSON without blanks, or plain text if the result is a sentence."""
     if isinstance(result, str):
         return Reply(result.encode(), _TEXT)
-    return Reply(msgspec.json.format(msgspec.json.encode(result)), _JSON)
+    return Reply(msgspec.json.encode(result), _JSON)
 
 
 def fail(fault: Fault) -> Reply:
@@ -50,16 +51,25 @@ def fail(fault: Fault) -> Reply:
     return Reply(f"{prefix}{fault.message}".encode(), _TEXT, fault.code)
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every row, in all databases."""
-    memories = tx.all("brain.memories_for_index", _with_database(Memory))
-    entities = tx.all("brain.entities_for_index", _with_database(Entity))
-    return [
-        *(memory_source(f"brain:{owned.db}", owned.row) for owned in memories),
-        *(entity_source(f"brain:{owned.db}", owned.row) for owned in entities),
-        *(note_source(f"brain:{row.db}", row) for row in tx.all("brain.notes_for_index", Note)),
-        *(resource_source(f"brain:{row.db}", row) for row in tx.all("brain.resources_for_index", Resource)),
-    ]
+    for memory in tx.each("brain.memories_for_index", _with_database(Memory)):
+        yield memory_source(f"brain:{memory.db}", memory.row)
+    for entity in tx.each("brain.entities_for_index", _with_database(Entity)):
+        yield entity_source(f"brain:{entity.db}", entity.row)
+    for note in tx.each("brain.notes_for_index", Note):
+        yield note_source(f"brain:{note.db}", note)
+    for resource in tx.each("brain.resources_for_index", Resource):
+        yield resource_source(f"brain:{resource.db}", resource)
+
+
+def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
+    """Memories, entities, notes and resources with one of these tags."""
+
+    def place(db: str, key: str) -> tuple[str, str]:
+        return (f"brain:{db}", key)
+
+    return tx.all("brain.tagged", place, tags=tags)
 
 
 def _with_database(kind: Any) -> Any:
@@ -102,6 +112,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    tagged=tagged,
     settings=SETTINGS,
     imports=(
         Import("project-brain", "the folder with core.db and its kin, plain or encrypted", _import_project_brain),

@@ -34,10 +34,19 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "The format of the original, in order of creation",
         ),
         Deviation(
+            "behaviour: layout",
+            "indented in the examples and in the original",
+            "JSON without blanks",
+            "The blanks are a fifth of what a model reads, and JSON is the same with and without them",
+        ),
+        Deviation(
             "behaviour: JSON columns",
             "not mentioned",
             "tags, metadata and the like are returned as JSON in a string",
             AS_ORIGINAL,
+        ),
+        Deviation(
+            "behaviour: unknown tool", "an error of the tool", "the protocol's own error", "There is no tool to answer"
         ),
         Deviation(
             "behaviour: bad arguments",
@@ -94,6 +103,14 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "The original matches with wildcards inside the JSON, so `%` matches everything",
         ),
     ),
+    "get_entities, get_notes": (
+        Deviation(
+            "behaviour: type, note_type",
+            "any word",
+            "an unknown one that finds nothing is refused with those known; imported rows may have others",
+            "A mistyped filter looks like an empty database",
+        ),
+    ),
     "get_memories, get_resources": (
         Deviation(
             "behaviour: access tracking",
@@ -122,7 +139,8 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: rank",
             "not mentioned",
-            "each row found by words has its BM25 as `rank`, lower is better",
+            "each row found by words has its BM25 as `rank`, lower is better; the index is another, and "
+            "so are the numbers",
             AS_ORIGINAL,
         ),
         Deviation(
@@ -163,6 +181,25 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "not mentioned",
             "every database",
             "The original logs in the searched database and counts in core",
+        ),
+    ),
+    "create_entity, supersede_memory, smart_save_memory, handle_correction, get_entity_full, search_all, "
+    "get_query_stats": (
+        Deviation(
+            "behaviour: as documented",
+            "in the original an entity has any type, supersede_memory answers `old` and `new`, a duplicate by words "
+            "has all of them, a correction has the category of the wrong memory, get_entity_full answers one list "
+            "`memories`, search_all leaves out databases without hits, and `tools_used` is a number",
+            "as documented",
+            "The document takes precedence",
+        ),
+    ),
+    "smart_save_memory": (
+        Deviation(
+            "behaviour: message",
+            "no text given",
+            "the choices of the original, in other words",
+            "An agent goes by the names of the tools in it, which are the same",
         ),
     ),
     "query log": (

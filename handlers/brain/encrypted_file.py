@@ -33,6 +33,11 @@ def is_encrypted(path: Path) -> bool:
 
 def decrypt(path: Path, password: str, target: Path) -> Path:
     """Decrypts a file and its write-ahead log into `target`; raises Fault if the password is wrong."""
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.is_file() and _read(journal, 1) not in {b"", b"\0"}:
+        raise Fault(
+            "invalid", f"{path.name} has an unfinished transaction in {journal.name}: open it with project-brain."
+        )
     raw = _read(path)
     size = int.from_bytes(raw[16:18], "big")
     size = 65_536 if size == 1 else size

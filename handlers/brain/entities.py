@@ -22,6 +22,7 @@ from handlers.brain.schemas import (
     Tags,
     Title,
 )
+from handlers.brain.vocabulary import check_filters
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
@@ -126,7 +127,7 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
 def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     """Get entities by type, tags or status, the most recently updated first."""
     space(tx, request.db)
-    return tx.all(
+    found = tx.all(
         "brain.entities.page",
         Entity,
         db=request.db,
@@ -136,6 +137,9 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
         limit=request.limit,
         offset=request.offset,
     )
+    if not request.offset:
+        check_filters(found, type=request.type)
+    return found
 
 
 def update_entity(tx: Tx, request: UpdateEntity) -> Entity:

@@ -74,7 +74,7 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
         offset=request.offset,
     )
     if not request.offset:
-        check_filters(request.category, request.status, found)
+        check_filters(found, category=request.category, status=request.status)
     return found
 
 
@@ -107,7 +107,8 @@ def update_memory(tx: Tx, request: UpdateMemory) -> Memory:
     more = {"has_embedding": embedded, "embedding_model": model, "now": tx.now}
     row = tx.one("brain.memories.update", Memory, db=request.db, id=request.id, **changes, **more) or before
     reason = f"Changed {', '.join(named)}"
-    history.append(tx, here, row.id, "updated", before=before.content, after=row.content, reason=reason)
+    shown = row.content if row.status == ACTIVE else None  # as for a memory that is superseded or corrected
+    history.append(tx, here, row.id, "updated", before=before.content, after=shown, reason=reason)
     if changed:
         update_index(tx, memory_source(here, row), active=row.status == ACTIVE)
     return row

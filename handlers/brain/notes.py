@@ -1,18 +1,30 @@
 """The note tools of `brain`: longer texts, beside the memories (companions of seed 003)."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
 from handlers.brain.index_text import note_source, note_text, update_index
-from handlers.brain.schemas import Database, Id, Limit, LongText, Note, Offset, Points, ShortText, Tags, Text, Title
+from handlers.brain.schemas import (
+    Database,
+    Id,
+    Limit,
+    LongText,
+    Note,
+    NoteType,
+    Offset,
+    Points,
+    ShortText,
+    Tags,
+    Text,
+    Title,
+)
+from handlers.brain.vocabulary import check_filters
 from kernel.store import history
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Tool, read, write
-
-NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]
 
 
 class SaveNote(Struct, forbid_unknown_fields=True):
@@ -94,7 +106,7 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
 def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
     space(tx, request.db)
-    return tx.all(
+    found = tx.all(
         "brain.notes.page",
         Note,
         db=request.db,
@@ -106,6 +118,9 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
         limit=request.limit,
         offset=request.offset,
     )
+    if not request.offset:
+        check_filters(found, note_type=request.note_type)
+    return found
 
 
 def update_note(tx: Tx, request: UpdateNote) -> Note:

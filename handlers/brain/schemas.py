@@ -23,6 +23,7 @@ Category = Literal[
     "correction",
 ]
 EntityType = Literal["project", "person", "organization", "system", "module", "concept", "ai_agent", "client"]
+NoteType = Literal["note", "document", "gdd", "design", "retrospective", "spec", "meeting", "journal"]
 LinkableKind = Literal["memory", "entity"]
 
 Database = Annotated[

@@ -1,13 +1,19 @@
-"""Words that `brain` knows: a memory with another category or status would be lost to every search."""
+"""Words that `brain` knows: what has another category, status or type would be lost to every search."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from handlers.brain.schemas import Category, Memory
+from handlers.brain.schemas import Category, EntityType, NoteType
 from kernel.errors import Fault
 
 STATUSES = ("active", "superseded", "archived")
 CATEGORIES: tuple[str, ...] = get_args(Category)
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "category": CATEGORIES,
+    "status": STATUSES,
+    "type": get_args(EntityType),
+    "note_type": get_args(NoteType),
+}
 
 
 def check_category(given: str | None, current: str | None = None) -> None:
@@ -22,11 +28,11 @@ def check_status(given: str | None, current: str | None = None) -> None:
         raise _unknown("status", STATUSES)
 
 
-def check_filters(category: str | None, status: str | None, found: Sequence[Memory]) -> None:
-    """Raises Fault("invalid") for an unknown word that found nothing; imported memories may have others."""
-    if not found:
-        check_category(category)
-        check_status(status)
+def check_filters(found: Sequence[object], **given: str | None) -> None:
+    """Raises Fault("invalid") for an unknown word that found nothing; imported rows may have others."""
+    for name, word in given.items():
+        if not found and word not in (None, *_WORDS[name]):
+            raise _unknown(name, _WORDS[name])
 
 
 def check_metadata(given: Mapping[str, Any] | None) -> None:

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Struct
 
+from handlers.common.filters import SETTINGS
 from handlers.common.pagination import RankedResults, page
 from handlers.common.retrieval import find, find_by_ids, find_newest, prepare, query_fingerprint
 from handlers.common.schemas import Recall, Recalled
@@ -63,5 +64,6 @@ DIALECT = Dialect(
     tools=(read(recall, Hints("Recall"), permission="read"),),
     reply=reply,
     fail=fail,
+    settings=SETTINGS,
     reads_all_dialects=True,
 )

@@ -7,25 +7,29 @@ from handlers.common.schemas import Recall
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.search.index import Document
+from kernel.settings import Setting, names, setting
 from kernel.store.transaction import Tx
 from kernel.text import one_line, utc_time
 
+WITHOUT = "QUIPU_RECALL_WITHOUT"
+SETTINGS = (Setting(WITHOUT, (), names, "dialects and spaces that recall leaves out, such as brain:therapy"),)
+MAX_DOCS = 3200  # documents of a folder or of tags that are searched one by one, as many as recall ever looks at
 _SHOWN = 20  # names in a message
 _FOLDER_SPACE = "paths"  # its keys are paths, and it has no scopes
-_FOLDER_DOCS = 3200  # documents of a folder that are searched, as many as recall ever looks at
 
 
 class Filters(NamedTuple):
     """The filters of a request: times in the format of the index, "" for none; a folder of `paths`, or "".
 
     `within` is None where every partition may be searched; with a folder it holds the partition of the folder too.
-    `places` are the same.
+    `places` are the same. `tagged` are the (space, key) of what has one of the tags, None where none are given.
     """
 
     within: Sequence[tuple[str, str | None]] | None
     places: frozenset[tuple[str, str | None]]
     scope: str | None
     folder: str
+    tagged: frozenset[tuple[str, str]] | None
     actor: str | None
     after: str
     before: str
@@ -33,7 +37,11 @@ class Filters(NamedTuple):
 
 def filter_after_search(filters: Filters) -> bool:
     """Whether hits are filtered after the search, so that more candidates are needed."""
-    return filters.actor is not None or bool(filters.after or filters.before or filters.folder)
+    return (
+        filters.actor is not None
+        or bool(filters.after or filters.before or filters.folder)
+        or filters.tagged is not None
+    )
 
 
 def matches(filters: Filters, document: Document) -> bool:
@@ -41,6 +49,7 @@ def matches(filters: Filters, document: Document) -> bool:
     return (
         (filters.within is None or (document.space, document.scope) in filters.places)
         and (not filters.folder or document.scope == filters.scope or document.key.startswith(f"{filters.folder}/"))
+        and (filters.tagged is None or (document.space, document.key) in filters.tagged)
         and filters.actor in (None, document.actor)
         and (not filters.after or document.updated_at >= filters.after)
         and (not filters.before or document.updated_at < filters.before)
@@ -50,30 +59,62 @@ def matches(filters: Filters, document: Document) -> bool:
 def filters_of(tx: Tx, request: Recall) -> Filters:
     """The filters of a request; raises Fault("invalid") naming a time, dialect, space or scope that is none."""
     times = (_time("after", request.after), _time("before", request.before))
-    if not request.spaces and not request.dialects and request.scope is None:
-        return Filters(None, frozenset(), None, "", request.actor, *times)
+    if all(times) and times[0] >= times[1]:
+        raise Fault("invalid", "after: is not earlier than before")
+    if not request.spaces and not request.dialects and request.scope is None and not setting(tx, WITHOUT):
+        return Filters(None, frozenset(), None, "", _tagged(tx, request), request.actor, *times)
     _check_dialects(tx, request)
-    within = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
-    _check_spaces(tx, request, {space for space, _ in within})
+    _check_left_out(tx, request)
+    found = index.partitions_of(tx, request.spaces or None, request.dialects or None, request.scope)
+    _check_spaces(tx, request, {space for space, _ in found})
+    within = [place for place in found if not _is_left_out(tx, place[0])]
     folder = _folder(tx, request)
     if folder:
         within.append((_FOLDER_SPACE, ""))
     elif request.scope and not within:
         _check_scope(tx, request, request.scope)
-    return Filters(within, frozenset(within), request.scope, folder, request.actor, *times)
+    tagged = _tagged(tx, request)
+    return Filters(within, frozenset(within), request.scope, folder, tagged, request.actor, *times)
+
+
+def _is_left_out(tx: Tx, space: str) -> bool:
+    """Whether the configuration keeps a space, or all spaces of its dialect, out of recall."""
+    return any(space == name or space.startswith(f"{name}:") for name in setting(tx, WITHOUT))
+
+
+def _check_left_out(tx: Tx, request: Recall) -> None:
+    for field, asked in (("dialects", request.dialects), ("spaces", request.spaces)):
+        for name in asked:
+            if _is_left_out(tx, name):
+                raise Fault("invalid", f"{field}: {WITHOUT} keeps {one_line(name, 80)} out of recall")
+
+
+def _tagged(tx: Tx, request: Recall) -> frozenset[tuple[str, str]] | None:
+    """What has one of the tags, in the dialects that are searched; raises Fault("invalid") where nothing has."""
+    if not request.tags:
+        return None
+    of_spaces = {space.partition(":")[0] for space in request.spaces}
+    asked = [{*names} for names in (request.dialects, of_spaces) if names]
+    searched = [find for name, find in tx.context.tagged.items() if all(name in names for names in asked)]
+    found = frozenset(place for find in searched for place in find(tx, request.tags))
+    if not found:
+        shown = ", ".join(one_line(tag, 80) for tag in request.tags[:_SHOWN])
+        raise Fault("invalid", f"tags: nothing that is searched has the tag {shown}")
+    return found
 
 
 def _folder(tx: Tx, request: Recall) -> str:
     """The scope as a folder of `paths`, if it is searched and has such a folder."""
     folder = (request.scope or "").rstrip("/")
     searched = all(not names or _FOLDER_SPACE in names for names in (request.spaces, request.dialects))
+    searched = searched and not _is_left_out(tx, _FOLDER_SPACE)
     return folder if folder and searched and index.in_folder(tx, [_FOLDER_SPACE], folder, 1) else ""
 
 
 def folder_documents(tx: Tx, filters: Filters) -> list[int] | None:
     """The documents of the folder, if nothing else is searched."""
     alone = filters.folder and filters.within == [(_FOLDER_SPACE, "")]
-    return index.in_folder(tx, [_FOLDER_SPACE], filters.folder, _FOLDER_DOCS) if alone else None
+    return index.in_folder(tx, [_FOLDER_SPACE], filters.folder, MAX_DOCS) if alone else None
 
 
 def _check_dialects(tx: Tx, request: Recall) -> None:
@@ -96,8 +137,8 @@ def _check_spaces(tx: Tx, request: Recall, found: set[str]) -> None:
 
 def _check_scope(tx: Tx, request: Recall, scope: str) -> None:
     """Refuses a scope that no space has; the message lists those of the spaces that are searched."""
-    known = {known for _, known in index.partitions_of(tx, None, None, None) if known}
-    if known and scope not in known:
+    every = index.partitions_of(tx, None, None, None)
+    if every and scope not in {known for _, known in every}:
         chosen = index.partitions_of(tx, request.spaces or None, request.dialects or None, None)
         raise _unknown("scope", scope, [*sorted({known for _, known in chosen if known}), "a folder of paths"])
 

@@ -14,7 +14,7 @@ from kernel.text import one_line
 
 BYTES_PER_TOKEN = 3  # of JSON with English text; o200k_base and cl100k_base need fewer tokens
 _LINE_WIDTH = 240  # characters; about 55 tokens, which is all of most memories
-_LEAST_CUT = 40  # characters; below that a text gives way before its origin does
+_LEAST_CUT = 40  # characters of a text that is cut; its origin is left out before it gets shorter
 _BARE = Recall(query="-")
 _LINE_DIGITS = 2
 _DIGITS = 4  # more would cost tokens and carry no information
@@ -31,20 +31,19 @@ class RankedResults(NamedTuple):
 
 
 def page(listing: RankedResults, request: Recall) -> Recalled:
-    """As many memories as limit and budget allow; the first is cut if the budget is too small for it.
+    """As many memories as limit and budget allow, and a cursor if more follow, up to the most that a cursor can hold.
 
-    If more follow there is a cursor, unless the budget has no room for it beside one memory.
+    The first memory is cut if the budget is too small for it; raises Fault("invalid") where there is no room for one
+    beside the cursor.
     """
     items = listing.items[: request.limit]
     answer = Recalled([], listing.signals, 0, 0)
     room = request.max_tokens * BYTES_PER_TOKEN - len(msgspec.json.encode(answer)) - _COUNT_GROWTH_BYTES
     for number, item in enumerate(items, start=1):
         cursor = cursor_length(len(listing.shown.digests) + number) if number < len(listing.items) else 0
-        found = _fit(item, request, room - cursor, first=number == 1) or (
-            _cut_to(item, request, room) if number == 1 else None
-        )
+        found = _fit(item, request, room - cursor, first=number == 1)
         if found is None and number == 1:
-            raise _too_few(item, request, room)
+            raise _too_few(item, request, room - cursor)
         if found is None:
             break
         answer.memories.append(found)
@@ -52,22 +51,16 @@ def page(listing: RankedResults, request: Recall) -> Recalled:
     answer.omitted = len(items) - len(answer.memories)
     if answer.memories and len(answer.memories) < len(listing.items):
         shown = [(item.document.space, item.document.key) for item in items[: len(answer.memories)]]
-        cursor = encode_cursor(listing.shown, listing.question, shown)
-        answer.cursor = cursor if cursor and len(cursor) <= room else None
-    answer.tokens = count_tokens(answer)
+        answer.cursor = encode_cursor(listing.shown, listing.question, shown)
+    while (tokens := -(-len(msgspec.json.encode(answer)) // BYTES_PER_TOKEN)) != answer.tokens:
+        answer.tokens = tokens  # its own digits count too
     return answer
 
 
 def _too_few(item: ScoredDocument, request: Recall, room: int) -> Fault:
-    missing = len(msgspec.json.encode(_recalled_memory(item, "…", _BARE))) - room
+    missing = len(msgspec.json.encode(_least(item, _BARE))) - room
     needed = request.max_tokens + -(-missing // BYTES_PER_TOKEN)
     return Fault("invalid", f"max_tokens: {request.max_tokens} are too few for one memory, give at least {needed}")
-
-
-def count_tokens(answer: Recalled) -> int:
-    """The estimated tokens of an answer; also sets its `tokens`."""
-    answer.tokens = len(msgspec.json.encode(answer)) // BYTES_PER_TOKEN
-    return -(-len(msgspec.json.encode(answer)) // BYTES_PER_TOKEN)
 
 
 def _fit(item: ScoredDocument, request: Recall, room: int, *, first: bool) -> RecalledMemory | None:
@@ -124,14 +117,18 @@ def _round(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
+def _least(item: ScoredDocument, request: Recall) -> RecalledMemory:
+    return _recalled_memory(item, item.document.text[:_LEAST_CUT] + "…", request)
+
+
 def _cut_to(item: ScoredDocument, request: Recall, room: int) -> RecalledMemory | None:
     """The memory with as much text as fits into `room` bytes; without its origin where there is no room for that, and
-    None if there is none for its id.
+    None if there is none for its id and the least text.
     """
     text = item.document.text
-    if len(msgspec.json.encode(_recalled_memory(item, text[:_LEAST_CUT] + "…", request))) > room:
+    if len(msgspec.json.encode(_least(item, request))) > room:
         request = _BARE
-    if len(msgspec.json.encode(_recalled_memory(item, "…", request))) > room:
+    if len(msgspec.json.encode(_least(item, request))) > room:
         return None
     # Binary search: the JSON size depends on escapes, so it cannot be computed from the length.
     low, high = 0, len(text)

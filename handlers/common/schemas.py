@@ -49,6 +49,10 @@ class Recall(Struct, forbid_unknown_fields=True):
         Annotated[str, Meta(max_length=256)] | None,
         Meta(description="Only memories of this scope, or folder of paths"),
     ] = None
+    tags: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=256)]],
+        Meta(description="Only memories with any of these tags, in any case", max_length=64),
+    ] = []
     actor: Annotated[
         Annotated[str, Meta(max_length=64)] | None, Meta(description="Only memories written by this actor")
     ] = None

@@ -3,9 +3,9 @@
 import msgspec
 from msgspec import Struct
 
-from handlers.notes import admin, forget, memories, recall, sync, undo
+from handlers.notes import admin, forget, journal, memories, recall, sync, undo
 from handlers.notes.deviations import DEVIATIONS
-from handlers.notes.projects import SETTINGS, SPACE
+from handlers.notes.projects import SETTINGS, SPACE, folders
 from kernel.errors import Fault
 from kernel.tools import Dialect, Precheck, Reply, Tool
 
@@ -28,8 +28,11 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sync.sources,
+    tagged=recall.tagged,
     settings=SETTINGS,
     after_undo=undo.restore_files,
+    recover=journal.recover,
     follow=Precheck(sync.check_for_common, sync.write, sync.texts),
+    folders=folders,
     deviations=DEVIATIONS,
 )

@@ -183,7 +183,7 @@ TOOLS: tuple[Tool, ...] = (
         memory_sync,
         Hints("Sync"),
         permission="read",
-        hooks=Hooks(precheck=Precheck(sync.check_all, sync.write, sync.texts)),
+        hooks=Hooks(precheck=Precheck(sync.check_all, sync.write, sync.texts, required=True)),
         long=True,
         deviations=(
             Deviation(

@@ -1,16 +1,18 @@
-"""Reads and writes memory files: atomically, durable when a call returns, never through a link."""
+"""Reads memory files, and writes them in two steps, staged and put in place: atomically, never through a link."""
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from handlers.notes.safe_fs import (
+    LINK_ERRNOS,
     NO_FOLLOW,
     OpenFolder,
     Stamp,
@@ -21,11 +23,13 @@ from handlers.notes.safe_fs import (
     stat_entry,
     sync_folder,
 )
-from handlers.notes.scan import MAX_FILE_BYTES
+from handlers.notes.scan import MAX_FILE_BYTES, SUFFIX
+from kernel.errors import Fault
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _READ = os.O_RDONLY | NO_FOLLOW | _BINARY | getattr(os, "O_NONBLOCK", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | _BINARY
+_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 _LINK_OPTIONS = {"follow_symlinks": False} if os.link in os.supports_follow_symlinks else {}
 
@@ -74,55 +78,116 @@ def read_all(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, File | Non
                         yield path, None
 
 
-def create(root: Path, path: str, data: bytes, temporary: str) -> Stamp | None:
-    """Creates a file atomically and durably; None if the path exists."""
-    *folders, name = path.split("/")
+def stage(root: Path, path: str, temporary: str, data: bytes, mode: int) -> Stamp:
+    """Writes the coming content of a file beside it, under a temporary name, durably; makes missing folders."""
     with ExitStack() as stack:
-        below = open_folder(stack, root, folders, make=True)
-        fd = _create_temporary(stack, below, temporary, data, 0o600)
-        if not _rename_without_overwrite(below, temporary, below, name):
-            return None
-        sync_folder(below)
-        return _stamp_after(fd, below, name)
+        below = open_folder(stack, root, path.split("/")[:-1], make=True)
+        fd = os.open(entry_path(below, temporary), _CREATE, mode, dir_fd=below.fd)
+        try:
+            _write_and_sync(fd, data, mode)
+        finally:
+            os.close(fd)
+        return stamp_of(stat_entry(below, temporary))
 
 
-def replace(root: Path, path: str, data: bytes, before: File, temporary: str) -> Stamp | None:
-    """Replaces a file atomically and durably; None if it has changed since `before`."""
-    *folders, name = path.split("/")
-    with ExitStack() as stack:
-        below = open_folder(stack, root, folders)
-        fd = _create_temporary(stack, below, temporary, data, before.mode)
-        # Checked as late as possible: an edit between this line and the rename would be lost.
-        if _read(below, name).stamp != before.stamp:
-            return None
-        os.replace(entry_path(below, temporary), entry_path(below, name), src_dir_fd=below.fd, dst_dir_fd=below.fd)
-        sync_folder(below)
-        return _stamp_after(fd, below, name)
+def put(root: Path, path: str, temporary: str, before: str | None, after: str) -> Stamp | None:
+    """Gives the staged content its name: the file's, if it still holds `before`, else the next one that is free.
 
-
-def move(root: Path, path: str, target: str) -> Stamp | None:
-    """Moves a file; it has both paths for a moment, but never none. None if the target exists."""
-    *folders, old = path.split("/")
-    *others, name = target.split("/")
-    with ExitStack() as stack:
-        here = open_folder(stack, root, folders)
-        _require_regular_file(here, old)
-        there = open_folder(stack, root, others, make=True)
-        if not _rename_without_overwrite(here, old, there, name):
-            return None
-        sync_folder(there)
-        sync_folder(here)
-        return stamp_of(stat_entry(there, name))
-
-
-def remove(root: Path, path: str) -> None:
-    """Deletes a file below `.mnemonics`, durably."""
+    The texts are given by their digests, None for no file. Done again it changes nothing. The stamp of the file at
+    `path`, or None if that is not the staged one.
+    """
     *folders, name = path.split("/")
     with ExitStack() as stack:
         below = open_folder(stack, root, folders)
-        _require_regular_file(below, name)
-        os.unlink(entry_path(below, name), dir_fd=below.fd)
-        sync_folder(below)
+        for spot in _names_from(name):
+            found = _digest(below, spot)
+            if found == after:
+                _unlink_if_present(below, temporary)
+            elif found == before is not None and spot == name:
+                # Read as late as possible: an edit between that line and this one would be lost.
+                _call(os.replace, below, temporary, below, name)
+            elif found is not None or not _rename_without_overwrite(below, temporary, below, spot):
+                continue
+            return stamp_of(stat_entry(below, name)) if spot == name else None
+    raise AssertionError("names do not end")
+
+
+def is_staged(root: Path, path: str, temporary: str, after: str) -> bool:
+    """Whether the content for a file is there, staged or already under its name."""
+    *folders, name = path.split("/")
+    with ExitStack() as stack:
+        try:
+            below = open_folder(stack, root, folders)
+        except OSError as error:
+            if not is_missing(error):
+                raise
+            return False
+        return after in (_digest(below, temporary), _digest(below, name))
+
+
+def remove(root: Path, path: str, before: str) -> None:
+    """Deletes a file if it still holds the text of this digest."""
+    *folders, name = path.split("/")
+    with ExitStack() as stack:
+        try:
+            below = open_folder(stack, root, folders)
+        except OSError as error:
+            if not is_missing(error):
+                raise
+            return
+        if _digest(below, name) == before:
+            os.unlink(entry_path(below, name), dir_fd=below.fd)
+
+
+def require_writable(root: Path, path: str) -> None:
+    """Raises OSError if the folder of a file does not let this process delete the file."""
+    with ExitStack() as stack:
+        below = open_folder(stack, root, path.split("/")[:-1])
+        here = "." if below.fd is not None else below.path
+        if not os.access(here, os.W_OK | os.X_OK, dir_fd=below.fd):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def sync_folders(root: Path, paths: Iterable[str]) -> None:
+    """Makes the entries of the folders of these files durable; a folder that is gone needs nothing."""
+    for folder in sorted({path.rpartition("/")[0] for path in paths}):
+        with ExitStack() as stack:
+            try:
+                sync_folder(open_folder(stack, root, folder.split("/") if folder else ()))
+            except OSError as error:
+                if not is_missing(error):
+                    raise
+
+
+def file_fault(error: OSError, path: str) -> Fault:
+    """The fault for an error of the file system."""
+    if error.errno in _DISK_FULL_ERRNOS:
+        return Fault("storage", "Cannot write to storage, insufficient disk space.")
+    if error.errno in LINK_ERRNOS:
+        return Fault("blocked", f"{path} is a link, or leads through one, or is no file.")
+    return Fault("storage", f"Cannot use {path}: {error.strerror}.")
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of a file's content."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest(folder: OpenFolder, name: str) -> str | None:
+    """The digest of a file; None for none, empty for what is no readable file of ours."""
+    try:
+        return digest(_read(folder, name).data)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if not is_missing(error):
+            raise
+        return ""
+
+
+def _names_from(name: str) -> Iterator[str]:
+    stem = name.removesuffix(SUFFIX)
+    return (name if number == 1 else f"{stem}-{number}{SUFFIX}" for number in count(1))
 
 
 def _read(folder: OpenFolder, name: str) -> File:
@@ -147,20 +212,6 @@ def _require_regular_file(folder: OpenFolder, name: str) -> None:
         raise OSError(errno.ELOOP, "not a file")
 
 
-def _create_temporary(stack: ExitStack, folder: OpenFolder, name: str, data: bytes, mode: int) -> int:
-    """Creates a durable temporary file; returns its descriptor, open until `stack` closes, which also unlinks it.
-
-    On a platform without folder descriptors (Windows) it is closed at once, because an open file cannot be renamed
-    there.
-    """
-    fd = os.open(entry_path(folder, name), _CREATE, mode, dir_fd=folder.fd)
-    stack.callback(_unlink_if_present, folder, name)
-    with ExitStack() as mine:
-        (mine if folder.fd is None else stack).callback(os.close, fd)
-        _write_and_sync(fd, data, mode)
-    return fd
-
-
 def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
     if mode != 0o600 and hasattr(os, "fchmod"):
         os.fchmod(fd, mode)
@@ -168,11 +219,6 @@ def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
     while rest:
         rest = rest[os.write(fd, rest) :]
     os.fsync(fd)
-
-
-def _stamp_after(fd: int, folder: OpenFolder, name: str) -> Stamp:
-    """The stamp of the written file, even if another file has its name by now."""
-    return stamp_of(os.fstat(fd) if folder.fd is not None else stat_entry(folder, name))
 
 
 def _unlink_if_present(folder: OpenFolder, name: str) -> None:

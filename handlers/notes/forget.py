@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from handlers.notes import files, note_file, sync
+from handlers.notes import files, journal, note_file, sync
 from handlers.notes.projects import ABSOLUTE_PATH_HINT, Project, absolute, candidate_files, is_ambiguous, projects
 from handlers.notes.safe_fs import LINK_ERRNOS
 from handlers.notes.scan import SUFFIX, is_memory
@@ -22,12 +22,12 @@ def memory_forget(tx: Tx, request: Forget) -> Forgotten:
     if not paths:
         raise Fault("invalid", "filePaths array is required and cannot be empty")
     known = projects(tx)
-    deleted: list[str] = []
+    deleted: dict[str, None] = {}
     errors: list[str] = []
     for given in dict.fromkeys(paths):
         wrong = _skip_reason(known, given) or _forget(tx, known, given, deleted)
         errors.extend([wrong] if wrong else [])
-    return Forgotten(bool(deleted), len(deleted), deleted, errors or msgspec.UNSET)
+    return Forgotten(bool(deleted), len(deleted), list(deleted), errors or msgspec.UNSET)
 
 
 def _skip_reason(known: Sequence[Project], given: str) -> str:
@@ -42,11 +42,14 @@ def _skip_reason(known: Sequence[Project], given: str) -> str:
     return "" if all(is_memory(path) for _, path in places) else f"Skipped {given}: not a memory file"
 
 
-def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: list[str]) -> str:
+def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: dict[str, None]) -> str:
     for project, path in candidate_files(known, given):
+        if (name := absolute(project, path)) in deleted:
+            continue
+        journal.settle(tx, project)
         try:
             before = files.read(project.root, path)
-            files.remove(project.root, path)
+            journal.remove(tx, project, path, before)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -54,7 +57,7 @@ def _forget(tx: Tx, known: Sequence[Project], given: str, deleted: list[str]) ->
                 return f"Skipped {given}: not within .mnemonics/"
             return f"Error deleting {given}: {error.strerror}"
         sync.drop(tx, [(project.name, path, note_file.decode_lossy(before.data))], "deleted")
-        deleted.append(absolute(project, path))
+        deleted[name] = None
         return ""
     return f"Skipped {given}: file not found"
 

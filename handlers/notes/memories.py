@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from handlers.notes import files, front_matter, memory_types, note_file, sync
+from handlers.notes import files, front_matter, journal, memory_types, note_file, sync
 from handlers.notes.files import File
 from handlers.notes.note_file import ParsedMemory
 from handlers.notes.projects import (
@@ -19,7 +19,7 @@ from handlers.notes.projects import (
     select_projects,
 )
 from handlers.notes.safe_fs import LINK_ERRNOS
-from handlers.notes.scan import SUFFIX, TEMPORARY_PREFIX, is_memory
+from handlers.notes.scan import SUFFIX, is_memory
 from handlers.notes.schemas import ListTypes, Remember, Remembered, Types
 from handlers.notes.slug import kebab, slug
 from kernel.errors import Fault
@@ -58,7 +58,7 @@ def memory_remember(tx: Tx, request: Remember) -> Remembered:
     if not request.content or len(request.content.encode()) > MAX_CONTENT_BYTES:
         raise Fault("invalid", "content is required, and must not be larger than 1 MB")
     if request.filePath:
-        spot = _find_file(known, request.filePath)
+        spot = _find_file(tx, known, request.filePath)
         return _update(tx, spot, request.content, _resolve_type(tx, known, request.memoryType), tags)
     memory = ParsedMemory(
         _title(request.title), _resolve_type(tx, known, request.memoryType), tags, tx.now, tx.now, request.content
@@ -79,6 +79,7 @@ def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
         project.root.mkdir(mode=0o700, exist_ok=True)
     if not project.root.is_dir():
         raise Fault("storage", f"The folder {project.root} of the project {project.name} is not there.")
+    journal.settle(tx, project)
     for number, path in enumerate(_paths_for(memory.memory_type, slug(memory.title))):
         try:
             if files.exists(project.root, path):
@@ -86,11 +87,11 @@ def _create(tx: Tx, project: Project, memory: ParsedMemory) -> Remembered:
                     return _remembered(project, path, memory, update=False)
                 continue
             data = note_file.encode_exact(note_file.new_text(path, memory))
-            stamp = files.create(project.root, path, data, tx.new_id(TEMPORARY_PREFIX))
+            file = journal.write(tx, project, path, data)
         except OSError as error:
-            raise sync.file_fault(error, absolute(project, path)) from None
-        if stamp is not None:
-            sync.record(tx, project.name, path, File(data, stamp), None, "created")
+            raise files.file_fault(error, absolute(project, path)) from None
+        if file is not None:
+            sync.record(tx, project.name, path, file, None, "created")
             return _remembered(project, path, memory, update=False)
     raise Fault("conflict", "Too many memories of this type have this title.")
 
@@ -112,26 +113,25 @@ def _update(tx: Tx, spot: _ExistingFile, content: str, kind: str, tags: tuple[st
             memory = old._replace(memory_type=kind, tags=tags or old.tags, modified=tx.now, content=content)
             text = note_file.updated_text(note_file.decode_exact(before.data), target, old, memory)
             data = note_file.encode_exact(text)
-            stamp = files.replace(project.root, path, data, before, tx.new_id(TEMPORARY_PREFIX))
-            if stamp is not None:
-                return _move_and_record(tx, spot._replace(file=before), target, File(data, stamp), memory)
+            file = journal.write(tx, project, target, data, before, moved_from=path)
+            if file is not None:
+                _record_update(tx, spot._replace(file=before), target, file)
+                return _remembered(project, target, memory, update=True)
     except FileNotFoundError:
         raise _missing_file(absolute(project, path)) from None
     except OSError as error:
-        raise sync.file_fault(error, absolute(project, path)) from None
+        raise files.file_fault(error, absolute(project, path)) from None
     raise Fault("conflict", f"Somebody else is changing {absolute(project, path)}, try again.")
 
 
-def _move_and_record(tx: Tx, spot: _ExistingFile, target: str, file: File, memory: ParsedMemory) -> Remembered:
-    """Moves the file if its type has changed, then updates row, index and history."""
+def _record_update(tx: Tx, spot: _ExistingFile, target: str, file: File) -> None:
+    """Updates rows, index and history for new content of a file, which has moved if its type has changed."""
     project, path, before = spot.project, spot.path, note_file.decode_lossy(spot.file.data)
-    moved = None if target == path else files.move(project.root, path, target)
-    if moved is None:
+    if target == path:
         sync.record(tx, project.name, path, file, before, "updated")
-        return _remembered(project, path, memory, update=True)
+        return
     sync.drop(tx, [(project.name, path, before)], "moved")
-    sync.record(tx, project.name, target, file._replace(stamp=moved), None, "updated")
-    return _remembered(project, target, memory, update=True)
+    sync.record(tx, project.name, target, file, None, "updated")
 
 
 def _target(project: Project, path: str, kind: str) -> str:
@@ -150,7 +150,7 @@ def _remembered(project: Project, path: str, memory: ParsedMemory, *, update: bo
     return Remembered(True, absolute(project, path), memory.memory_type, list(memory.tags), update)
 
 
-def _find_file(known: Sequence[Project], given: str) -> _ExistingFile:
+def _find_file(tx: Tx, known: Sequence[Project], given: str) -> _ExistingFile:
     if is_ambiguous(known, given):
         raise Fault("invalid", f"filePath {given} could be of any project: {ABSOLUTE_PATH_HINT}, or name the project")
     places = candidate_files(known, given)
@@ -159,13 +159,14 @@ def _find_file(known: Sequence[Project], given: str) -> _ExistingFile:
     for project, path in places:
         if not is_memory(path):
             raise Fault("invalid", f"filePath is not that of a memory: {given}")
+        journal.settle(tx, project)
         try:
             return _ExistingFile(project, path, files.read(project.root, path))
         except FileNotFoundError:
             continue
         except OSError as error:
             through_link = error.errno in LINK_ERRNOS
-            raise Fault("blocked", _OUTSIDE) if through_link else sync.file_fault(error, given) from None
+            raise Fault("blocked", _OUTSIDE) if through_link else files.file_fault(error, given) from None
     raise _missing_file(given)
 
 
@@ -231,6 +232,12 @@ TOOLS: tuple[Tool, ...] = (
                 "The original serves the one project it was started in; a server for several projects needs the name",
             ),
             Deviation(
+                "behaviour: unknown memoryType",
+                "refused in a sentence",
+                "refused in that sentence and another that lists the types",
+                "An agent corrects the call without asking for the list",
+            ),
+            Deviation(
                 "behaviour: overwritten text",
                 "lost",
                 "no tool shows it, but `quipu undo` restores it for a week",
@@ -248,6 +255,12 @@ TOOLS: tuple[Tool, ...] = (
                 "also kept as `title:` in the front matter if the file name does not give it",
                 "The original's recall returns `Use Postgresql` for `Use PostgreSQL`, and no title at all in another "
                 "script",
+            ),
+            Deviation(
+                "behaviour: a file that somebody edits at the same moment",
+                "overwritten",
+                "it keeps its name, and the new text gets the next free one, `x-2.md`",
+                "No text that a person wrote may be lost",
             ),
             Deviation(
                 "behaviour: type changed",

@@ -101,6 +101,7 @@ def resolve_type(kinds: Mapping[str, MemoryType], given: str) -> str:
     if name not in kinds:
         raise Fault(
             "invalid",
-            f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types.',
+            f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types. '
+            f"These are {', '.join(kinds)}.",
         )
     return name

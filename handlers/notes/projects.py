@@ -1,13 +1,13 @@
 """The projects: the folders with memories, and the files that a path may refer to."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from handlers.notes.safe_fs import FOLDER
 from kernel.errors import Fault
-from kernel.settings import Setting, data_folder, setting, text
+from kernel.settings import Setting, data_folder, text
 from kernel.store.transaction import Tx
 
 DEFAULT = "default"
@@ -53,9 +53,18 @@ SETTINGS = (
 )
 
 
+def folders(settings: Mapping[str, Any], data: Path) -> list[tuple[str, Path]]:
+    """The folder with the memories of each project."""
+    return [(project.name, project.root / FOLDER) for project in _configured(settings, data)]
+
+
+def _configured(settings: Mapping[str, Any], data: Path) -> tuple[Project, ...]:
+    return settings["QUIPU_NOTES_ROOTS"] or (Project(DEFAULT, data / "notes", managed=True),)
+
+
 def projects(tx: Tx) -> tuple[Project, ...]:
     """The configured projects, or the one in the data directory."""
-    return setting(tx, "QUIPU_NOTES_ROOTS") or (Project(DEFAULT, data_folder(tx) / "notes", managed=True),)
+    return _configured(tx.context.settings, data_folder(tx))
 
 
 def select_projects(known: Sequence[Project], name: str) -> Sequence[Project]:

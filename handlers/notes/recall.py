@@ -1,18 +1,22 @@
 """memory_recall: by words, by meaning, by both, or all memories (seed 001)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from handlers.notes import note_file, scoring, sync
+from handlers.notes.memory_types import load_types
 from handlers.notes.projects import Project, absolute, projects, select_projects, space
 from handlers.notes.schemas import Memory, Recall, Recalled, SearchType
 from handlers.notes.slug import kebab
+from kernel.lazy_regex import regex
 from kernel.search import index
+from kernel.settings import setting
 from kernel.store.transaction import Tx
 from kernel.tools import Deviation, Hints, Hooks, Precheck, Tool, read
 
 _DEFAULT_SEARCH_LIMIT, _DEFAULT_ALL_LIMIT = 10, 100
 _MIN_CANDIDATES = 50  # the final score orders them anew, so more than a page is needed
+_WORD = regex(r"[a-z0-9]+")
 _NO_QUERY = "query is required when isAll is false. Either provide a query or set isAll=true."
 
 
@@ -38,9 +42,17 @@ def memory_recall(tx: Tx, request: Recall) -> Recalled:
     else:
         return Recalled([], 0, error=_NO_QUERY)
     if not found:
-        message = f"No memory files found for {sought}. Try creating a memory first with memory_remember."
-        return Recalled([], 0, message=message)
+        hint = _unknown_type(tx, known.values(), kind) or "Try creating a memory first with memory_remember."
+        return Recalled([], 0, message=f"No memory files found for {sought}. {hint}")
     return Recalled([_memory(known[row.project], row, score) for score, row in found], len(found))
+
+
+def _unknown_type(tx: Tx, known: Collection[Project], kind: str | None) -> str | None:
+    """What to say of a type that is not configured and that no file has."""
+    if not kind or _list_files(tx, [project.name for project in known], kind, 1):
+        return None
+    kinds = load_types(setting(tx, "QUIPU_NOTES_CONFIG"), [project.root for project in known])
+    return None if kind in kinds else f'There is no memory type "{kind}", but {", ".join(kinds)}.'
 
 
 def _list_files(tx: Tx, names: Sequence[str], kind: str | None, limit: int) -> list[_FileRow]:
@@ -65,6 +77,18 @@ def _search(tx: Tx, request: Recall, names: Sequence[str], kind: str | None) -> 
     keys = [(hit.space.partition(":")[2], hit.id) for _, hit in best[:limit]]
     rows = {(row.project, row.path): row for row in tx.all("notes.recall.by_keys", _FileRow, keys=keys)}
     return [(score, rows[key]) for (score, _), key in zip(best, keys, strict=False) if key in rows]
+
+
+def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
+    """The memories with one of these tags; only files that hold the longest word of a tag are parsed."""
+    wanted = {tag.casefold() for tag in tags}
+    words = [max(_WORD.findall(tag.lower()), key=len, default="") for tag in tags]
+    rows = tx.all("notes.recall.with_words", _FileRow, words=words)
+    return [
+        (space(row.project), row.path)
+        for row in rows
+        if any(tag.casefold() in wanted for tag in note_file.parse_memory(row.path, row.content, row.modified).tags)
+    ]
 
 
 def _word_scores(tx: Tx, query: str, hits: Sequence[index.Hit]) -> dict[int, float]:
@@ -127,6 +151,12 @@ TOOLS: tuple[Tool, ...] = (
                 "the folder",
                 "the type in the front matter, filtered before ranking; the folder if the front matter has none",
                 "The two disagree in real folders, and a filter after ranking starves small types",
+            ),
+            Deviation(
+                "behaviour: unknown memoryType",
+                "finds nothing",
+                "finds nothing, and the message lists the types that exist",
+                "A mistyped type looks like a project without memories",
             ),
             Deviation(
                 "behaviour: search",

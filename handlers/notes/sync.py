@@ -1,14 +1,13 @@
 """Follows the files: finds changed, added and deleted files by their stamps and updates rows, index and history."""
 
-import errno
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from handlers.notes import debounce, note_file
-from handlers.notes.files import File, read_all
+from handlers.notes import debounce, journal, note_file
+from handlers.notes.files import File, file_fault, read_all
 from handlers.notes.projects import SPACE, Project, projects, select_projects, space
-from handlers.notes.safe_fs import FOLDER, LINK_ERRNOS, Stamp
+from handlers.notes.safe_fs import FOLDER, Stamp
 from handlers.notes.scan import Scan, delete_leftover, scan
 from kernel.errors import Fault
 from kernel.search import index
@@ -24,7 +23,6 @@ _MAX_UNWRITTEN_SETTLED = 64  # rows that only lose their doubt wait for the next
 # Two changes within this time may have the same timestamps: FAT, the coarsest file system in use, counts 2 seconds.
 _TIMESTAMP_GRAIN_NS = 2_000_000_000
 _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
-_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
 
 Key = tuple[str, str]
 # What a person or a program other than this server wrote: nobody knows who.
@@ -53,13 +51,14 @@ class FileChange(NamedTuple):
 
 
 class FileChanges(NamedTuple):
-    """What has changed: files to take in, missing files with the stamp of their row, leftovers of killed writes, and
-    whether there is more.
+    """What has changed: files to take in, missing files with the stamp of their row, leftovers of killed writes,
+    projects whose committed changes are still to be made, and whether there is more.
     """
 
     changes: list[FileChange]
     missing: list[tuple[Key, Stamp]]
     leftovers: list[tuple[Project, str]]
+    waiting: list[Project]
     more: bool = False
 
 
@@ -87,11 +86,13 @@ def check_all(tx: Tx, request: object) -> FileChanges | None:
     unknown = tx.all("notes.sync.unknown_projects", _key_and_stamp, projects=[project.name for project in known])
     if not unknown:
         return found
-    return found._replace(missing=found.missing + unknown) if found else FileChanges([], unknown, [])
+    return found._replace(missing=found.missing + unknown) if found else FileChanges([], unknown, [], [])
 
 
 def write(tx: Tx, request: object, found: FileChanges) -> bool:
     """Takes in the changes, except those that another call has taken in meanwhile; whether there may be more."""
+    for project in found.waiting:
+        journal.settle(tx, project)
     # The check ran in an earlier snapshot: rows that have changed since are left to the next check.
     held = rows(tx, [_key(change) for change in found.changes] + [key for key, _ in found.missing])
     changes = [change for change in found.changes if _stored_stamp(held, _key(change)) == change.before]
@@ -100,7 +101,7 @@ def write(tx: Tx, request: object, found: FileChanges) -> bool:
     drop(tx, [(row.project, row.path, row.content) for row in gone], "gone")
     for project, path in found.leftovers:
         delete_leftover(project.root, path)
-    return found.more or len(changes) + len(gone) < len(found.changes) + len(found.missing)
+    return found.more or bool(found.waiting) or len(changes) + len(gone) < len(found.changes) + len(found.missing)
 
 
 def texts(found: FileChanges) -> list[str]:
@@ -115,14 +116,11 @@ def rows(tx: Tx, keys: Sequence[Key]) -> dict[Key, FileRow]:
 
 def take_in(tx: Tx, files: Sequence[tuple[str, str, File]], held: Mapping[Key, FileRow]) -> None:
     """Updates rows, index and history from files that were changed or added by hand."""
-    kept: list[tuple[Any, ...]] = []
     for project, path, file in steps(tx, files):
         row = held.get((project, path))
         if row is None or row.content != note_file.decode_lossy(file.data):
             _index_by_hand(tx, project, path, file, row and row.content)
-        kept.append(_row(tx, project, path, file))
-    if kept:
-        tx.run("notes.sync.upsert", rows=kept)
+        keep_row(tx, project, path, file)
 
 
 def record(tx: Tx, project: str, path: str, file: File, before: str | None, operation: str) -> None:
@@ -135,7 +133,16 @@ def record(tx: Tx, project: str, path: str, file: File, before: str | None, oper
 
 def keep_row(tx: Tx, project: str, path: str, file: File) -> None:
     """Updates the row of one file that was just written."""
-    tx.run("notes.sync.upsert", rows=[_row(tx, project, path, file)])
+    kind, stamp = note_file.parse_file(path, file).memory_type, file.stamp
+    tx.run(
+        "notes.sync.upsert",
+        project=project,
+        path=path,
+        **stamp._asdict(),
+        doubtful=_doubtful(tx, stamp),
+        memory_type=kind,
+        content=note_file.decode_lossy(file.data),
+    )
 
 
 def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | None) -> None:
@@ -154,11 +161,6 @@ def _put(tx: Tx, where: str, path: str, memory: note_file.ParsedMemory, origin: 
     index.put(tx, where, path, note_file.index_text(memory), scope=memory.memory_type, origin=origin)
 
 
-def _row(tx: Tx, project: str, path: str, file: File) -> tuple[Any, ...]:
-    kind = note_file.parse_file(path, file).memory_type
-    return (project, path, *file.stamp, _doubtful(tx, file.stamp), kind, note_file.decode_lossy(file.data))
-
-
 def drop(tx: Tx, deleted: Sequence[tuple[str, str, str]], operation: str) -> None:
     """Removes rows and index entries of deleted files, given as (project, path, content)."""
     by = BY_HAND if operation == "gone" else None
@@ -174,14 +176,14 @@ def drop_rows(tx: Tx, keys: Sequence[Key]) -> None:
         tx.run("notes.sync.delete", keys=keys)
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
 
     def source(project: str, path: str, modified: int, content: str) -> IndexSource:
         memory = note_file.parse_memory(path, content, modified)
         return IndexSource(space(project), path, memory.memory_type, note_file.index_text(memory))
 
-    return tx.all("notes.sync.all_for_index", source)
+    return tx.each("notes.sync.all_for_index", source)
 
 
 def scan_project(project: Project) -> Scan | None:
@@ -192,25 +194,19 @@ def scan_project(project: Project) -> Scan | None:
         raise file_fault(error, str(project.root / FOLDER)) from None
 
 
-def file_fault(error: OSError, path: str) -> Fault:
-    """The fault for an error of the file system."""
-    if error.errno in _DISK_FULL_ERRNOS:
-        return Fault("storage", "Cannot write to storage, insufficient disk space.")
-    if error.errno in LINK_ERRNOS:
-        return Fault("blocked", f"{path} is a link, or leads through one, or is no file.")
-    return Fault("storage", f"Cannot use {path}: {error.strerror}.")
-
-
 def _find_changes(
     tx: Tx, known: Sequence[Project], *, every: bool = False, skipping: bool = False
 ) -> FileChanges | None:
-    found, settled = FileChanges([], [], []), list[FileChange]()
+    found, settled = FileChanges([], [], [], []), list[FileChange]()
     for project in known:
         begun = debounce.clock()
         if not every and debounce.is_recent(tx.file, project.root):
             continue
         seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:
+            continue
+        if journal.is_waiting(tx, project):
+            found.waiting.append(project)
             continue
         held = dict(tx.all("notes.sync.stamps", _path_and_stamp, project=project.name))
         doubtful = set(tx.all("notes.sync.unsettled", str, project=project.name))
@@ -219,9 +215,11 @@ def _find_changes(
             debounce.found_no_change(tx.file, project.root, begun)
             continue
         missing = [path for path in held.keys() - seen.stamps.keys() if not _within(path, seen.unlisted)]
-        found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in missing)
+        part = next(_parts(sorted(missing), held, _WRITE_FILES), list[str]())
+        found.missing.extend(_key_and_stamp(project.name, path, *held[path]) for path in part)
         doubted = [path for path, stamp in seen.stamps.items() if every or path in doubtful or held.get(path) != stamp]
-        if not _compare(tx, project, doubted, held, found, settled):
+        parts = _parts(doubted, seen.stamps, _ROWS_PER_QUERY)
+        if len(part) < len(missing) or not _compare(tx, project, parts, held, found, settled):
             found = found._replace(more=True)
             break
     if not any(found) and len(settled) <= _MAX_UNWRITTEN_SETTLED:
@@ -251,11 +249,15 @@ def _key_and_stamp(project: str, path: str, size: int, modified: int, changed: i
 
 
 def _compare(
-    tx: Tx, project: Project, paths: Sequence[str], held: Container[str], found: FileChanges, settled: list[FileChange]
+    tx: Tx,
+    project: Project,
+    parts: Iterator[list[str]],
+    held: Container[str],
+    found: FileChanges,
+    settled: list[FileChange],
 ) -> bool:
     """Reads files and collects those that differ from their rows; False when one transaction has enough."""
-    for start in range(0, len(paths), _ROWS_PER_QUERY):
-        part = paths[start : start + _ROWS_PER_QUERY]
+    for part in parts:
         contents = rows(tx, [(project.name, path) for path in part if path in held])
         for path, file in read_all(project.root, part):
             row = contents.get((project.name, path))
@@ -270,6 +272,19 @@ def _compare(
         if len(found.changes) >= _WRITE_FILES or sum(len(change.file.data) for change in found.changes) > _WRITE_BYTES:
             return False
     return True
+
+
+def _parts(paths: Sequence[str], sizes: Mapping[str, tuple[int, int, int]], most: int) -> Iterator[list[str]]:
+    """The paths in parts whose files are few and small enough to be in memory together."""
+    part, size = list[str](), 0
+    for path in paths:
+        if part and (len(part) == most or size + sizes[path][0] > _WRITE_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(path)
+        size += sizes[path][0]
+    if part:
+        yield part
 
 
 def _abandoned(tx: Tx, time: int) -> bool:

@@ -7,6 +7,19 @@ from kernel.tools import Deviation
 DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
     "every tool": (
         Deviation(
+            "behaviour: answers",
+            "YAML; prose such as `Added` in the original",
+            "as documented, and the same object as structured content",
+            "The document takes precedence",
+        ),
+        Deviation(
+            "behaviour: paths and files",
+            "none stated; in the original a path is a file, so that `project` and `project/todo` exclude each other, "
+            "no path has `..` anywhere, and no limit is enforced",
+            "a path is a name in the store; the limits are those of the document",
+            "A name needs no folder, and `v1..2` leads nowhere",
+        ),
+        Deviation(
             "error code",
             "five codes",
             "also `INVALID_ARGS`",
@@ -20,7 +33,7 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "The contract's own examples have hyphens and dots, and not every user writes in ASCII",
         ),
         Deviation(
-            "behaviour: path",
+            "behaviour: form of a path",
             "kept as given",
             "trimmed and normalized to NFC, then refused if it begins with `/`, has an empty, `.` or `..` segment, "
             "or an invisible character",

@@ -1,7 +1,7 @@
 """The tools of `paths`: memories under unique paths."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from handlers.paths.schemas import (
@@ -24,8 +24,8 @@ from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.search import index
 from kernel.store import history
-from kernel.store.transaction import Tx
-from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, read, write
+from kernel.store.transaction import SLICE_BYTES, Tx
+from kernel.tools import Deviation, Hints, Hooks, IndexSource, Tool, exclusive, read, write
 
 SPACE = "paths"
 MAX_CONTENT_BYTES = 1_048_576
@@ -95,11 +95,13 @@ def clear_memory(tx: Tx, request: ClearMemory) -> Cleared:
     """Clear all personal memory: every path, also those of the other agents that share this store. This operation is
     irreversible.
     """
-    cleared = tx.all("paths.clear", _Content)
-    for memory in cleared:
-        history.append(tx, SPACE, memory.path, "cleared", before=memory.content)
+    count = 0
+    while cleared := tx.all("paths.clear_slice", _Content, bytes=SLICE_BYTES):
+        for memory in cleared:
+            history.append(tx, SPACE, memory.path, "cleared", before=memory.content)
+        count += len(cleared)
     index.drop_scope(tx, SPACE, "")
-    return Cleared("ok", len(cleared), tx.now)
+    return Cleared("ok", count, tx.now)
 
 
 def read_memory(tx: Tx, request: ReadMemory) -> Memory:
@@ -121,12 +123,10 @@ def list_memories(tx: Tx, request: ListMemories) -> MemoryList:
     return MemoryList("ok", tx.one("paths.count", int, **bounds) or 0, page, more)
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The index content of every memory."""
-    return [
-        IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
-        for row in tx.all("paths.all_for_index", _Content)
-    ]
+    for row in tx.each("paths.all_for_index", _Content):
+        yield IndexSource(SPACE, row.path, "", _index_text(row.path, row.content))
 
 
 def get_memory(tx: Tx, path: str) -> Memory | None:
@@ -201,7 +201,7 @@ TOOLS: tuple[Tool, ...] = (
         hooks=Hooks(texts=_texts_to_embed),
     ),
     write(drop_memory, Hints("Drop memory", destructive=True), permission="write"),
-    write(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
+    exclusive(clear_memory, Hints("Clear all memory", destructive=True, idempotent=True), permission="admin"),
     read(
         read_memory,
         Hints("Read memory", short=True),

@@ -75,6 +75,7 @@ DIALECT = Dialect(
     fail=fail,
     argument_fault=errors.argument_fault,
     sources=entries.sources,
+    tagged=tags.tagged,
     imports=(
         Import("agent-memory", "the database of agent-memory 0.2 to 0.9 (memory.db)", _import_agent_memory),
         export_import.IMPORT,

@@ -1,60 +1,22 @@
 """The candidates of a query: entries visible in its scopes, by text, tags and relations, with their evidence."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from handlers.scopes import scoring
 from handlers.scopes.entry_kinds import KINDS, index_text
+from handlers.scopes.filters import Candidate, EntryQuery, TagIds, visible
 from handlers.scopes.results import VersionRow
 from kernel.search import index
 from kernel.store.transaction import Tx
 
 _FUSION_WEIGHTS = index.Weights(words=0.6, meaning=0.4)
 _WIDENING_FACTOR = 8  # a filter that leaves too few of the nearest hits multiplies their number by this
+# `standing` of an entry without a priority is the Julian day of its creation.
+_EPOCH, _EPOCH_JULIAN_DAY = datetime(1970, 1, 1, tzinfo=UTC), 2440587.5
+_ROUNDING_DAYS = 1e-6
 _KIND_ORDER: Mapping[str, int] = {name: number for number, name in enumerate(KINDS)}
-
-
-class Candidate(NamedTuple):
-    """An entry that may be in the result, with the version to show; `indexed` if the index holds that version."""
-
-    seq: int
-    id: str
-    kind: str
-    scope: str
-    priority: int | None
-    created_at: str
-    version_id: str
-    expired: int
-    indexed: int
-
-
-class TagIds(NamedTuple):
-    """A filter by tag ids: any of `include` unless it is None, one of each set of `require`, none of `exclude`."""
-
-    include: frozenset[str] | None = None
-    require: tuple[frozenset[str], ...] = ()
-    exclude: frozenset[str] = frozenset()
-
-
-class EntryQuery(NamedTuple):
-    """A validated query: kinds, scopes nearest first, and filters.
-
-    `as_of` is the time to read at, None for the present; `now` is that time or the present. `related_ids` are the
-    entries that a relation leads to. `threshold` in [0, 1] is the least similarity, None for a search by words alone.
-    """
-
-    kinds: Sequence[str]
-    scopes: Sequence[str]
-    now: str
-    limit: int
-    as_of: str | None = None
-    include_inactive: bool = False
-    include_shadowed: bool = False
-    tags: TagIds = TagIds()
-    related_ids: frozenset[str] | None = None
-    text: str = ""
-    threshold: float | None = None
 
 
 class CandidateSet(NamedTuple):
@@ -117,9 +79,9 @@ def find_candidates(tx: Tx, query: EntryQuery) -> CandidateSet:
     """The candidates of a query; without a text or a filter only those that can be on the page, with the full count."""
     if query.text:
         return _find_by_text(tx, query)
-    if _is_unfiltered(query) and query.as_of is None and not query.include_inactive:
-        return _find_top(tx, query)
-    found, tag_counts = _filter(tx, query, _narrowest_ids(tx, query))
+    if _is_unfiltered(query) and not query.include_inactive:
+        return _find_top(tx, query) if query.as_of is None else _find_top_as_of(tx, query, query.as_of)
+    found, tag_counts = visible(tx, query, _narrowest_ids(tx, query))
     return CandidateSet(found, len(found), tag_counts)
 
 
@@ -145,15 +107,44 @@ def _find_top(tx: Tx, query: EntryQuery) -> CandidateSet:
     return CandidateSet(list(dict.fromkeys(found)), _count(tx, query))
 
 
+def _find_top_as_of(tx: Tx, query: EntryQuery, at: str) -> CandidateSet:
+    """The same as of a time: the first of both orders of what is still active, and all that was deactivated since."""
+    where: dict[str, Any] = {"scopes": query.scopes, "shadowed": query.include_shadowed, "at": at}
+    excluded = sorted(query.tags.exclude) if query.tags.exclude else None
+    params = {**where, "excluded": excluded, "limit": query.limit}
+    top = _julian_day(at) + _ROUNDING_DAYS
+    found = tx.all("scopes.query.by_score_as_of", Candidate, kinds=query.kinds, expired=0, top=top, **params)
+    if "guideline" in query.kinds:
+        found += tx.all("scopes.query.by_priority_as_of", Candidate, **params)
+    if "knowledge" in query.kinds and sum(item.kind == "knowledge" for item in found) < query.limit:
+        found += tx.all("scopes.query.by_score_as_of", Candidate, kinds=["knowledge"], expired=1, top=top, **params)
+    gone = tx.all("scopes.query.deactivated_since", str, kinds=query.kinds, scopes=query.scopes, at=at)
+    total = tx.one("scopes.query.count_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
+    if not query.include_shadowed:
+        total -= tx.one("scopes.query.count_shadowed_as_of", int, kinds=query.kinds, scopes=query.scopes, at=at) or 0
+    total -= tx.one("scopes.query.count_versionless", int, kinds=query.kinds, **where) or 0
+    total += len(visible(tx, query._replace(tags=TagIds()), gone)[0]) - _count_excluded(tx, query)
+    return CandidateSet(list(dict.fromkeys([*found, *visible(tx, query, gone)[0]])), total)
+
+
+def _julian_day(time: str) -> float:
+    return (datetime.fromisoformat(time) - _EPOCH) / timedelta(days=1) + _EPOCH_JULIAN_DAY
+
+
 def _count(tx: Tx, query: EntryQuery) -> int:
     """The number of matches: the index holds exactly the active entries, so it can count them."""
     total = index.count(tx, _partitions(query))
     if not query.include_shadowed:
         total -= tx.one("scopes.query.count_shadowed", int, kinds=query.kinds, scopes=query.scopes) or 0
-    if query.tags.exclude:
-        excluded = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
-        total -= len(_filter(tx, query._replace(tags=TagIds()), excluded)[0])
-    return total
+    return total - _count_excluded(tx, query)
+
+
+def _count_excluded(tx: Tx, query: EntryQuery) -> int:
+    """The number of entries that only the excluded tags keep from matching."""
+    if not query.tags.exclude:
+        return 0
+    ids = tx.all("scopes.query.ids_with_tags", str, tags=sorted(query.tags.exclude))
+    return len(visible(tx, query._replace(tags=TagIds()), ids)[0])
 
 
 def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
@@ -164,46 +155,6 @@ def _narrowest_ids(tx: Tx, query: EntryQuery) -> Collection[str]:
     if required:
         return tx.all("scopes.query.ids_with_tags", str, tags=sorted(required[0]))
     return tx.all("scopes.query.entry_ids", str, kinds=query.kinds, scopes=query.scopes)
-
-
-def _filter(tx: Tx, query: EntryQuery, ids: Collection[str]) -> tuple[list[Candidate], dict[str, int]]:
-    """The candidates that pass every filter but the text, and the number of tags of `include` that each has."""
-    found = [item for item in _load(tx, query, ids) if item.kind in query.kinds and item.scope in query.scopes]
-    tags = query.tags
-    if tags == TagIds():
-        return found, {}
-    held = _tags_of_entries(tx, tags, [item.id for item in found])
-    found = [item for item in found if _matches_tags(tags, held[item.id])]
-    return found, {item.id: len(held[item.id].intersection(tags.include or ())) for item in found}
-
-
-def _load(tx: Tx, query: EntryQuery, ids: Collection[str]) -> list[Candidate]:
-    keys = [key for key in ids if query.related_ids is None or key in query.related_ids]
-    params = {
-        "ids": keys,
-        "scopes": query.scopes,
-        "inactive": query.include_inactive,
-        "shadowed": query.include_shadowed,
-    }
-    if query.as_of is None:
-        return tx.all("scopes.query.entries", Candidate, now=query.now, **params)
-    return tx.all("scopes.query.entries_as_of", Candidate, at=query.as_of, **params)
-
-
-def _tags_of_entries(tx: Tx, tags: TagIds, ids: Sequence[str]) -> dict[str, set[str]]:
-    relevant = sorted((tags.include or frozenset()).union(tags.exclude, *tags.require))
-    held: dict[str, set[str]] = {entry_id: set() for entry_id in ids}
-    for entry_id, tag_id in tx.all("scopes.query.matching_tags", _pair, ids=ids, tags=relevant):
-        held[entry_id].add(tag_id)
-    return held
-
-
-def _matches_tags(tags: TagIds, held: Collection[str]) -> bool:
-    return (
-        tags.exclude.isdisjoint(held)
-        and all(not one.isdisjoint(held) for one in tags.require)
-        and (tags.include is None or not tags.include.isdisjoint(held))
-    )
 
 
 def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
@@ -219,7 +170,7 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     while True:
         similar = _similar_ids(hits.values(), query.threshold)
         ids = [key for key, hit in hits.items() if hit.text_rank is not None or key in similar]
-        found, tag_counts = _filter(tx, query, ids)
+        found, tag_counts = visible(tx, query, ids)
         found = [item for item in found if item.indexed]
         truncated = len(similar) >= width
         if not truncated or sum(item.id in similar for item in found) >= query.limit:
@@ -230,11 +181,11 @@ def _find_by_text(tx: Tx, query: EntryQuery) -> CandidateSet:
     relevance = {one.hit.id: one.score for one in index.fuse([*hits.values()], _FUSION_WEIGHTS)}
     text_matched = any(hit.text_rank is not None for hit in hits.values())
     pool = CandidateSet(found, len(found), tag_counts, relevance, truncated)
-    return _add_unindexed(tx, query, pool, filtered_ids, text_matched=text_matched)
+    return _add_substring_matches(tx, query, pool, filtered_ids, text_matched=text_matched)
 
 
 def _filtered_ids(tx: Tx, query: EntryQuery) -> list[str]:
-    return [item.id for item in _filter(tx, query, _narrowest_ids(tx, query))[0]]
+    return [item.id for item in visible(tx, query, _narrowest_ids(tx, query))[0]]
 
 
 def _partitions(query: EntryQuery) -> list[tuple[str, str | None]]:
@@ -248,21 +199,22 @@ def _similar_ids(hits: Iterable[index.Hit], threshold: float | None) -> set[str]
     return {hit.id for hit in hits if hit.similarity is not None and hit.similarity >= min_cosine}
 
 
-def _add_unindexed(
+def _add_substring_matches(
     tx: Tx, query: EntryQuery, pool: CandidateSet, filtered_ids: Sequence[str] | None, *, text_matched: bool
 ) -> CandidateSet:
-    """The pool with matches that only the rows have: inactive entries and older versions.
+    """The pool with entries that hold each word of the text as a substring.
 
-    If nothing else matches and the index holds none of the words, parts of words match too. `filtered_ids` limits the
-    rows to be read, unless it is None.
+    Of what only the rows have, inactive entries and older versions, all of them; of what the index has only if nothing
+    else matches and the index holds none of the words. `filtered_ids` limits the rows to be read, unless it is None.
     """
+    words = query.text.split()
+    unindexed = _unindexed_ids(tx, query, filtered_ids, words)
     nothing = not pool.candidates and not text_matched
-    if not nothing and query.as_of is None and not query.include_inactive:
+    indexed = set(index.containing(tx, words, _partitions(query))) if nothing else set[str]()
+    if not unindexed and not indexed:
         return pool
-    rows = _load_unindexed(tx, query, filtered_ids, everything=nothing)
-    words = query.text.casefold().split()
-    ids = [row.id for row in rows if _contains_all(row, words)]
-    more, tag_counts = _filter(tx, query, ids)
+    more, tag_counts = visible(tx, query, [*unindexed | indexed])
+    more = [item for item in more if item.id in (indexed if item.indexed else unindexed)]
     known = {item.id for item in pool.candidates}
     found = [*pool.candidates, *(item for item in more if item.id not in known)]
     # These entries have no rank in the index; they count like a full match by words.
@@ -270,14 +222,17 @@ def _add_unindexed(
     return CandidateSet(found, len(found), {**pool.tag_counts, **tag_counts}, relevance, pool.truncated)
 
 
-def _load_unindexed(
-    tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, *, everything: bool
-) -> list[_EntryText]:
-    if filtered_ids is not None:
-        return tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of, all=everything)
-    return tx.all(
-        "scopes.query.unindexed", _entry_text, kinds=query.kinds, scopes=query.scopes, at=query.as_of, all=everything
-    )
+def _unindexed_ids(tx: Tx, query: EntryQuery, filtered_ids: Sequence[str] | None, words: Sequence[str]) -> set[str]:
+    """The entries that hold the words in a version which the index does not have."""
+    if query.as_of is None and not query.include_inactive:
+        return set()
+    if filtered_ids is None:
+        where: dict[str, Any] = {"kinds": query.kinds, "scopes": query.scopes}
+        rows = tx.all("scopes.query.unindexed", _entry_text, at=query.as_of, **where)
+    else:
+        rows = tx.all("scopes.query.unindexed_by_ids", _entry_text, ids=filtered_ids, at=query.as_of)
+    folded = [word.casefold() for word in words]
+    return {row.id for row in rows if _contains_all(row, folded)}
 
 
 def _contains_all(row: _EntryText, words: Sequence[str]) -> bool:
@@ -287,7 +242,3 @@ def _contains_all(row: _EntryText, words: Sequence[str]) -> bool:
 
 def _entry_text(entry_id: str, kind: str, name: str, *version: Any) -> _EntryText:
     return _EntryText(entry_id, kind, name, VersionRow(*version))
-
-
-def _pair(entry_id: str, tag_id: str) -> tuple[str, str]:
-    return entry_id, tag_id

@@ -86,6 +86,12 @@ TOOLS: tuple[Tool, ...] = (
                 "as documented, where the original lists all",
                 "The document takes precedence",
             ),
+            Deviation(
+                "behaviour: resolve",
+                "resolving again keeps the first `resolvedBy` in the original",
+                "`resolvedBy` is that of the call, null without",
+                "The first agent did not write the second resolution",
+            ),
         ),
     ),
 )

@@ -51,15 +51,16 @@ QUERY = (
     Deviation(
         "behaviour: search",
         "the original tests for one substring, and meaning only orders what that found",
-        "words in any order, stems and meaning find entries; parts of words only where these find nothing",
+        "words in any order, stems and meaning find entries; parts of words only where these find nothing, "
+        "and only if one has three characters or more",
         "The document promises a free-text and a semantic search",
     ),
     Deviation(
         "behaviour: semanticThreshold",
         "similarity score",
-        "(1 + cosine) / 2 of the vectors",
-        "The document does not say what is measured; .5 then means unrelated, and the default of .7 admits what is on "
-        "the same subject",
+        "(1 + cosine) / 2 of the vectors: .5 is unrelated; the default of .7 admits what says nearly the same, .6 what "
+        "answers a question in other words",
+        "The document does not say what is measured; with the built-in model 8 of 20 paraphrases reach .7, 17 reach .6",
     ),
     Deviation(
         "behaviour: score of a search",
@@ -79,9 +80,15 @@ QUERY = (
     Deviation(
         "behaviour: result",
         "in the original the whole rows of entry, version and tags, with nulls",
-        "tags as id and name, as the document shows them; each fact once, and nothing that is null or has its default "
-        "value; `get` gives the whole row",
+        "tags as id and name and the keys in the order that the document shows; each fact once, and nothing that is "
+        "null or has its default value; the score with four decimals; `get` gives the whole row",
         "A context is read at the start of every session, and its size is what it costs",
+    ),
+    Deviation(
+        "behaviour: unknown tags",
+        "not mentioned",
+        "`meta.unknownTags` names the tags of the filter that do not exist",
+        "A mistyped tag finds nothing, or excludes nothing, without a word",
     ),
     Deviation(
         "behaviour: compact",
@@ -94,6 +101,13 @@ QUERY = (
         "not mentioned",
         "`expired: true` beside the entry, ranked after everything else",
         "The document has `validUntil`",
+    ),
+    Deviation(
+        "behaviour: tags, includeInactive, limit",
+        "in the original `tags.exclude` drops what has no tag, `includeInactive` is ignored, and the limit of a "
+        "context is one for all types",
+        "as documented",
+        "The document takes precedence",
     ),
     Deviation(
         "limit: offset",
@@ -119,8 +133,15 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "behaviour: layout",
             "indented in the examples and in the original",
-            "JSON without blanks",
-            "The blanks are a third of what a model reads",
+            "JSON without blanks; over MCP also as `structuredContent`",
+            "The blanks are a third of what a model reads; MCP asks for structured content beside the text",
+        ),
+        Deviation(
+            "behaviour: large requests",
+            "not mentioned",
+            "a request of more than 4 MiB is refused by the server before any tool sees it: 413 with `error` as an "
+            "object, or an error of MCP; `quipu import memory-export` reads a file of any size",
+            "A body is not read beyond what any tool takes",
         ),
         Deviation(
             "behaviour: unknown arguments",
@@ -138,7 +159,7 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "behaviour: names",
             "stored as they are given",
             "names and titles of entries, projects, organizations and tags are composed (NFC), without blanks at their "
-            "ends; those of an import stay as they are",
+            "ends, soft hyphens and spaces of no width; those of an import too",
             "Two names that look the same are one",
         ),
         Deviation(
@@ -148,10 +169,10 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
             "An export has to be readable by an import, in every format",
         ),
         Deviation(
-            "behaviour: whole numbers",
-            "`20.0` taken for 20",
-            "refused: written without a fraction",
-            "One rule for every count: a fraction is a mistake",
+            "behaviour: types",
+            '`"5"` is taken for 5, and `"true"` for true',
+            "refused, naming the parameter; `5.0` is 5",
+            "One rule for every dialect; a value of the wrong type is a mistake of the caller",
         ),
         Deviation(
             "behaviour: null",
@@ -161,9 +182,15 @@ SHARED: Mapping[str, tuple[Deviation, ...]] = {
         ),
         Deviation(
             "behaviour: error",
-            "`error`",
-            "also `code` and `context`, which names the field",
+            "`error`; in the original most have the code of an internal error, some are the text of SQLite",
+            "also `code` and `context`, which names the field; the text says what is allowed",
             "The original's own codes; an agent corrects a call faster when the error names the field",
+        ),
+        Deviation(
+            "behaviour: structured content",
+            "none in the original",
+            "the same object beside the text",
+            "Clients that know the output schema read it instead of parsing the text",
         ),
         Deviation(
             "behaviour: unknown tool", "an error of the tool", "the protocol's own error", "There is no tool to answer"

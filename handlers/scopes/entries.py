@@ -1,6 +1,6 @@
 """The rows of tools, guidelines and knowledge: one implementation for all kinds; versions are only ever added."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -82,6 +82,12 @@ def add(tx: Tx, kind: Kind, request: entry_requests.Add) -> EntryPair:
     after = get(tx, kind, entry_id)
     _record(tx, kind, "added", None, after)
     return after
+
+
+def mark_imported(tx: Tx, kind: Kind, entry_id: str, name: str) -> None:
+    """Marks an entry inserted with its versions if others have its name, and if it is older than all of them."""
+    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=kind.name, name=name)
+    tx.run("scopes.entries.mark_late", id=entry_id)
 
 
 def update(tx: Tx, kind: Kind, request: entry_requests.Update) -> EntryPair:
@@ -166,13 +172,10 @@ def versions(tx: Tx, kind: Kind, entry_id: str, at: str | None = None) -> list[V
     return tx.all("scopes.entries.versions", VersionRow, id=entry_id, at=at)
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every active entry."""
-    pairs = tx.all("scopes.entries.all_for_index", entry_and_version)
-    return [
-        IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
-        for row, current in pairs
-    ]
+    for row, current in tx.each("scopes.entries.all_for_index", entry_and_version):
+        yield IndexSource(KINDS[row.kind].space, row.id, entry_scope_key(row), entry_text(row, current))
 
 
 def texts_to_embed(request: Struct) -> list[str]:

@@ -62,7 +62,7 @@ class AddGuideline(Struct, tag="add", tag_field="action", forbid_unknown_fields=
     content: Content
     scope_id: ScopeId = None
     category: GuidelineCategory = None
-    priority: Annotated[Priority | None, Meta(description="0-100, higher is more important (default: 50)")] = 50
+    priority: Annotated[Priority | None, Meta(description="0-100, higher is more important (add: 50 if left out)")] = 50
     rationale: Rationale = None
     examples: Examples = None
     created_by: Creator = None
@@ -77,7 +77,7 @@ class AddKnowledge(Struct, tag="add", tag_field="action", forbid_unknown_fields=
     scope_id: ScopeId = None
     category: KnowledgeCategory = None
     source: Source = None
-    confidence: Annotated[Confidence | None, Meta(description="0-1, how certain (default: 1.0)")] = 1.0
+    confidence: Annotated[Confidence | None, Meta(description="0-1, how certain (add: 1.0 if left out)")] = 1.0
     valid_until: ValidUntil = None
     created_by: Creator = None
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from handlers.scopes.entry_kinds import Kind
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.results import (
     ENTRY_COLUMNS,
     EntryRow,
@@ -94,7 +95,7 @@ def _entries(tx: Tx, kind: Kind, selection: Selection) -> list[_EntryWithVersion
         scope_type=selection.scope_type,
         scope_id=selection.scope_id,
         inactive=selection.inactive,
-        tags=selection.tags and [tag.casefold() for tag in selection.tags],
+        tags=selection.tags and [normal_name(tag).casefold() for tag in selection.tags],
     )
 
 

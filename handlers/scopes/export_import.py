@@ -1,8 +1,9 @@
 """The tools memory_export and memory_import (seed 000), and the import of an export file by the command."""
 
 from collections.abc import Mapping, Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -22,14 +23,16 @@ from handlers.scopes.export_import_schemas import (
     LeftOut,
     TargetScope,
 )
-from handlers.scopes.field_types import validate
+from handlers.scopes.field_types import normal_name, validate
 from handlers.scopes.import_document import as_object, scope_keys
 from handlers.scopes.import_entries import ImportState
 from handlers.scopes.import_merge import OUTCOMES, ImportOptions, merge_document
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.inheritance import check_scope, check_scope_filter, required_scope_id
+from handlers.scopes.tags import id_by_name
 from kernel import tools
 from kernel.errors import Fault
+from kernel.store.slices import Steps, run_steps
 from kernel.store.transaction import Tx
 from kernel.text import yaml_block
 
@@ -51,6 +54,8 @@ def memory_export(tx: Tx, request: Export) -> ExportResult:
     for tag in request.tags or ():
         if "\0" in tag:
             raise faults.invalid("tags", "must not hold NUL characters")
+        if id_by_name(tx, normal_name(tag)) is None:
+            raise faults.not_found("Tag", tag, "tags")
     check_scope_filter(tx, request.scope_type, request.scope_id)
     kinds = [kind for kind in KINDS if not request.types or kind.plural in request.types]
     types = [kind.plural for kind in kinds]
@@ -82,19 +87,30 @@ def render(found: Mapping[str, Any], shape: Format) -> str:
 
 def memory_import(tx: Tx, request: Import) -> ImportResult:
     """Import memory entries from an export in JSON or YAML with intelligent conflict resolution."""
+    return run_steps(tx, _import_steps(request, request.content))
+
+
+def import_slices(request: Import) -> Steps[ImportResult] | None:
+    """The import in slices, unless all of it is taken back in the end or at the first conflict."""
+    whole = request.dry_run or request.conflict_strategy == "error"
+    return None if whole else _import_steps(request, request.content)
+
+
+def _import_steps(request: Import, content: str | mmap) -> Steps[ImportResult]:
+    tx = yield
     validate(request)
     scope_mapping = {
         _mapping_key(source): (target.type, _checked_scope_id(tx, source, target))
         for source, target in (request.scope_mapping or {}).items()
     }
-    found = _read(request.content, request.format or "json", _max_separators(tx, request))
+    found = _read(content, request.format or "json", _max_separators(tx, request))
     if isinstance(found, Problem):
         return _import_result([found], None)
     _check_mapping_keys(found, request.scope_mapping or {})
     options = ImportOptions(
         request.conflict_strategy or "update", request.imported_by, bool(request.generate_new_ids), scope_mapping
     )
-    state = merge_document(tx, found, options)
+    state = yield from merge_document(tx, found, options)
     # The Fault rolls back everything that was written so far.
     if options.strategy == "error" and (state.conflicts or state.problems):
         raise _strict_refusal(state)
@@ -120,15 +136,13 @@ def _check_mapping_keys(document: Mapping[str, Any], given: Mapping[str, Any]) -
 
 def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     """Imports an export file of any size, JSON or YAML by its suffix; the same as `memory_import`."""
+    shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
     try:
-        content = path.read_text(encoding="utf-8")
+        done = run_steps(tx, _import_steps(Import("import", "", shape), _content(path, shape)))
     except OSError as error:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise Fault("invalid", f"{path.name} is not text in UTF-8.") from None
-    shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
-    try:
-        done = memory_import(tx, Import("import", content, shape))
     except Fault as fault:
         if fault.label != faults.ROLLED_BACK:
             raise
@@ -137,6 +151,14 @@ def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
         raise Fault("invalid", f"{path.name} is no export: {done.errors[0].error}")
     counts = {"created": done.created, "updated": done.updated, "skipped": done.skipped}
     return tools.Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
+
+
+def _content(path: Path, shape: Format) -> str | mmap:
+    """The content of a file; JSON is mapped, so that a large file takes no memory."""
+    if shape == "yaml" or not path.stat().st_size:
+        return path.read_text(encoding="utf-8")
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def _checked_scope_id(tx: Tx, source: str, target: TargetScope) -> str | None:
@@ -156,17 +178,17 @@ def _max_separators(tx: Tx, request: Import) -> int | None:
     return max(limit, len(request.content) // _CHARACTERS_PER_SEPARATOR)
 
 
-def _read(content: str, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
+def _read(content: str | mmap, shape: Format, limit: int | None) -> dict[str, Any] | Problem:
     """The document, its entries as lists by kind; a Problem for content that is none."""
     if shape == "markdown":
         return Problem("parsing", "Markdown import not supported. Please use JSON or YAML format for import.")
-    if limit is not None and sum(content.count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
+    if limit is not None and sum(str(content).count(mark) for mark in MAX_SEPARATORS[shape][0]) > limit:
         return Problem("parsing", _TOO_LARGE)
     try:
         if shape == "yaml":
-            found: Any = yaml.read(content, limit and limit * _NODES_PER_SEPARATOR)
+            found: Any = yaml.read(str(content), limit and limit * _NODES_PER_SEPARATOR)
         else:
-            found = msgspec.json.decode(content)
+            found = _read_json(content)
     except _DECODE_ERRORS as error:
         return Problem("parsing", f"Not readable as {shape.upper()}: {error}")
     held = as_object(found).get("entries")
@@ -176,6 +198,32 @@ def _read(content: str, shape: Format, limit: int | None) -> dict[str, Any] | Pr
         if not isinstance(as_object(held).get(kind.plural, []), list | None):
             return Problem("structure", f"entries.{kind.plural} is not a list")
     return as_object(found)
+
+
+def _read_json(content: str | mmap) -> Any:
+    """A document whose entries are still JSON, each for itself: decoded, they take many times the memory."""
+    parts = _members(content)
+    if not isinstance(parts, dict):
+        return None
+    found = {name: msgspec.json.decode(part) for name, part in parts.items() if name != "entries"}
+    lists = _members(parts["entries"]) if "entries" in parts else None
+    return {**found, "entries": lists and {name: _items(part) for name, part in lists.items()}}
+
+
+def _members(content: str | mmap | msgspec.Raw) -> dict[str, msgspec.Raw] | None:
+    """The members of an object, as JSON; None for anything else."""
+    try:
+        return msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        return None
+
+
+def _items(part: msgspec.Raw) -> list[msgspec.Raw] | Literal[False] | None:
+    """The items of a list, as JSON; None for null, False for anything else."""
+    try:
+        return msgspec.json.decode(part, type=list[msgspec.Raw] | None)
+    except msgspec.ValidationError:
+        return False
 
 
 def _import_result(problems: list[Problem], state: ImportState | None, *, dry_run: bool = False) -> ImportResult:
@@ -226,7 +274,7 @@ TOOLS: tuple[tools.Tool, ...] = (
             tools.Deviation(
                 "behaviour: filters",
                 "`scopeType` without `scopeId` finds nothing in the original, an unknown scope is empty",
-                "every scope of the type; an unknown scope is refused",
+                "every scope of the type; an unknown scope or tag is refused",
                 "A backup that is empty by mistake is noticed too late",
             ),
             tools.Deviation(
@@ -242,6 +290,7 @@ TOOLS: tuple[tools.Tool, ...] = (
         tools.Hints("Import", destructive=True),
         permission={"import": "admin"},
         long=True,
+        hooks=tools.Hooks(slices=import_slices),
         deviations=tool_deviations.IMPORT,
     ),
 )

@@ -47,7 +47,7 @@ class ExportResult(Struct):
 class TargetScope(Struct, forbid_unknown_fields=True):
     """The scope that replaces one of the document."""
 
-    type: ScopeType
+    type: Annotated[ScopeType, Meta(description="Scope type of the target")]
     id: ScopeId = None
 
 

@@ -14,6 +14,7 @@ MAX_TEXT_LENGTH = 1_048_576  # characters
 MAX_PAGE_ROWS = 100  # the cap of the contract
 MAX_DEPTH = 32  # levels of objects and lists; an export with all that surrounds them stays below 96, what YAML reads
 
+_INVISIBLE = regex("[\u00ad\u200b\u2060\ufeff]")  # soft hyphen, zero-width space, word joiner, byte order mark
 _HAS_TIME = regex(r"[T:\s]")
 
 Id = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -25,7 +26,7 @@ Time = Annotated[str, Meta(max_length=64)]
 Object = dict[str, Any]
 Limit = Annotated[
     Annotated[int, Meta(ge=0, le=2**31)] | None,
-    Meta(description="Most rows to return, at most 100 (default: 20; organizations: 50)"),
+    Meta(description="Most rows to return, at most 100"),
 ]
 Offset = Annotated[Annotated[int, Meta(ge=0, le=2**53)] | None, Meta(description="Rows to skip")]
 ScopeId = Annotated[
@@ -43,7 +44,7 @@ def validate(request: Struct) -> None:
             if "\0" in value:
                 raise errors.invalid(wire, "must not hold NUL characters")
             # In a list action these fields are filters, and a blank one matches nothing.
-            if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not value.strip():
+            if wire in {"name", "title", "tagName", "agent_id"} and config.tag != "list" and not normal_name(value):
                 raise errors.required(wire)
         elif isinstance(value, Struct):
             _validate_part(wire, value)
@@ -97,8 +98,8 @@ def end_of_day(given: str, found: str) -> str:
 
 
 def normal_name(given: str) -> str:
-    """A name as it is stored: composed (NFC), without blanks at its ends."""
-    return unicodedata.normalize("NFC", given).strip()
+    """A name as it is stored: composed (NFC), without blanks at its ends and without characters that never show."""
+    return _INVISIBLE.sub("", unicodedata.normalize("NFC", given)).strip()
 
 
 def page_bounds(limit: int | None, offset: int | None, default: int = 20) -> dict[str, int]:

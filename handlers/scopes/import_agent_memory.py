@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_agent_memory_tags import import_conflicts, import_locks, import_tags_and_relations
 from handlers.scopes.import_coercion import Row, integer, json_column, real_number, required_time, text, time_or_text
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
@@ -98,14 +99,14 @@ def _add_org(tx: Tx, row: Row) -> int:
     return tx.run(
         "scopes.import_scopes.add_org",
         id=text(row, "id"),
-        name=text(row, "name") or "",
+        name=normal_name(text(row, "name") or ""),
         now=required_time(tx, row, "created_at"),
         metadata=json_column(row, "metadata"),
     )
 
 
 def _add_project(tx: Tx, row: Row) -> int:
-    name, created = text(row, "name") or "", required_time(tx, row, "created_at")
+    name, created = normal_name(text(row, "name") or ""), required_time(tx, row, "created_at")
     return tx.run(
         "scopes.import_scopes.add_project",
         id=text(row, "id"),
@@ -157,7 +158,7 @@ def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[
 
 def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
     number, created_at = text(row, "id") or "", required_time(tx, row, "created_at")
-    name = text(row, kind.name_field) or ""
+    name = normal_name(text(row, kind.name_field) or "")
     creator, scope_type = text(row, "created_by"), text(row, "scope_type") or "global"
     # Every entry needs a current version; one without versions gets an empty one.
     kept = versions or [{"id": tx.new_id(kind.version_id_prefix), "version_num": 1, "created_by": creator}]
@@ -178,7 +179,7 @@ def _add_entry(tx: Tx, kind: Kind, row: Row, versions: Sequence[Row]) -> None:
         # The time of deactivation is not in the file; the last version is the earliest possible time.
         gone=None if integer(row, "is_active", 1) else required_time(tx, kept[-1], "created_at", created_at),
     )
-    tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=name)
+    entries.mark_imported(tx, kind, number, name)
     _record(tx, kind, number)
 
 

@@ -1,36 +1,28 @@
 """Imports the tags, relations, conflicts and file locks of an agent-memory database."""
 
-from typing import NamedTuple
-
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_coercion import Row, integer, json_column, required_time, text, time_or_text
 from handlers.scopes.lock_paths import accepts, normal_path
+from handlers.scopes.tags import id_by_name
 from kernel.store.external import ExternalDatabase
 from kernel.store.transaction import Tx
 
 IMPORTED = "imported"
 
 
-class _Tag(NamedTuple):
-    name: str
-    id: str
-
-
 def import_tags_and_relations(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
     """Imports tags, their attachments, and relations. The number of new rows of each.
 
-    A tag is identified by its name, which is unique.
+    A tag is identified by its name in any case.
     """
     rows = source.rows("tags")
-    names = [text(row, "name") for row in rows]
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=names)}
     ids: dict[str | None, str] = {}
     tags = 0
     for row in rows:
-        name = text(row, "name") or ""
-        if name not in known:
-            known[name] = _add_tag(tx, row, name)
-            tags += 1
-        ids[text(row, "id")] = known[name]
+        name = normal_name(text(row, "name") or "")
+        known = id_by_name(tx, name)
+        ids[text(row, "id")] = known or _add_tag(tx, row, name)
+        tags += known is None
     marked = source.rows("entry_tags")
     lost = [row for row in marked if text(row, "tag_id") not in ids]
     if lost:

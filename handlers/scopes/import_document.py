@@ -8,7 +8,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.entry_kinds import KINDS, KNOWLEDGE, TOOL, Kind
-from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper
+from handlers.scopes.field_types import Id, Label, Name, Text, end_of_day, nested_deeper, normal_name
+from kernel.schema import error_place, json_terms
 from kernel.text import utc_time
 
 # Levels of objects and lists; an entry adds some to the fields of its versions.
@@ -131,6 +132,11 @@ class SessionItem(Struct, rename="camel"):
     metadata: Any = None
 
 
+def plain(raw: Any) -> Any:
+    """An item of a document as data: those of JSON are decoded one by one, when they are used."""
+    return msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else raw
+
+
 def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str | None]]) -> ParsedEntry:
     """One entry of a document, in its target scope; raises ValueError naming the invalid field.
 
@@ -138,8 +144,10 @@ def parse_entry(kind: Kind, raw: Any, scope_mapping: Mapping[str, tuple[str, str
     """
     item = convert(raw, EntryItem)
     name = item.title if kind is KNOWLEDGE else item.name
-    if name is None or not name.strip():
+    if name is None or not (name := normal_name(name)):
         raise ValueError(f"{kind.label} {kind.name_field} is required")
+    if not all(normal_name(tag) for tag in item.tags or ()):
+        raise ValueError("Validation error: tags - must not be blank")
     scope_type, scope_id = item.scope_type, None if item.scope_type == "global" else item.scope_id
     scope_type, scope_id = scope_mapping.get(f"{scope_type}:{scope_id or ''}", (scope_type, scope_id))
     current, versions = _versions(kind, item)
@@ -163,8 +171,8 @@ def convert(raw: Any, shape: Any) -> Any:
     try:
         found = msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).replace("`", "").partition(" - at $")
-        field = place.removeprefix(".")
+        field, message = error_place(error)
+        problem = json_terms(message).replace("`", "")
         raise ValueError(f"Validation error: {field or 'entry'} - {problem[:1].lower()}{problem[1:]}") from None
     for field, wire in zip(found.__struct_fields__, found.__struct_encode_fields__, strict=True):
         if any("\0" in text for text in _texts(getattr(found, field))):
@@ -178,13 +186,20 @@ def scope_keys(document: Mapping[str, Any]) -> set[str]:
     Items that are not valid count too, since each of them is reported on its own.
     """
     held = as_object(document.get("entries"))
-    entries = [as_object(one) for kind in KINDS.values() for one in as_list(held.get(kind.plural))]
-    found = {f"{one.get('scopeType', 'global')}:{_scope_id(one)}" for one in entries}
+    entries = (as_object(plain(one)) for kind in KINDS.values() for one in as_list(held.get(kind.plural)))
+    found: set[str] = set()
+    for one in entries:
+        found.add(f"{one.get('scopeType', 'global')}:{_scope_id(one)}")
+        found |= _related_projects(one)
     scopes = as_object(document.get("scopes"))
     listed = {many: [as_object(one) for one in as_list(scopes.get(many))] for many in SCOPE_TYPES}
     found |= {f"{SCOPE_TYPES[many]}:{one.get('id')}" for many, items in listed.items() for one in items}
-    links = [as_object(link) for one in [*entries, *listed["projects"]] for link in as_list(one.get("relations"))]
-    return found | {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
+    return found.union(*(_related_projects(one) for one in listed["projects"]))
+
+
+def _related_projects(item: Mapping[str, Any]) -> set[str]:
+    links = [as_object(link) for link in as_list(item.get("relations"))]
+    return {f"project:{link.get('targetId')}" for link in links if link.get("targetType") == "project"}
 
 
 def _scope_id(entry: Mapping[str, Any]) -> str:
@@ -220,6 +235,7 @@ def _versions(kind: Kind, item: EntryItem) -> tuple[VersionItem, list[VersionIte
     place = next((at for at, one in enumerate(given) if _is_same_version(one, current)), len(given))
     if place == len(given):
         given.append(current)
+    given[place] = _same_twice(kind, given[place], current)
     for field in ("parameters", "examples"):
         if any(nested_deeper(getattr(one, field), _MAX_FIELD_DEPTH) for one in given):
             raise ValueError(f"Validation error: {field} - must not be nested deeper than {_MAX_FIELD_DEPTH} levels")
@@ -255,6 +271,17 @@ def _is_same_version(one: VersionItem, other: VersionItem) -> bool:
     if one.id is not None and other.id is not None:
         return one.id == other.id
     return one is other or (one.version_num is not None and one.version_num == other.version_num)
+
+
+def _same_twice(kind: Kind, one: VersionItem, current: VersionItem) -> VersionItem:
+    """A version that the document holds twice; raises ValueError for a field that was edited in one place only."""
+    filled: dict[str, Any] = {}
+    for field, wire in zip(one.__struct_fields__, one.__struct_encode_fields__, strict=True):
+        listed, shown = getattr(one, field), getattr(current, field)
+        if field in kind.version_fields and listed is not None and shown is not None and listed != shown:
+            raise ValueError(f"Validation error: currentVersion.{wire} - differs from this version in versions")
+        filled[field] = shown if listed is None else listed
+    return msgspec.structs.replace(one, **filled)
 
 
 def _version_of_flat_entry(item: EntryItem) -> VersionItem:

@@ -100,7 +100,7 @@ def create_entry(tx: Tx, state: ImportState, one: ParsedEntry) -> str:
         now=created_at,
         created_by=_author(state, item),
     )
-    tx.run("scopes.entries.mark_same_name", id=number, kind=kind.name, name=one.name)
+    entries.mark_imported(tx, kind, number, one.name)
     state.existing_entries[number] = ExistingEntry(
         number, kind.name, scope_key(one.scope_type, one.scope_id), one.name, deactivated_at is None, created_at
     )

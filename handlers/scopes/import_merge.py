@@ -3,21 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
-from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL
-from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry
+from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
+from handlers.scopes.field_types import normal_name
+from handlers.scopes.import_document import ParsedEntry, entry_label, parse_entry, plain
 from handlers.scopes.import_entries import ExistingEntry, ImportState, Strategy, create_entry, merge_entry
 from handlers.scopes.import_scopes import Problem, add_scopes
 from handlers.scopes.import_scopes import parse_scopes as scopes_of
 from handlers.scopes.import_tags import Tagging, attach_all
 from handlers.scopes.inheritance import GLOBAL, LABELS, scope_key
-from kernel.store.progress import steps
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 OUTCOMES = ("created", "updated", "skipped")
 ScopeRef = tuple[str, str | None]
+Item = tuple[Kind, int, Any]  # an entry of a document: its kind, its place in the list of that kind, as JSON or data
+_CHUNK = 50  # entries between two steps: some 20 ms
 
 
 class ImportOptions(NamedTuple):
@@ -36,28 +41,44 @@ class LabelledEntry(NamedTuple):
     label: str
 
 
-def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> ImportState:
-    """Writes a document. The counts, and a problem for every item that was left out.
+class _Outline(NamedTuple):
+    """What must be known of all entries before the first is written: their ids, their scopes, and the problems."""
 
-    Missing scopes are created; with a mapping only those that an entry still belongs to.
+    ids: set[str]
+    scopes: set[str]
+    problems: list[Problem]
+
+
+def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) -> Steps[ImportState]:
+    """Writes a document, a chunk a step. The counts, and a problem for every item that was left out.
+
+    Missing scopes are created; with a mapping only those that an entry still belongs to. The entries are parsed twice,
+    so that a large document is never in memory as a whole.
     """
-    found, problems = _parse_entries(document["entries"], options.scope_mapping)
+    raw = document["entries"]
+    items = [(kind, number, one) for kind in KINDS for number, one in enumerate(raw.get(kind.plural) or ())]
+    outline = _Outline(set(), set(), [])
+    for start in range(0, len(items), _CHUNK):
+        for one in _chunk(items, start, options.scope_mapping):
+            _add_to_outline(outline, one)
+        tx = yield
     scopes = scopes_of(document.get("scopes"))
-    wanted = {scope_key(one.entry.scope_type, one.entry.scope_id) for one in found} if options.scope_mapping else None
-    state = _new_state(tx, found, options)
+    wanted = outline.scopes if options.scope_mapping else None
+    state = _new_state(set() if options.generate_ids else outline.ids, options)
     # Read before the scopes are created: under skip and error only new projects get tags and relations.
-    existing_projects = {project.id for project in scopes.projects if _project_exists(tx, project.id)}
-    state.problems += [*problems, *add_scopes(tx, scopes, wanted)]
-    for one in steps(tx, found):
-        _import_entry(tx, state, one)
+    known = [*(project.id for project in scopes.projects), *state.new_ids.values()]
+    existing_projects = {number for number in known if _project_exists(tx, number)}
+    state.problems += [*outline.problems, *add_scopes(tx, scopes, wanted)]
+    yield from _import_entries(tx, state, items, options.scope_mapping)
     for project in scopes.projects:
-        chosen = wanted is None or scope_key("project", project.id) in wanted
-        stays = project.id in existing_projects and options.strategy in {"skip", "error"}
-        if chosen and not stays and _project_exists(tx, project.id):
-            state.taggings.append(
-                Tagging("project", project.id, f"project {project.name}", project.tags, project.relations, False)
-            )
-    attached = attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
+        mapped = state.new_ids.get(("project", project.id))
+        number = mapped or project.id
+        chosen = wanted is None or mapped or scope_key("project", project.id) in wanted
+        stays = number in existing_projects and options.strategy in {"skip", "error"}
+        if chosen and not stays and _project_exists(tx, number):
+            links = (project.tags, project.relations)
+            state.taggings.append(Tagging("project", number, f"project {project.name}", *links, False))
+    attached = yield from attach_all(tx, document.get("tags"), state.taggings, state.new_ids)
     state.problems += attached.problems
     # An entry that was the same already counts as updated only if it got a tag or a relation, or lost one.
     for plural, number in state.unchanged:
@@ -65,31 +86,57 @@ def merge_document(tx: Tx, document: Mapping[str, Any], options: ImportOptions) 
     return state
 
 
+def _import_entries(
+    tx: Tx, state: ImportState, items: Sequence[Item], scope_mapping: Mapping[str, ScopeRef]
+) -> Steps[None]:
+    begin_steps(tx, len(items))
+    for start in range(0, len(items), _CHUNK):
+        chunk = [one for one in _chunk(items, start, scope_mapping) if isinstance(one, LabelledEntry)]
+        _read_existing(tx, state, chunk)
+        for one in chunk:
+            _import_entry(tx, state, one)
+            count_step(tx)
+        tx = yield
+
+
 def _project_exists(tx: Tx, project_id: str) -> bool:
     return bool(tx.one("scopes.inheritance.exists", int, type="project", id=project_id))
 
 
-def _parse_entries(
-    raw: Mapping[str, Any], scope_mapping: Mapping[str, ScopeRef]
-) -> tuple[list[LabelledEntry], list[Problem]]:
-    """The entries of a document in their target scopes, and the problems of the invalid ones."""
-    found: list[LabelledEntry] = []
-    problems: list[Problem] = []
-    for kind in KINDS:
-        for number, one in enumerate(raw.get(kind.plural) or ()):
-            name = entry_label(kind, one, number)
-            try:
-                found.append(LabelledEntry(parse_entry(kind, one, scope_mapping), name))
-            except ValueError as error:
-                problems.append(Problem(name, str(error)))
-    return found, problems
+def _chunk(items: Sequence[Item], start: int, scope_mapping: Mapping[str, ScopeRef]) -> list[LabelledEntry | Problem]:
+    """The next entries of a document in their target scopes; for an invalid one its problem."""
+    return [_parsed(item, scope_mapping) for item in items[start : start + _CHUNK]]
 
 
-def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -> ImportState:
-    version_ids = {version.id for one in found for version in one.entry.versions if version.id is not None}
-    own = set[str]() if options.generate_ids else {one.entry.item.id for one in found if one.entry.item.id is not None}
-    known = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=list(own))}
-    taken = set(tx.all("scopes.import_merge.used_version_ids", str, ids=list(version_ids)))
+def _parsed(item: Item, scope_mapping: Mapping[str, ScopeRef]) -> LabelledEntry | Problem:
+    kind, number, raw = item
+    label = entry_label(kind, None, number)
+    try:
+        data = plain(raw)
+        label = entry_label(kind, data, number)
+        return LabelledEntry(parse_entry(kind, data, scope_mapping), label)
+    except (ValueError, msgspec.DecodeError) as error:
+        return Problem(label, str(error))
+
+
+def _add_to_outline(outline: _Outline, one: LabelledEntry | Problem) -> None:
+    if isinstance(one, Problem):
+        outline.problems.append(one)
+        return
+    outline.scopes.add(scope_key(one.entry.scope_type, one.entry.scope_id))
+    if one.entry.item.id is not None:
+        outline.ids.add(one.entry.item.id)
+
+
+def _read_existing(tx: Tx, state: ImportState, chunk: Sequence[LabelledEntry]) -> None:
+    """Reads what the store holds of a chunk's ids; other calls may have written since the chunk before."""
+    own = [one.entry.item.id for one in chunk if one.entry.item.id in state.kept_ids]
+    state.existing_entries = {row.id: row for row in tx.all("scopes.import_merge.by_ids", ExistingEntry, ids=own)}
+    version_ids = [version.id for one in chunk for version in one.entry.versions if version.id is not None]
+    state.used_version_ids = set(tx.all("scopes.import_merge.used_version_ids", str, ids=version_ids))
+
+
+def _new_state(kept_ids: set[str], options: ImportOptions) -> ImportState:
     counts: dict[str, dict[str, int]] = {kind.plural: dict.fromkeys(OUTCOMES, 0) for kind in KINDS}
     # Relations to a project that is mapped to another one go to that one.
     mapped = {
@@ -101,10 +148,10 @@ def _new_state(tx: Tx, found: Sequence[LabelledEntry], options: ImportOptions) -
         options.strategy,
         options.imported_by,
         options.generate_ids,
-        own,
-        known,
-        taken,
-        counts,
+        kept_ids,
+        existing_entries={},
+        used_version_ids=set(),
+        counts=counts,
         conflicts=[],
         problems=[],
         matched_ids=set(),
@@ -168,7 +215,7 @@ def _match(tx: Tx, state: ImportState, one: ParsedEntry) -> ExistingEntry | None
     """
     scope, retired = scope_key(one.scope_type, one.scope_id), one.item.is_active is False
     same = state.existing_entries.get(one.item.id or "")
-    if same is not None and (same.kind, same.scope, same.name) != (one.kind.name, scope, one.name):
+    if same is not None and (same.kind, same.scope, normal_name(same.name)) != (one.kind.name, scope, one.name):
         same = None
     if same is not None and (same.active or retired):
         return same

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_document import OrgItem, ProjectItem, SessionItem, as_list, as_object, convert, timestamp
 from handlers.scopes.results import dumps
 from kernel.store.transaction import Tx
@@ -32,7 +33,7 @@ def parse_scopes(raw: Any) -> DocumentScopes:
     for at, (many, shape) in enumerate(_ITEM_TYPES.items()):
         for number, item in enumerate(as_list(as_object(raw).get(many))):
             try:
-                found[at].append(_with_stored_times(convert(item, shape)))
+                found[at].append(_as_stored(convert(item, shape)))
             except ValueError as error:
                 found.problems.append(Problem(f"{many}[{number}]", str(error)))
     return found
@@ -58,7 +59,9 @@ def add_scopes(tx: Tx, scopes: DocumentScopes, wanted: set[str] | None) -> list[
     return problems + [problem for session in chosen.sessions if (problem := _add_session(tx, session))]
 
 
-def _with_stored_times(item: Any) -> Any:
+def _as_stored(item: Any) -> Any:
+    if item.name is not None:
+        item.name = normal_name(item.name)
     for field, wire in zip(item.__struct_fields__, item.__struct_encode_fields__, strict=True):
         if field.endswith("_at"):
             setattr(item, field, timestamp(wire, getattr(item, field)))

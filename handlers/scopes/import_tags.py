@@ -5,14 +5,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_document import RelationItem, TagItem, as_list, convert, timestamp
 from handlers.scopes.import_scopes import Problem
 from handlers.scopes.relations import RELATION_SPACE
 from handlers.scopes.results import EntryTag, Relation
-from handlers.scopes.tags import TAG_SPACE
+from handlers.scopes.tags import TAG_SPACE, id_by_name
 from handlers.scopes.targets import LABELS
 from kernel.store import history
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
+
+_CHUNK = 100  # items between two steps: some 20 ms
 
 
 class Tagging(NamedTuple):
@@ -36,47 +40,55 @@ class Attached(NamedTuple):
     changed_ids: set[str]
 
 
-class _Tag(NamedTuple):
-    name: str
-    id: str
-
-
-def attach_all(tx: Tx, definitions: Any, tagged: Sequence[Tagging], ids: Mapping[tuple[str, str], str]) -> Attached:
-    """Attaches tags, created as the document defines them where missing, and relations.
+def attach_all(
+    tx: Tx, definitions: Any, tagged: Sequence[Tagging], ids: Mapping[tuple[str, str], str]
+) -> Steps[Attached]:
+    """Attaches tags, created as the document defines them where missing, and relations: a chunk a step.
 
     `ids` maps kind and id of an entry in the document to its id here. A relation without an existing
     target is a problem.
     """
-    names = dict.fromkeys(name for one in tagged for name in one.tags or ())
-    known, problems = _resolve_tags(tx, definitions, list(names))
-    taken = {link.id for one in tagged for link in one.relations or () if link.id is not None}
-    used = set(tx.all("scopes.import_tags.used_relation_ids", str, ids=list(taken)))
+    defined, problems = _parse_definitions(definitions)
+    _tag_ids(tx, defined, list(defined))
     changed: set[str] = set()
-    for one in tagged:
-        if one.tags is not None and _attach(tx, one, [known[name] for name in one.tags]):
-            changed.add(one.id)
-        if one.relations is not None and _relate(tx, one, ids, used, problems):
-            changed.add(one.id)
+    for start in range(0, len(tagged), _CHUNK):
+        tx = yield
+        chunk = tagged[start : start + _CHUNK]
+        known = _tag_ids(tx, defined, [name for one in chunk for name in one.tags or ()])
+        taken = {link.id for one in chunk for link in one.relations or () if link.id is not None}
+        used = set(tx.all("scopes.import_tags.used_relation_ids", str, ids=list(taken)))
+        for one in chunk:
+            if one.tags is not None and _attach(tx, one, [known[name] for name in one.tags]):
+                changed.add(one.id)
+            if one.relations is not None and _relate(tx, one, ids, used, problems):
+                changed.add(one.id)
     return Attached(problems, changed)
 
 
-def _resolve_tags(tx: Tx, definitions: Any, names: Sequence[str]) -> tuple[dict[str, str], list[Problem]]:
-    """The id of each tag, and the problems of the definitions; defined tags are created even if no entry has them."""
+def _parse_definitions(definitions: Any) -> tuple[dict[str, TagItem], list[Problem]]:
+    """The tags that a document defines, by name, and the problems of the invalid definitions."""
     defined: dict[str, TagItem] = {}
     problems: list[Problem] = []
     for number, raw in enumerate(as_list(definitions)):
         try:
             found = convert(raw, TagItem)
             found.created_at = timestamp("createdAt", found.created_at)
+            found.name = normal_name(found.name)
+            if not found.name:
+                raise ValueError("Validation error: name - must not be blank")
             defined[found.name] = found
         except ValueError as error:
             problems.append(Problem(f"tags[{number}]", str(error)))
-    wanted = dict.fromkeys([*defined, *names])
-    known = {tag.name: tag.id for tag in tx.all("scopes.import_tags.tags_by_name", _Tag, names=list(wanted))}
-    for name in wanted:
-        if name not in known:
-            known[name] = _add_tag(tx, defined.get(name) or TagItem(name))
-    return known, problems
+    return defined, problems
+
+
+def _tag_ids(tx: Tx, defined: Mapping[str, TagItem], names: Sequence[str]) -> dict[str, str]:
+    """The id of each tag, created where missing."""
+    known: dict[str, str] = {}
+    for given in dict.fromkeys(names):
+        name = normal_name(given)
+        known[given] = id_by_name(tx, name) or _add_tag(tx, defined.get(name) or TagItem(name))
+    return known
 
 
 def _add_tag(tx: Tx, tag: TagItem) -> str:

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+from msgspec import UNSET
+
 from handlers.scopes import candidates, errors
 from handlers.scopes.candidates import CandidateSet, EntryQuery, RankedCandidate, TagIds
 from handlers.scopes.deviations import QUERY
@@ -24,6 +27,7 @@ from handlers.scopes.query_schemas import (
     Totals,
 )
 from handlers.scopes.results import EntryRow, VersionRow, entry_and_version
+from handlers.scopes.tags import id_by_name
 from handlers.scopes.targets import check_known_target
 from kernel.store.transaction import Tx
 from kernel.tools import Hints, Tool, read
@@ -47,14 +51,15 @@ def memory_query(tx: Tx, request: Search | GetContext) -> SearchResults | ScopeC
 
 
 def _search(tx: Tx, request: Search) -> SearchResults:
-    query = _entry_query(tx, request)
+    query, unknown = _entry_query(tx, request), _unknown_tags(tx, request.tags)
     if query is None:
-        return SearchResults([], Totals(0, 0, truncated=False, has_more=False))
+        return SearchResults([], Totals(0, 0, truncated=False, has_more=False, unknown_tags=unknown or UNSET))
     pool = candidates.find_candidates(tx, query)
     ranked = candidates.rank(query, pool)
     skipped, page = _page(ranked, request.offset, query.limit)
     shown = _View(bool(request.compact), bool(request.include_versions), query.as_of)
-    return SearchResults(_to_results(tx, page, shown), _totals(pool, skipped, len(page)))
+    totals = msgspec.structs.replace(_totals(pool, skipped, len(page)), unknown_tags=unknown or UNSET)
+    return SearchResults(_to_results(tx, page, shown), totals)
 
 
 def _context(tx: Tx, request: GetContext) -> ScopeContext:
@@ -129,6 +134,12 @@ def _tag_ids(tx: Tx, tags: TagFilter | None) -> TagIds | None:
         tuple(frozenset(ids[fold]) for fold in sorted(require)),
         _ids_of(ids, exclude),
     )
+
+
+def _unknown_tags(tx: Tx, tags: TagFilter | None) -> list[str]:
+    """The names of a filter that no tag has, as they were given."""
+    given = [*(tags.include or ()), *(tags.require or ()), *(tags.exclude or ())] if tags else []
+    return [name for name in dict.fromkeys(given) if id_by_name(tx, normal_name(name)) is None]
 
 
 def _casefolded(names: list[str] | None) -> set[str]:

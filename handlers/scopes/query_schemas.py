@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from handlers.scopes.field_types import AsOf, Id, Label, Text
 from handlers.scopes.inheritance import ScopeType
@@ -27,7 +27,7 @@ IncludeShadowed = Annotated[
 class ScopeFilter(Struct, forbid_unknown_fields=True):
     """A scope to search in."""
 
-    type: ScopeType | None = None
+    type: Annotated[ScopeType | None, Meta(description="Scope type; global for none")] = None
     id: Annotated[Id | None, Meta(description="Scope ID (required for non-global)")] = None
     inherit: Annotated[bool | None, Meta(description="Include parent scopes")] = True
 
@@ -91,6 +91,9 @@ class Totals(Struct, rename="camel"):
     returned_count: int
     truncated: bool
     has_more: bool
+    unknown_tags: Annotated[
+        list[str] | UnsetType, Meta(description="Tags of the filter that do not exist, if there are any")
+    ] = UNSET
 
 
 class SearchResults(Struct):

@@ -1,11 +1,13 @@
 """The tool memory_tag (seed 000): tags, and the entries they are attached to."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from handlers.scopes import errors
+from handlers.scopes.entry_kinds import KINDS
 from handlers.scopes.field_types import Id, Label, Limit, Name, Offset, Text, normal_name, page_bounds, validate
 from handlers.scopes.results import Done, EntryTag, Tag, row_factory
 from handlers.scopes.targets import TargetType, check_target
@@ -123,7 +125,7 @@ def memory_tag(
 def create(tx: Tx, name: str, category: str = "custom", description: str | None = None) -> tuple[Tag, bool]:
     """The tag of a name in any case, created if there is none, and whether it existed."""
     key = {"name": normal_name(name), "fold": normal_name(name).casefold()}
-    existing = tx.one("scopes.tags.by_name", _tag_row, **key)
+    existing = _by_name(tx, normal_name(name))
     if existing is not None:
         return existing, True
     added = {"category": category, "description": description, "now": tx.now}
@@ -131,6 +133,16 @@ def create(tx: Tx, name: str, category: str = "custom", description: str | None 
     if created is None:
         raise errors.not_found("Tag", name, "tagName")
     return created, False
+
+
+def id_by_name(tx: Tx, name: str) -> str | None:
+    """The id of the tag of a normal name in any case; None if there is none."""
+    found = _by_name(tx, name)
+    return found and found.id
+
+
+def _by_name(tx: Tx, name: str) -> Tag | None:
+    return tx.one("scopes.tags.by_name", _tag_row, name=name, fold=name.casefold())
 
 
 def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
@@ -141,6 +153,15 @@ def attach(tx: Tx, entry_type: str, entry_id: str, tag_id: str) -> EntryTag:
     if found is None:
         raise errors.not_found("Tag", tag_id, "tagId")
     return found
+
+
+def tagged(tx: Tx, names: Sequence[str]) -> list[tuple[str, str]]:
+    """The active entries with one of these tags."""
+
+    def place(kind: str, key: str) -> tuple[str, str]:
+        return (KINDS[kind].space, key)
+
+    return tx.all("scopes.tags.tagged", place, tags=[normal_name(name).casefold() for name in names])
 
 
 def _tag_to_attach(tx: Tx, request: Attach) -> str:

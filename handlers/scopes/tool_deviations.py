@@ -59,7 +59,8 @@ IMPORT = (
     Deviation(
         "behaviour: scopeMapping",
         "a key that fits nothing is ignored by the original; relations are not mapped",
-        "a key that is no scope of the document is refused; relations to a mapped project go to its target",
+        "a key that is no scope of the document is refused; relations of and to a mapped project, and its tags, go to "
+        "the project it is mapped to",
         "A mistyped key would write into the scope that was to be left alone",
     ),
     Deviation(
@@ -82,6 +83,12 @@ IMPORT = (
         "The document says that relations are preserved where ids match",
     ),
     Deviation(
+        "behaviour: changeReason",
+        "`Initial version` for what is new in the original",
+        "that of the document, null without one",
+        "An import must not state a reason that nobody gave",
+    ),
+    Deviation(
         "behaviour: match",
         "by name, in global too if the scope has none",
         "by id where name and scope are the same too, else by name in the same scope; `generateNewIds` matches by name "
@@ -100,6 +107,12 @@ IMPORT = (
         "lists what exists and adds the rest in the original",
         "refused with the first hundred reasons in `context.errors`, and nothing is changed",
         '"Strict, no modifications"',
+    ),
+    Deviation(
+        "behaviour: currentVersion",
+        "beside `versions`; which of them an import reads is not mentioned",
+        "an entry whose `currentVersion` differs from that version in `versions` is left out and reported",
+        "Which of the two was edited cannot be known, and an edit must not be lost without a word",
     ),
     Deviation(
         "behaviour: scopes",

@@ -1,5 +1,6 @@
 """Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,10 @@ def fail(fault: Fault) -> Reply:
     return Reply(body, _JSON, fault.code, body)
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every memory and every entity."""
-    return memories.sources(tx) + graph.sources(tx)
+    yield from memories.sources(tx)
+    yield from graph.sources(tx)
 
 
 def _import_code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
@@ -53,6 +55,7 @@ DIALECT = Dialect(
     reply=reply,
     fail=fail,
     sources=sources,
+    tagged=memories.tagged,
     settings=SETTINGS,
     imports=(Import("code-memory", "code_memory.db of mcp-code-vector-memory-sql", _import_code_memory),),
     deviations=DEVIATIONS,

@@ -12,7 +12,7 @@ from handlers.sessions.summary import has_library
 from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history, introspection
-from kernel.store.transaction import Tx
+from kernel.store.transaction import SLICE_BYTES, Tx
 from kernel.tools import Deviation, Hints, Tool, exclusive, read
 
 _NOT_CONFIRMED = "confirm=true required for destructive actions"
@@ -145,17 +145,19 @@ def maintenance(tx: Tx, request: Maintenance) -> MaintenanceResult:
         return MaintenanceResult("ok", "vacuum")
     if request.confirm is not True:
         raise Fault("invalid", _NOT_CONFIRMED)
-    gone = _delete(tx, request)
-    for memory in gone:
-        index.drop(tx, memories.SPACE, str(memory.id))
-        history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
-    numbers = [memory.id for memory in gone]
-    tx.run("sessions.admin.delete_mentions", memories=numbers)
+    chosen, count = _selection(tx, request), 0
+    while gone := tx.all("sessions.admin.delete_slice", _DeletedMemory, bytes=SLICE_BYTES, **chosen):
+        for memory in gone:
+            index.drop(tx, memories.SPACE, str(memory.id))
+            history.append(tx, memories.SPACE, str(memory.id), request.action, before=memory.content)
+        numbers = [memory.id for memory in gone]
+        tx.run("sessions.admin.delete_mentions", memories=numbers)
+        if request.action != "purge_all":
+            graph.delete_of_memories(tx, numbers)
+        count += len(gone)
     if request.action == "purge_all":
         graph.clear(tx)
-    else:
-        graph.delete_of_memories(tx, numbers)
-    return MaintenanceResult("ok", deleted=len(gone))
+    return MaintenanceResult("ok", deleted=count)
 
 
 def diagnostics(tx: Tx, request: Diagnostics) -> DiagnosticsReport:
@@ -208,17 +210,18 @@ def _check_arguments(request: Maintenance) -> None:
             raise Fault("invalid", f"{name} goes with {action} only, and {request.action} would ignore it")
 
 
-def _delete(tx: Tx, request: Maintenance) -> list[_DeletedMemory]:
-    if request.action == "purge_all":
-        return tx.all("sessions.admin.purge_all", _DeletedMemory)
+def _selection(tx: Tx, request: Maintenance) -> dict[str, str | None]:
+    """Which memories to delete: those of a session, those before a time, or all."""
+    session, before = None, None
     if request.action == "purge_session":
         session = (request.session_id or "").strip()
         if not session:
             raise Fault("invalid", f"{_INCOMPLETE}: purge_session needs session_id")
-        return tx.all("sessions.admin.purge_session", _DeletedMemory, session_id=session)
-    if request.older_than_days is None:
-        raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")
-    return tx.all("sessions.admin.purge_before", _DeletedMemory, before=_days_before(tx.now, request.older_than_days))
+    elif request.action == "prune_older_than":
+        if request.older_than_days is None:
+            raise Fault("invalid", f"{_INCOMPLETE}: prune_older_than needs older_than_days")
+        before = _days_before(tx.now, request.older_than_days)
+    return {"session_id": session, "before": before}
 
 
 def _days_before(now: str, days: int) -> str:

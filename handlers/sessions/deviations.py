@@ -19,6 +19,15 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "refused, naming the parameter",
             "One rule for every dialect; a value of the wrong type is a mistake of the caller",
         ),
+        Deviation(
+            "behaviour: bad arguments",
+            "the text of the validator, or of the JSON parser, in the original",
+            "JSON as for other errors; the text names the parameter and what is allowed",
+            "One form of every error, and an agent corrects a call faster when it knows the parameter",
+        ),
+        Deviation(
+            "behaviour: unknown tool", "an error of the tool", "the protocol's own error", "There is no tool to answer"
+        ),
     ),
     "remember, search_memory, maintenance": (
         Deviation(
@@ -41,8 +50,25 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
         Deviation(
             "limit: limit",
             "none",
-            "1000",
-            "An answer of any size does not help an agent; search_memory raises a limit below 1 to 1",
+            "0 to 1000; search_memory raises a limit below 1 to 1",
+            "An answer of any size does not help an agent; a negative limit, which gives everything in the original, "
+            "is a mistake",
+        ),
+    ),
+    "search_memory, list_recent": (
+        Deviation(
+            "behaviour: order within a second",
+            "the order of arrival in the original, whose times are whole seconds",
+            "the newest first",
+            "What was written last is what an agent looks for",
+        ),
+    ),
+    "list_entities, get_entity": (
+        Deviation(
+            "behaviour: memory_id, name",
+            "any number, an empty name: nothing is found",
+            "a number below 1 and a blank name are refused",
+            "No memory and no entity can have them, so the call is a mistake",
         ),
     ),
     "upsert_entity, add_relation, get_entity, get_context_graph": (
@@ -73,8 +99,29 @@ DEVIATIONS: Mapping[str, tuple[Deviation, ...]] = {
             "behaviour: settings",
             "bad numbers fall back; paths of database, model and log by `CODE_MEMORY_*`",
             "a bad value stops the start with an error that names it; `QUIPU_DATA` and `QUIPU_MODEL` set the paths; "
-            "`log_file` is null",
+            "`log_file` is null, and so is the model of summaries without one",
             "One store serves every dialect",
+        ),
+    ),
+    "get_entity": (
+        Deviation(
+            "behaviour: equal observations",
+            "kept twice",
+            "kept once, as the newest",
+            "The second copy adds no information",
+        ),
+    ),
+    "get_entity, get_context_graph": (
+        Deviation(
+            "behaviour: order",
+            "none stated; in the original, entities found by name by creation, relations by direction",
+            "the newest first",
+            "A limit then leaves out what is oldest",
+        ),
+    ),
+    "diagnostics": (
+        Deviation(
+            "behaviour: tables", "those of the program", "those of every dialect", "One store serves every dialect"
         ),
     ),
 }

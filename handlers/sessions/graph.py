@@ -1,6 +1,6 @@
 """The graph of entities, observations and relations, and its four tools (seed 002, `CODE_MEMORY_ENABLE_GRAPH`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -189,10 +189,10 @@ def clear(tx: Tx) -> None:
     index.drop_scope(tx, ENTITY_SPACE, "")
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every entity."""
-    rows = tx.all("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int))
-    return [IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row)) for row in rows]
+    for row in tx.each("sessions.graph.index_texts", _EntityText, ids=tx.all("sessions.graph.entity_ids", int)):
+        yield IndexSource(ENTITY_SPACE, str(row.id), "", _index_text(row))
 
 
 def checked_name(field: str, given: str) -> str:

@@ -1,7 +1,7 @@
 """The tool remember, and the rows of memories (seed 002)."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 
@@ -101,10 +101,15 @@ def add(tx: Tx, row: MemoryRow, since: str) -> int | None:
     return number
 
 
-def sources(tx: Tx) -> list[IndexSource]:
+def sources(tx: Tx) -> Iterator[IndexSource]:
     """The documents that the index must hold: every memory."""
-    rows = tx.all("sessions.memories.all_for_index", MemoryRow)
-    return [IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row)) for row in rows]
+    for row in tx.each("sessions.memories.all_for_index", MemoryRow):
+        yield IndexSource(SPACE, str(row.id), row.session_id, row.content, extra_index_text(row))
+
+
+def tagged(tx: Tx, tags: Sequence[str]) -> list[tuple[str, str]]:
+    """The memories with one of these tags."""
+    return [(SPACE, str(number)) for number in tx.all("sessions.memories.tagged", int, tags=tags)]
 
 
 def extra_index_text(row: MemoryRow) -> str:

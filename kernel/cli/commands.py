@@ -6,32 +6,30 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar, TypeVarTuple
 
 import msgspec
 
-from kernel import app, data_dir
+from kernel import app
+from kernel.cli import backup_commands
+from kernel.cli.faults import or_raise
+from kernel.cli.key_commands import KEY_COMMANDS
 from kernel.cli.progress_bar import ProgressBar
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
-from kernel.dispatch import catch_faults
 from kernel.errors import Fault
-from kernel.ids import utc_now
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
 from kernel.search import quarantine
-from kernel.security import api_keys
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
-from kernel.store.transaction import Tx
-from kernel.text import one_line
+from kernel.store.sqlite.errors import CONSTRAINTS
+from kernel.store.transaction import TARGETS_SHOWN, Tx
+from kernel.text import one_line, one_word
 from kernel.tools import Imported
 
-Args = TypeVarTuple("Args")
-Result = TypeVar("Result")
-_MAX_NAME_CHARS = 64  # of a key
+_SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text
 
 
@@ -40,27 +38,36 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.command == "tools":
         return tools(tokens=arguments.tokens)
     if arguments.command == "key":
-        return _KEY_COMMANDS[arguments.key](arguments, config)
+        return KEY_COMMANDS[arguments.key](arguments, config)
+    if arguments.command in backup_commands.COMMANDS:
+        return backup_commands.COMMANDS[arguments.command](arguments, config)
     shared = app.context_of(config)
-    app.prepare_data(config, shared)
-    if arguments.command in _STORE_COMMANDS:
+    if arguments.command != "import":
+        app.require_database(config)
+    access, *_ = app.open_data(config, shared)
+    with closing(access):
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
-    if arguments.command == "import":
-        return import_data(arguments, config, shared)
-    if arguments.command == "check":
-        found = _or_raise(partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair))
-        for finding in found:
-            print(f"{finding.part}: {finding.rows} {finding.what}")
-        print("repaired" if found and arguments.repair else "differences found" if found else "ok")
-        return 1 if found and not arguments.repair else 0
-    if arguments.command == "backup":
-        target = arguments.target or config.home / f"quipu-{consistency.backup_time()}.db"
-        with closing(ProgressBar("backup", sys.stderr)) as bar:
-            _or_raise(consistency.backup, config.file, shared, target, bar)
-        print(target)
-        return 0
+
+
+def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+    """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
+    lines: list[str] = []
+    found = or_raise(
+        partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
+    )
+    for finding in found:
+        print(f"{finding.part}: {finding.rows} {finding.what}")
+    for line in lines[:_SHOWN_DIFFERENCES]:
+        print(f"  {line}")
+    left = [finding for finding in found if finding.kept] if arguments.repair else found
+    print("differences found" if left else "repaired" if found else "ok")
+    return 1 if left else 0
+
+
+def reindex(_arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+    """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
-        done = _or_raise(consistency.reindex, config.file, shared, bar)
+        done = or_raise(consistency.reindex, config.file, shared, bar)
     print(f"{done} vectors rebuilt")
     return 0
 
@@ -94,10 +101,13 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
     origin = CallContext(dialect.name, f"import {chosen.kind}")
 
     def work(tx: Tx) -> Imported:
-        return chosen.run(tx, arguments.path, password)
+        try:
+            return chosen.run(tx, arguments.path, password)
+        except CONSTRAINTS as error:  # such as two rows of one id
+            raise Fault("invalid", f"{arguments.path.name} cannot be imported: {error}.") from None
 
     with closing(ProgressBar("import", sys.stderr)) as bar:
-        done: Imported = _or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
+        done: Imported = or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
     for name, count in done.counts.items():
         print(f"{name}: {count}")
     for remark in done.remarks:
@@ -108,7 +118,7 @@ def import_data(arguments: argparse.Namespace, config: Config, shared: StoreCont
 def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
-    freed: Freed = _or_raise(partial(compact, config.file, shared, _print_step, forget=before))
+    freed: Freed = or_raise(partial(compact, config.file, shared, _print_step, forget=before))
     print(f"{freed.before} bytes before, {freed.after} after")
     return 0
 
@@ -145,8 +155,8 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     """Print the newest audit entries, newest first; return 1 if the hash chain of the audit log is broken."""
     db = Connection(config.file, shared, readonly=True)
     try:
-        entries: list[audit.Entry] = _or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
-        wrong: int | None = _or_raise(db.read, CallContext(), audit.first_broken)
+        entries: list[audit.Entry] = or_raise(db.read, CallContext(), partial(audit.read, limit=arguments.limit))
+        wrong: int | None = or_raise(db.read, CallContext(), audit.first_broken)
     finally:
         db.close()
     for entry in entries:
@@ -158,7 +168,7 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Undo the changes of one call."""
-    print(_call_line(_or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
+    print(_call_line(or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
     print("undone", file=sys.stderr)
     return 0
 
@@ -169,83 +179,30 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
     try:
         with db.writing(CallContext("kernel", "quarantine")) as tx:
             chosen = arguments.release
-            found = [_or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
+            found = [or_raise(quarantine.release, tx, chosen)] if chosen else quarantine.flagged(tx)
     finally:
         db.close()
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
-        print(f"{one.id}  {one.at}  {one.rule}  {one.dialect}  {one.tool}  {one.actor}  {preview}")
+        origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
+        print(f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}")
     return 0
 
 
-_STORE_COMMANDS = {"audit": show_calls, "undo": undo_call, "compact": compact_store, "quarantine": show_quarantine}
+_STORE_COMMANDS = {
+    "audit": show_calls,
+    "check": check,
+    "compact": compact_store,
+    "import": import_data,
+    "quarantine": show_quarantine,
+    "reindex": reindex,
+    "undo": undo_call,
+}
 
 
 def _call_line(entry: audit.Entry) -> str:
-    touched = ", ".join(f"{space} {key} {done}" for space, key, done in audit.targets(entry))
-    more = f", {entry.touched - audit.SHOWN} more" if entry.touched > audit.SHOWN else ""
+    touched = ", ".join(f"{space} {one_word(key)} {done}" for space, key, done in audit.targets(entry))
+    more = f", {entry.touched - TARGETS_SHOWN} more" if entry.touched > TARGETS_SHOWN else ""
     undo_hint = "  (can be undone)" if entry.undoable else ""
-    source = f"{entry.dialect}  {entry.tool}  {entry.actor}"
+    source = f"{entry.dialect}  {entry.tool}  {one_word(entry.actor)}"
     return f"{entry.id}  {entry.at}  {source}  {entry.outcome}  {touched}{more}{undo_hint}"
-
-
-def create_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Create a key; print the secret on standard output and its properties on standard error."""
-    for name in arguments.dialect:
-        if name in app.READING_ALL:
-            raise Fault("invalid", f"{name} reads every dialect: create its key without --dialect")
-    app.select_dialects(tuple(arguments.dialect))
-    now = utc_now()
-    end = api_keys.expiry(arguments.expires, now) if arguments.expires else ""
-    wanted = api_keys.Key(
-        "",
-        arguments.scope,
-        now,
-        tenant=data_dir.tenant_name(arguments.tenant),
-        name=_key_name(arguments.name),
-        dialects=tuple(sorted(set(arguments.dialect))),
-        expires=end,
-    )
-    made, secret = api_keys.create(config.data, wanted)
-    print(f"{_key_line(made, now)}\nThe secret is shown only once:", file=sys.stderr)
-    print(secret)
-    return 0
-
-
-def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
-    """Print every key, including revoked and expired ones, without secrets."""
-    now = utc_now()
-    for key in api_keys.read(config.data):
-        print(_key_line(key, now))
-    return 0
-
-
-def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
-    """Revoke a key; a running server stops accepting it within a second."""
-    now = utc_now()
-    print(_key_line(api_keys.revoke(config.data, arguments.id, now), now))
-    return 0
-
-
-_KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key}
-
-
-def _key_line(key: api_keys.Key, now: str) -> str:
-    dialects = ",".join(key.dialects) or "all dialects"
-    end = f"revoked {key.revoked}" if key.revoked else f"expires {key.expires}" if key.expires else "never expires"
-    line = f"{key.id}  {key.state(now):8}  {key.tenant}  {key.scope}  {dialects}  created {key.created}  {end}"
-    return f"{line}  {key.name}" if key.name else line
-
-
-def _key_name(name: str) -> str:
-    if len(name) > _MAX_NAME_CHARS or not name.isprintable():
-        raise Fault("invalid", f"A key name has at most {_MAX_NAME_CHARS} printable characters")
-    return name
-
-
-def _or_raise(work: Callable[[*Args], Result], *args: *Args) -> Result:
-    """Call `work(*args)`; SQLite errors are raised as Faults."""
-    result = catch_faults(work, *args)
-    if isinstance(result, Fault):
-        raise result
-    return result

@@ -20,6 +20,8 @@ from kernel.dispatch import catch_faults
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.maintenance import restore
+from kernel.maintenance.data_access import check_log_now
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
@@ -106,21 +108,25 @@ def settings(config: Config) -> Iterator[Diagnosis]:
 
 def database(config: Config) -> Iterator[Diagnosis]:
     """Each database file: readable, of a supported version, intact, with a vector for each document."""
+    if restore.is_interrupted(config.data):
+        yield Diagnosis("hint", "database", "a restore was interrupted", "the next start finishes it")
+        return
     names = [config.tenant, *(data_dir.other_tenants(config.data) if config.tenant == MAIN else [])]
-    shared = catch_faults(app.context_of, config)
+    found = catch_faults(app.context_of, config)
+    shared = app.base_context(None) if isinstance(found, Fault) else found
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(
-            subject, config._replace(tenant=name).file, app.base_context(None) if isinstance(shared, Fault) else shared
-        )
+        yield _database(subject, config._replace(tenant=name).file, shared)
 
 
 def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
-    if not file.is_file():
-        return Diagnosis("ok", subject, "none yet; created at the first start")
     missing = catch_faults(_documents_without_vector, file, shared)
     if isinstance(missing, Fault):
-        return Diagnosis("wrong", subject, missing.message, "restore a backup, or choose another data directory")
+        told = "quipu restore" in missing.message
+        remedy = "" if told else "`quipu restore` a backup, or choose another data directory"
+        return Diagnosis("wrong", subject, missing.message, remedy)
+    if not file.is_file():
+        return Diagnosis("ok", subject, "none yet; created at the first start")
     if missing:
         detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
         return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
@@ -129,6 +135,9 @@ def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
 
 def _documents_without_vector(file: Path, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
+    check_log_now(file)
+    if not file.is_file():
+        return 0
     try:
         db = Connection(file, shared, readonly=True)
     except DAMAGED as error:

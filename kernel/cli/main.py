@@ -32,8 +32,11 @@ def parser() -> argparse.ArgumentParser:
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
     check = commands.add_parser("check", parents=[data], help="verify that rows, full-text index and vectors match")
     check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
-    backup = commands.add_parser("backup", parents=[data], help="copy the database while it is in use")
+    backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
+    backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
+    restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
+    restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
     commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
     _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
     audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
@@ -71,6 +74,7 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions.add_parser("list", parents=[data], help="list all keys, without secrets")
     revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
     revoke.add_argument("id", help="id of the key, from `quipu key list`")
+    actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:

@@ -6,9 +6,10 @@ stream goes to the ASGI application, so that nothing here handles those.
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -16,9 +17,12 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from kernel.calls import Pending
 from kernel.errors import Fault
 from kernel.http.deadlines import DeadlineWheel
-from kernel.http.uvicorn_protocol import BETWEEN_REQUESTS, BODY, HEAD, LimitedProtocol
+from kernel.http.encoded_headers import CommonHeaders, encode
+from kernel.http.parsing import BETWEEN_REQUESTS, BODY, FRAMING, HEAD, Rejected
+from kernel.http.unsent import Unsent
+from kernel.http.uvicorn_protocol import LimitedProtocol
 from kernel.limits import Header, Limits
-from kernel.security.rate_limit import RateLimiter, client_address
+from kernel.security.rate_limit import Bucket, RateLimiter, client_address
 
 
 class HttpResponse(NamedTuple):
@@ -37,7 +41,10 @@ Done = Callable[[HttpResponse], None]
 FastRoute = Callable[[Sequence[Header], bytes | None, Done], HttpResponse | Pending | Fault | None]
 
 _CLOSE = (b"connection", b"close")
-_NOT_RATE_LIMITED = (b"/healthz", b"/readyz")
+HEALTHY = b'{"status":"ok"}'
+_HEALTHZ = b"/healthz"
+# Counted for each connection by itself, so that whoever floods an address does not hide that the server lives.
+_PROBES = (_HEALTHZ, b"/readyz")
 _RATE_LIMITED = b'{"error":{"code":"rate_limited","message":"Too many requests, try again later."}}'
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
 _THROTTLE_SECONDS = 1.0
@@ -59,20 +66,6 @@ class _PendingCall:
         self.cancel: Callable[[], object] = lambda: None
 
 
-class _CommonHeaders:
-    """The headers of every response as bytes; uvicorn makes a new list each second, for the date."""
-
-    def __init__(self) -> None:
-        self._headers: Sequence[Header] = ()
-        self._encoded = b""
-
-    def encoded(self, headers: Sequence[Header]) -> bytes:
-        if headers is not self._headers:
-            self._headers = headers
-            self._encoded = _encode(headers)
-        return self._encoded
-
-
 class FastPathProtocol(LimitedProtocol):
     """`LimitedProtocol` with a direct way for the paths in `fast_routes`.
 
@@ -80,19 +73,25 @@ class FastPathProtocol(LimitedProtocol):
     """
 
     fast_routes: Mapping[bytes, FastRoute] = {}
-    common = _CommonHeaders()
+    common = CommonHeaders()
     rate_limiter = RateLimiter(0, 1)
+    addresses: ClassVar[Counter[str]] = Counter()  # connections by address
 
     _target: FastRoute | None = None
     _body: bytes | bytearray = b""
     _call: _PendingCall | None = None
     _address, _local = "", True
     _retry_after = 0.0
+    _probes: Bucket | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Notes the client's address for the rate limiter."""
+        """Accepts the connection, or rejects it with 503 where there are too many, of all or of its address."""
         super().connection_made(transport)
         self._address, self._local = client_address(self.client)
+        self.addresses[self._address] += 1
+        too_many = self.addresses[self._address] > self.limits.connections_of_an_address
+        if len(self.connections) > self.limits.connections or (too_many and self._address and self._is_of_others()):
+            self.reject(503)
 
     def on_incomplete(self, received: int) -> None:
         """Keeps a small body here and hands the rest to ASGI, when the first segment did not complete the request."""
@@ -101,8 +100,10 @@ class FastPathProtocol(LimitedProtocol):
         super().on_incomplete(received)
 
     def reject(self, status: int) -> None:
-        """Drops what was collected of the request being read, and rejects it."""
+        """Drops what was collected of the request being read, and rejects it; a rejection counts as a request."""
         self._target, self._body = None, b""
+        if self._is_counted() and self.rate_limiter.wait((), self._address, self.loop.time()):
+            status = 429
         super().reject(status)
 
     def on_message_begin(self) -> None:
@@ -115,23 +116,32 @@ class FastPathProtocol(LimitedProtocol):
 
     def on_headers_complete(self) -> None:
         """Keeps the request here if it can be answered here."""
+        if self._linger_until or self.transport.is_closing():
+            self.discard_input()
+            raise Rejected  # the client was told so, and this request is not one to answer (RFC 9112 section 9.6)
         self._body = b""
         self._target = self.fast_routes.get(self.url)
         if self._target is None:
             self.check_header_size()
+            self._target = _healthy if self._asks_for_health() else None
         if self._is_counted():
             self._count()
+        plain = self._target is not None and self._is_plain()
+        if not plain:
+            self.check_framing()
         self.reading = BODY
-        if self._target is None or not self._is_plain():
-            self._hand_over()
-        else:
+        if plain:
             self.cycle = None  # type: ignore[assignment]  # the response that it stood for is complete
+        else:
+            self._hand_over()
 
     def on_body(self, body: bytes) -> None:
         """Collects the body."""
         if self._target is None:
             super().on_body(body)
-        elif self._body:
+            return
+        self.trailers = None
+        if self._body:
             if isinstance(self._body, bytes):
                 self._body = bytearray(self._body)  # grows in place, whatever the number of segments
             self._body += body
@@ -145,6 +155,7 @@ class FastPathProtocol(LimitedProtocol):
             super().on_message_complete()
             return
         self.reading = self.timed = BETWEEN_REQUESTS
+        self.trailers = None
         call = _PendingCall()
         response = target(self.headers, bytes(self._body), partial(self._respond, call))
         if response is None:
@@ -165,20 +176,33 @@ class FastPathProtocol(LimitedProtocol):
         """Cancels the call, if its route allows that."""
         super().connection_lost(exc)
         self._target, self._body = None, b""
+        self.addresses[self._address] -= 1
+        if self.addresses[self._address] <= 0:
+            del self.addresses[self._address]
         if self._call is not None:
             self._call.disconnected = True
             self._call.cancel()
 
     def _is_counted(self) -> bool:
-        """Without keys, requests from this machine are not counted: they are all of one user."""
-        limiter = self.rate_limiter
+        limiter = self.rate_limiter  # as `_is_of_others`, without a call
         return limiter.rate > 0 and (not self._local or limiter.authenticator.required)
+
+    def _is_of_others(self) -> bool:
+        """Without keys, what comes from this machine is not counted: it is all of one user."""
+        return not self._local or self.rate_limiter.authenticator.required
+
+    def _asks_for_health(self) -> bool:
+        is_get = self.url == _HEALTHZ and self.parser.get_method() == b"GET"
+        return is_get and not any(name in FRAMING for name, _ in self.headers)
 
     def _count(self) -> None:
         """Counts the request, and lets it be answered with 429 where there are too many."""
-        if self.url not in _NOT_RATE_LIMITED:
-            self._retry_after = self.rate_limiter.wait(self.headers, self._address, self.loop.time())
-            self._target = self._rate_limited if self._retry_after else self._target
+        limiter, now = self.rate_limiter, self.loop.time()
+        if self.url in _PROBES:
+            self._probes, self._retry_after = limiter.take(self._probes, now)
+        else:
+            self._retry_after = limiter.wait(self.headers, self._address, now)
+        self._target = self._rate_limited if self._retry_after else self._target
 
     def _rate_limited(self, _headers: Sequence[Header], _body: bytes | None, _done: Done) -> HttpResponse:
         return HttpResponse(429, _RATE_LIMITED, ((b"retry-after", b"%d" % max(1, math.ceil(self._retry_after))),))
@@ -186,7 +210,7 @@ class FastPathProtocol(LimitedProtocol):
     def _is_plain(self) -> bool:
         parser = self.parser
         return (
-            parser.get_method() == b"POST"
+            (parser.get_method() == b"POST" or self._is_plain_get())
             and not self._response_pending()
             and parser.should_keep_alive()
             and parser.get_http_version() == "1.1"
@@ -194,6 +218,9 @@ class FastPathProtocol(LimitedProtocol):
             and not self.expect_100_continue
             and not self.flow.write_paused
         )
+
+    def _is_plain_get(self) -> bool:
+        return self.parser.get_method() == b"GET" and (self._target is _healthy or bool(self._retry_after))
 
     def _collect_or_hand_over(self, target: FastRoute) -> None:
         """Most clients send head and body in two writes, so a small body is waited for unless the headers refuse it."""
@@ -213,25 +240,31 @@ class FastPathProtocol(LimitedProtocol):
         super().on_headers_complete()
         self.app = app
         if self._body:
-            body, self._body = self._body, b""
+            body, self._body, trailers = self._body, b"", self.trailers
             super().on_body(bytes(body))
+            self.trailers = trailers
 
     def _respond(self, call: _PendingCall, response: HttpResponse) -> None:
         call.response_complete = True
         if self._call is call:
             self._call = None
-        if call.disconnected or self.transport.is_closing():
+        if call.disconnected or self.is_closing():
             return
         closing = not call.keep_alive or _CLOSE in response.headers
         extra = (*response.headers, _CLOSE) if closing and _CLOSE not in response.headers else response.headers
-        self.transport.write(self._head(response, extra) + response.body)
+        head = self._head(response, extra)
+        if len(response.body) <= MAX_COLLECTED_BYTES:
+            self.transport.write(head + response.body)
+        else:  # which is not copied
+            self.transport.write(head)
+            self.write(response.body)
         if closing:
-            self.transport.close()
+            self.close()
         self.on_response_complete()
 
     def _head(self, response: HttpResponse, extra: tuple[Header, ...]) -> bytes:
         common = self.common.encoded(self.server_state.default_headers)
-        more = _encode(extra) if extra else b""
+        more = encode(extra) if extra else b""
         if not response.body:
             return b"%b%bcontent-length: 0\r\n%b\r\n" % (STATUS_LINE[response.status], common, more)
         return b"%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b\r\n" % (
@@ -251,8 +284,8 @@ def _declares_small_body(headers: Sequence[Header]) -> bool:
     return False
 
 
-def _encode(headers: Sequence[Header]) -> bytes:
-    return b"".join([b"%b: %b\r\n" % header for header in headers])
+def _healthy(_headers: Sequence[Header], _body: bytes | None, _done: Done) -> HttpResponse:
+    return HttpResponse(200, HEALTHY)
 
 
 def _ignore(_response: HttpResponse) -> None:
@@ -280,6 +313,8 @@ def protocol(
         "limits": limits,
         "rate_limiter": rate_limiter or RateLimiter(limits.rate, limits.burst),
         "wheel": DeadlineWheel(),
-        "common": _CommonHeaders(),
+        "unsent": Unsent(max(limits.unsent, 2 * limits.answer)),
+        "addresses": Counter[str](),
+        "common": CommonHeaders(),
     }
     return type("ServerProtocol", (FastPathProtocol,), shared)

@@ -83,7 +83,7 @@ class Endpoint:
 
     def __init__(self, choose: Choose, limits: Limits, access: AccessControl, path: str = "/mcp") -> None:
         self._choose = choose
-        self._gate = _gate(limits)
+        self._gate = _gate(limits, access.auth.caller)
         self._limits = limits
         self._access = access
         self._auth, self._tenants = access.auth, access.tenants
@@ -230,8 +230,11 @@ async def _rest(receive: Receive, message: Message, limit: int) -> bytes:
     return body
 
 
-def _gate(limits: Limits) -> Gate:
-    """The checks on headers. The values that passed are kept, so that the next check is a lookup."""
+def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
+    """The checks on headers, in the order of those of plain JSON: strangers are not told what a body must be.
+
+    The values that passed are kept, so that the next check is a lookup.
+    """
     passed: set[tuple[bytes | None, ...]] = set()
     # A Content-Length with fewer digits than the limit is below it.
     digits, count, weight = len(str(limits.body)) - 1, limits.header_count, limits.header_bytes
@@ -246,7 +249,10 @@ def _gate(limits: Limits) -> Gate:
             and len(b"".join([*headers, *headers.values()])) <= weight
         ):
             return
-        refusal = bounds.refuse(raw, headers, limits) or bounds.refuse_body(headers, limits) or _unacceptable(headers)
+        refusal = bounds.refuse(raw, headers, limits)
+        if refusal is None:
+            authenticate(headers)
+            refusal = bounds.refuse_body(headers, limits) or _unacceptable(headers)
         if refusal is not None:
             raise _HttpRejected(refusal)
         if len(passed) < _MAX_PASSED and sum(len(value or b"") for value in key) <= _MAX_PASSED_BYTES:

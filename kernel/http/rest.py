@@ -108,9 +108,7 @@ class ToolRoutes:
         self, entry: ToolEntry, raw: Sequence[Header], body: bytes | None, done: Done
     ) -> HttpResponse | Pending | None:
         headers: dict[bytes, bytes] = dict(raw)
-        refusal = refuse(raw, headers, self._limits) or (
-            None if _empty(headers) else refuse_body(headers, self._limits)
-        )
+        refusal = refuse(raw, headers, self._limits)
         if refusal is not None:
             return _refusal_response(refusal)
         try:
@@ -122,6 +120,9 @@ class ToolRoutes:
         self, entry: ToolEntry, headers: Headers, body: bytes | None, done: Done
     ) -> HttpResponse | Pending | None:
         caller = self._access.caller(headers)
+        refusal = None if _empty(headers) else refuse_body(headers, self._limits)
+        if refusal is not None:
+            return _refusal_response(refusal)
         if body is None:
             return None
         dispatch = self._access.open_dispatch(caller)

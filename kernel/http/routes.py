@@ -12,7 +12,7 @@ from kernel.calls import ToolEntry
 from kernel.config import VERSION
 from kernel.dispatch import Dispatch
 from kernel.http.access import AccessControl
-from kernel.http.fast_path import HttpResponse
+from kernel.http.fast_path import HEALTHY, HttpResponse
 from kernel.http.home import home
 from kernel.http.openapi import document
 from kernel.http.rest import Ready, access_refusal
@@ -34,7 +34,7 @@ def routes(dispatch: Dispatch, ready: Callable[[], Ready]) -> list[Route]:
         Route("/", pages.index),
         Route("/tools", pages.tools),
         Route("/openapi.json", pages.openapi),
-        Route("/healthz", Response(b'{"status":"ok"}', media_type=_JSON), methods=["GET"]),
+        Route("/healthz", Response(HEALTHY, media_type=_JSON), methods=["GET"]),
         Route("/readyz", readyz),
     ]
 
@@ -72,12 +72,14 @@ class _ToolPages:
         return msgspec.json.encode(document(self._dialects(grant), VERSION))
 
 
-def metrics_route(access: AccessControl, text: Callable[[], bytes], media: str) -> Route:
-    """GET /metrics, for callers with the permission `admin`, since it shows the state of the machine."""
+def metrics_route(access: AccessControl, text: Callable[[str | None], bytes], media: str) -> Route:
+    """GET /metrics, for an `operator`; an `admin` gets what concerns its own tenant."""
 
     async def metrics(request: Request) -> Response:
-        if _grant(request).permission >= Permission.admin:
-            return Response(text(), media_type=media)
+        permission = _grant(request).permission
+        if permission >= Permission.admin:
+            tenant = None if permission >= Permission.operator else request.scope["caller"].tenant
+            return Response(text(tenant), media_type=media)
         error = Forbidden("/metrics", Permission.admin)
         return _response(access_refusal(access, error, "/metrics", dict(request.scope["headers"])))
 

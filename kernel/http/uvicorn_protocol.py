@@ -1,41 +1,24 @@
 """Uvicorn's HTTP protocol with limits on connections, request sizes, and the time a client may take to send or read."""
 
 import asyncio
-import logging
 import socket
 import struct
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
-
 from kernel.http.deadlines import DeadlineWheel
-from kernel.limits import BYTES_PER_SECOND, Limits, weight
+from kernel.http.parsing import BETWEEN_REQUESTS, BODY, HEAD, ParsingProtocol
+from kernel.http.receiving import ReceiveFlow
+from kernel.http.rejections import REJECTED_WHILE_SENDING, rejection
+from kernel.http.unsent import Unsent
+from kernel.limits import BYTES_PER_SECOND
 
-_log = logging.getLogger("quipu")
-# What the parser is reading; plain integers, since they are compared for each segment.
-BETWEEN_REQUESTS, HEAD, BODY = range(3)
 # Chunk headers and trailers may add the size of the body limit and this many bytes.
 _CHUNKING_BYTES = 65536
-_REJECTIONS = {
-    400: (b"invalid", b"Malformed HTTP request"),
-    408: (b"timeout", b"Request timed out"),
-    413: (b"too_large", b"Body too large"),
-    431: (b"headers_too_large", b"Headers too large"),
-    503: (b"busy", b"Too many connections, try again."),
-}
+_UNSENT_SECONDS = 0.5  # between two looks at a client that is behind with its answers
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER with 0 seconds: unsent data is dropped, the peer gets RST
-# The client may still be sending when it is rejected with one of these.
-_REJECTED_WHILE_SENDING = (400, 413, 431)
 # A close with unread input resets the connection, and the client may lose the response (RFC 9112 section 9.6).
 _LINGER_SECONDS = 1.0
-_FRAMING = (b"content-length", b"transfer-encoding")
-_UNREADABLE = (httptools.HttpParserInvalidURLError, UnicodeDecodeError)
-
-
-class Rejected(Exception):
-    """Ends the parsing of a request that was rejected."""
 
 
 class CycleTransport(NamedTuple):
@@ -46,92 +29,71 @@ class CycleTransport(NamedTuple):
     close: Callable[[], None]
 
 
-class LimitedProtocol(HttpToolsProtocol):
-    """One connection; `limits` and `wheel` are shared by all connections of a server."""
+class LimitedProtocol(ParsingProtocol):
+    """One connection; `limits`, `wheel` and `unsent` are shared by all connections of a server."""
 
-    limits = Limits()
     wheel = DeadlineWheel()
+    unsent = Unsent(0)
 
     # The initial state of one connection.
     slot = 0
-    reading = BETWEEN_REQUESTS
-    upgrading = False  # the parser leaves the body of this request to another protocol
     timed = BETWEEN_REQUESTS  # the part that has a deadline, which starts when it does not arrive whole
     _timed_since = 0.0
     _timed_bytes = 0
     _idle_since = 0.0
     _write_stall: tuple[float, int] | None = None  # since when, and bytes in the buffer then
+    _largest_write = 0  # since all was taken
     _closing_since = 0.0
     _throttled_until = 0.0
-    _rejected = False
     _linger_until = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accepts the connection, or rejects it with 503 where there are too many."""
+        """Accepts the connection."""
         super().connection_made(transport)
-        self._cycle_transport = CycleTransport(transport.write, transport.is_closing, self.close)
+        self.flow = ReceiveFlow(transport, self.loop, self._parse_piece, self.pipeline)
+        self._cycle_transport = CycleTransport(self.write, self.is_closing, self.close)
         now, silent, idle = self.loop.time(), self.limits.silent_seconds, self.limits.idle_seconds
         self._idle_since = now + silent - idle  # so that the idle time of a new connection ends after `silent`
         self.wheel.schedule(self, now + min(silent, idle))
-        if len(self.connections) > self.limits.connections:
-            self.reject(503)
 
-    def data_received(self, data: bytes) -> None:
-        """Parses; a request that is incomplete then gets a deadline."""
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            self._read_upgrade_body(data[upgrade.args[0] :])
-        except httptools.HttpParserError as error:
-            self._on_parser_error(error)
-        if self.reading and not self._rejected:
-            self.on_incomplete(len(data))
-
-    def on_message_begin(self) -> None:
-        """Starts a request."""
-        self.reading = HEAD
-        super().on_message_begin()
+    def _parse_piece(self, data: bytes | memoryview) -> None:
+        """Parses; a client that has sent more than it may is not waited for."""
+        self.parse(data)
+        if self._throttled_until and self.flow.has_unparsed:
+            self._linger()
 
     def on_headers_complete(self) -> None:
-        """Starts the application; the body may follow."""
-        self.reading = BODY
-        self.upgrading = bool(self.parser.should_upgrade())
+        """Starts the application, which may write to the connection as long as its client reads."""
         super().on_headers_complete()
         self.cycle.transport = cast("asyncio.Transport", self._cycle_transport)
 
     def on_message_complete(self) -> None:
-        """Ends the request, unless its body is left to another protocol."""
-        if self.upgrading:
-            return
-        self.reading = self.timed = BETWEEN_REQUESTS
+        """Ends the deadline."""
         super().on_message_complete()
-
-    def check_header_size(self) -> None:
-        """Rejects headers over the limits, for applications that do not check them; raises Rejected."""
-        count, size = self.limits.header_count, self.limits.header_bytes
-        if len(self.headers) > count or len(self.url) + weight(self.headers) > size:
-            self.reject(431)
-            raise Rejected
+        if not self.reading:
+            self.timed = BETWEEN_REQUESTS
 
     def on_incomplete(self, received: int) -> None:
-        """Starts or continues the deadline of an incomplete request after a segment of `received` bytes."""
+        """Starts or continues the deadline of an incomplete request after a piece of `received` bytes."""
         if self.timed != self.reading:
             self.timed = self.reading
             self._timed_since = self.loop.time()
             self._timed_bytes = 0
             self.wheel.schedule(self, self._read_deadline())
-            return
-        self._timed_bytes += received
+        else:
+            self._timed_bytes += received
         if self.timed == HEAD and self._timed_bytes > self.limits.header_bytes:
             self.reject(431)
         elif self.timed == BODY and self._timed_bytes > 2 * self.limits.body + _CHUNKING_BYTES:
             self.reject(413)
+        elif self.trailers is not None and self.trailers.received(received) > self.limits.header_bytes:
+            self.reject(431)
 
     def on_response_complete(self) -> None:
         """Continues with the next request, if it has arrived."""
         self.server_state.total_requests += 1
         self._idle_since = self.loop.time()
-        if self.transport.is_closing():
+        if self.is_closing():
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -141,18 +103,38 @@ class LimitedProtocol(HttpToolsProtocol):
         """Starts the deadline for the client to read what is buffered."""
         super().pause_writing()
         now = self.loop.time()
-        self._write_stall = (now, self.transport.get_write_buffer_size())
-        self.wheel.schedule(self, now + self.limits.stall_seconds)
+        self._write_stall = (now, self.unsent_bytes())
+        self.unsent.add(self, now)
+        self.wheel.schedule(self, now + min(_UNSENT_SECONDS, self.limits.stall_seconds))
 
     def resume_writing(self) -> None:
         """Ends that deadline."""
         super().resume_writing()
         self._write_stall = None
+        self._largest_write = 0
+        self.unsent.remove(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancels the deadline."""
         super().connection_lost(exc)
         self.wheel.cancel(self)
+        self.unsent.remove(self)
+        self.flow.discard()
+
+    def unsent_bytes(self) -> int:
+        """The bytes of answers that the client has not taken."""
+        return self.transport.get_write_buffer_size()
+
+    def held_bytes(self) -> int:
+        """The bytes of them in memory."""
+        return max(self._largest_write, self.unsent_bytes())
+
+    def drop(self) -> None:
+        """Resets the connection, and forgets what was to be sent."""
+        self._write_stall = None
+        sock = cast("socket.socket", self.transport.get_extra_info("socket"))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self.transport.abort()
 
     def shutdown(self) -> None:
         """Closes the connection, after the response if one is due; an incomplete request gets none."""
@@ -169,13 +151,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_deadline(self, now: float) -> float | None:
         """Ends the connection if its deadline has passed; the next time to check, or None."""
+        if self._write_stall is not None:
+            self.unsent.enforce(now)
         end = self._linger_until or self._deadline(now)
         if now < end:
-            return end
+            return end if self._write_stall is None else min(end, now + _UNSENT_SECONDS)
         if self._write_stall is not None or self.transport.is_closing():
-            sock = cast("socket.socket", self.transport.get_extra_info("socket"))
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            self.transport.abort()
+            self.drop()
             return None
         if self.timed:
             self.reject(408)
@@ -185,21 +167,21 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def reject(self, status: int) -> None:
         """Rejects the request being read and closes, after the response to an earlier request if one is due."""
-        if self._rejected:
+        if self.rejected or self.transport.is_closing():
             return
-        self._discard_input()
+        self.discard_input()
         if self._response_due():
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        cycle = self._current_cycle()
+        cycle = self.current_cycle()
         if self.reading != BODY or cycle is None or not cycle.response_complete:
-            self.transport.write(_rejection(status, self.server_state.default_headers))
-        self._linger() if status in _REJECTED_WHILE_SENDING else self.transport.close()
+            self.transport.write(rejection(status, self.server_state.default_headers))
+        self._linger() if status in REJECTED_WHILE_SENDING else self.transport.close()
 
     def close(self) -> None:
-        """Closes the connection; while a body is arriving, lets the client read the response first."""
-        self._linger() if self.reading == BODY else self.transport.close()
+        """Closes the connection; while the client is sending, lets it read the response first."""
+        self._linger() if self.reading == BODY or self.flow.has_unparsed else self.transport.close()
 
     def _linger(self) -> None:
         """Closes the writing side and discards input for a moment."""
@@ -208,36 +190,22 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._response_pending():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self._discard_input()
+        self.discard_input()
         self.reading = self.timed = BETWEEN_REQUESTS
         self._linger_until = self.loop.time() + _LINGER_SECONDS
         self.flow.resume_reading()
         self.transport.write_eof()
         self.wheel.schedule(self, self._linger_until)
 
-    def _discard_input(self) -> None:
-        self._rejected = True
-        parser = DiscardParser(self.limits.body, self.transport.close)
-        self.parser = cast("httptools.HttpRequestParser", parser)
+    def is_closing(self) -> bool:
+        """Whether nothing more may be written."""
+        return bool(self._linger_until) or self.transport.is_closing()
 
-    def _read_upgrade_body(self, rest: bytes) -> None:
-        """Parses the body of a request with `Upgrade`, which is ignored: the response is HTTP/1.1, then it closes."""
-        self.upgrading = False
-        cycle = self._current_cycle()
-        if cycle is None or self._rejected:
-            return
-        cycle.keep_alive = False
-        framing = [b"%b: %b\r\n" % header for header in self.headers if header[0] in _FRAMING]
-        self.parser = httptools.HttpRequestParser(_UpgradeBody(self))
-        try:
-            self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n%b" % (b"".join(framing), rest))
-        except httptools.HttpParserError as error:
-            self._on_parser_error(error)
-
-    def _on_parser_error(self, error: httptools.HttpParserError) -> None:
-        if isinstance(error, httptools.HttpParserCallbackError) and not self._rejected:
-            _log_callback_error(error)
-        self.reject(400)
+    def write(self, data: bytes) -> None:
+        """Sends a part of an answer, unless nothing more may be written."""
+        if not self.is_closing():
+            self._largest_write = max(self._largest_write if self.unsent_bytes() else 0, len(data))
+            self.transport.write(data)
 
     def _deadline(self, now: float) -> float:
         """When the connection ends unless the client acts; while the server has to act, when to check again."""
@@ -268,62 +236,10 @@ class LimitedProtocol(HttpToolsProtocol):
             return self._timed_since + self.limits.header_seconds
         return self._timed_since + self.limits.body_seconds + self._timed_bytes / BYTES_PER_SECOND
 
-    def _current_cycle(self) -> RequestResponseCycle | None:
-        return self.cycle  # uvicorn's annotation leaves out the None before the first request
-
     def _response_pending(self) -> bool:
-        cycle = self._current_cycle()
+        cycle = self.current_cycle()
         return cycle is not None and not cycle.response_complete
 
     def _response_due(self) -> bool:
         """Whether a response to an earlier request is pending, or one to this request has started."""
         return self._response_pending() and (self.reading != BODY or bool(self.pipeline) or self.cycle.response_started)
-
-
-class _UpgradeBody:
-    """Callbacks of the second parser, for the body of one request."""
-
-    def __init__(self, protocol: LimitedProtocol) -> None:
-        self._protocol: LimitedProtocol | None = protocol
-
-    def on_body(self, body: bytes) -> None:
-        if self._protocol is not None:
-            self._protocol.on_body(body)
-
-    def on_message_complete(self) -> None:
-        """Ends the request; data after it is ignored, since the connection closes with the response."""
-        protocol, self._protocol = self._protocol, None
-        if protocol is not None:
-            protocol.on_message_complete()
-
-
-class DiscardParser:
-    """Discards the input of a rejected request; calls `on_excess` after `limit` bytes."""
-
-    def __init__(self, limit: int, on_excess: Callable[[], None]) -> None:
-        self._left = limit
-        self._on_excess = on_excess
-
-    def feed_data(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            self._on_excess()
-
-
-def _log_callback_error(error: Exception) -> None:
-    """Logs an exception of our callbacks; an unreadable URL is the client's error."""
-    if not isinstance(error.__context__, _UNREADABLE):
-        _log.error("a request could not be accepted", exc_info=error.__context__ or error)
-
-
-def _rejection(status: int, headers: list[tuple[bytes, bytes]]) -> bytes:
-    body = b'{"error":{"code":"%b","message":"%b"}}' % _REJECTIONS[status]
-    retry = b"retry-after: 1\r\n" if status == 503 else b""
-    common = b"".join([b"%b: %b\r\n" % header for header in headers])
-    return b"%b%b%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
-        STATUS_LINE[status],
-        common,
-        retry,
-        len(body),
-        body,
-    )

@@ -54,6 +54,7 @@ def compact(file: Path, context: StoreContext, report: Callable[[str], None], *,
         if forget is not None:
             report(f"{_delete_histories(write, forget)} deleted memories forgotten")
         write(lambda tx: tx.run("kernel.compact.optimize_full_text"))
+        write(lambda tx: tx.run("kernel.compact.optimize_parts"))
         report("full text merged")
         db.checkpoint(truncate=True)
         write(introspection.vacuum_after_commit)

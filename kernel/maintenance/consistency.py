@@ -1,4 +1,4 @@
-"""Consistency of rows, full text and vectors: check, repair, re-embedding, and backups."""
+"""Consistency of rows, full text and vectors: check, repair, and re-embedding."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,26 +8,22 @@ from typing import NamedTuple
 from kernel.embed.model import Embedder, Embedding
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.lazy_regex import regex
+from kernel.maintenance.index_check import Finding, Report, check_dialect
 from kernel.search import ann_storage, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
 from kernel.store.progress import OnProgress
 from kernel.store.sqlite.connection import Connection, open_writer
 from kernel.store.store import Store
-from kernel.store.transaction import Tx
-from kernel.tools import Dialect, IndexSource
+from kernel.store.transaction import SLICE_BYTES, Tx
+from kernel.tools import Dialect
 
 _BATCH_ROWS = 256  # embedded in one transaction, so that other writes wait for milliseconds
 _RETRY_SECONDS = 0.05  # before the next attempt where the queue of the writer was full
 _SKETCHES = "sketches"
-
-
-class Finding(NamedTuple):
-    """One inconsistency: the part of the file, how many rows, and what is wrong with them."""
-
-    part: str
-    rows: int
-    what: str
+# Of SQLite's integrity check: what REINDEX makes anew from the rows.
+_OF_AN_INDEX = regex(r"missing from index|wrong # of entries in index|non-unique entry in index")
 
 
 class _Pending(NamedTuple):
@@ -35,29 +31,29 @@ class _Pending(NamedTuple):
     text: str
 
 
-class _Document(NamedTuple):
-    key: str
-    text: str
-    grams: str
+def check(
+    file: Path,
+    context: StoreContext,
+    dialects: Sequence[Dialect],
+    *,
+    repair: bool = False,
+    report: Report | None = None,
+) -> list[Finding]:
+    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
 
-
-def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, repair: bool = False) -> list[Finding]:
-    """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from the rows.
-
-    Rows are never changed. Raises Fault("storage") where the file itself is damaged, which no rebuild can repair.
+    Rows are never changed. `report` is told of each memory that differs. Raises Fault("storage") where the file itself
+    is damaged, which no rebuild can repair.
     """
     with open_writer(file, context) as db:
-        broken = [text for text in db.integrity_errors() if "fts5" not in text]
-        if broken:
-            raise Fault("storage", f"The file is damaged, restore a backup: {broken[0]}")
-        found = _full_text(db)
+        found = _damaged_indexes(db, repair=repair) + _full_text(db)
         with db.writing() as tx:
-            found += _vectors(tx) + _audit(tx) + check_index(tx, dialects, repair=repair)
+            found += _vectors(tx) + _audit(tx)
+            found += [one for dialect in dialects for one in check_dialect(tx, dialect, repair=repair, report=report)]
             found.append(
                 Finding("quarantine", quarantine.check_flags(tx, repair=repair), "memories not marked as they look")
             )
             if repair:
-                tx.run("kernel.consistency.rebuild_full_text")
+                _rebuild_full_text(tx)
                 tx.flush_deferred()
                 index.delete_vectors(tx, tx.all("kernel.consistency.orphans", int))
                 if any(finding.part == _SKETCHES and finding.rows for finding in found):
@@ -67,30 +63,29 @@ def check(file: Path, context: StoreContext, dialects: Sequence[Dialect], *, rep
         return [finding for finding in found if finding.rows]
 
 
+def _damaged_indexes(db: Connection, *, repair: bool) -> list[Finding]:
+    """The indexes of tables that differ from their rows, which `repair` makes anew; raises Fault for other damage."""
+    broken = [text for text in db.integrity_errors() if "fts5" not in text]
+    count = len(broken)
+    if broken and repair and all(_OF_AN_INDEX.search(text) for text in broken):
+        db.script("REINDEX")
+        broken = [text for text in db.integrity_errors() if "fts5" not in text]
+    if broken:
+        if all(_OF_AN_INDEX.search(text) for text in broken):
+            raise Fault("storage", f"An index of the file is damaged: {broken[0]}; mend it with `quipu check --repair`")
+        raise Fault("storage", f"The file is damaged: {broken[0]}; put a backup in its place: `quipu restore`")
+    return [Finding("indexes", count, "errors of SQLite's integrity check")]
+
+
 def reindex(file: Path, context: StoreContext, progress: OnProgress | None = None) -> int:
     """Rebuilds full text and every vector from the rows, in small transactions; returns the number of vectors."""
     with open_writer(file, context) as db:
         with db.writing() as tx:
-            tx.run("kernel.consistency.rebuild_full_text")
+            _rebuild_full_text(tx)
             tx.run("kernel.consistency.log_all_vectors_deleted")
             tx.run("kernel.consistency.delete_all_vectors")
             ann_storage.clear(tx)
         return _embed_missing(db, progress)
-
-
-def backup(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
-    """Copies the file while it is in use; raises Fault("conflict") if `target` exists."""
-    try:
-        target.touch(mode=0o600, exist_ok=False)
-    except FileExistsError:
-        raise Fault("conflict", f"{target.name} exists already, choose another name") from None
-    except OSError as error:
-        raise Fault("storage", f"Cannot write {target.name}: {error.strerror}") from None
-    db = Connection(file, context, readonly=True)
-    try:
-        db.backup(target, progress)
-    finally:
-        db.close()
 
 
 def embed_missing(store: Store, stop: Callable[[], bool]) -> int:
@@ -125,12 +120,13 @@ def _embed_batch(store: Store, embedder: Embedder) -> int:
 
 
 def _pending(tx: Tx) -> list[_Pending]:
-    return tx.all("kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH_ROWS)
+    return tx.all(
+        "kernel.consistency.pending", _Pending, model=index.model_id(tx), limit=_BATCH_ROWS, bytes=SLICE_BYTES
+    )
 
 
 def _replace_vectors(tx: Tx, rows: Sequence[_Pending], vectors: dict[str, Embedding]) -> int:
     tx.preload(vectors)
-    tx.embed([row.text for row in rows])
     index.delete_vectors(tx, [row.doc for row in rows])
     index.insert_vectors(tx, [(row.doc, row.text) for row in rows])
     return len(rows)
@@ -153,7 +149,14 @@ def _embed_missing(db: Connection, progress: OnProgress | None = None) -> int:
 def _full_text(db: Connection) -> list[Finding]:
     with db.writing() as tx:
         sound = tx.passes_check("kernel.consistency.check_full_text")
-    return [Finding("full text", 0 if sound else 1, "differs from the documents")]
+        parts = tx.passes_check("kernel.consistency.check_parts")
+    broken = [Finding("full text", 0 if sound else 1, "differs from the documents")]
+    return [*broken, Finding("parts of words", 0 if parts else 1, "differ from the documents")]
+
+
+def _rebuild_full_text(tx: Tx) -> None:
+    tx.run("kernel.consistency.rebuild_full_text")
+    tx.run("kernel.consistency.rebuild_parts")
 
 
 def _vectors(tx: Tx) -> list[Finding]:
@@ -167,39 +170,6 @@ def _vectors(tx: Tx) -> list[Finding]:
 
 def _audit(tx: Tx) -> list[Finding]:
     return [Finding("audit", int(audit.first_broken(tx) is not None), "rows that do not follow from the one before")]
-
-
-def check_index(tx: Tx, dialects: Sequence[Dialect], *, repair: bool) -> list[Finding]:
-    """Where the index differs from the memories of these dialects, before `repair` makes them agree."""
-    found: list[Finding] = []
-    for dialect in dialects:
-        if dialect.sources is not None:
-            missing, extra = _compare(tx, dialect)
-            found.append(Finding(dialect.name, len(missing), "memories the index lacks or holds differently"))
-            found.append(Finding(dialect.name, len(extra), "documents without a memory"))
-            if repair:
-                for source in missing:
-                    index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
-                for space, key in extra:
-                    index.drop(tx, space, key)
-    return found
-
-
-def _compare(tx: Tx, dialect: Dialect) -> tuple[list[IndexSource], list[tuple[str, str]]]:
-    """The memories that the index lacks or holds differently, and the (space, key) of documents without a memory."""
-    sources = dialect.sources(tx) if dialect.sources else []
-    held = {
-        (space, row.key): (row.text, row.grams)
-        for space in {dialect.name} | {source.space for source in sources}
-        for row in tx.all("kernel.consistency.documents_in", _Document, space=space)
-    }
-    wanted = {(source.space, source.key) for source in sources}
-    missing = [source for source in sources if held.get((source.space, source.key)) != _indexed(source)]
-    return missing, sorted(set(held) - wanted)
-
-
-def _indexed(source: IndexSource) -> tuple[str, str]:
-    return source.text, index.extra_fts_text(source.text, source.words)
 
 
 def backup_time() -> str:

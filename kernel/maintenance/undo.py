@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel.errors import Fault
-from kernel.maintenance.consistency import check_index
+from kernel.maintenance.index_check import rebuild_index
 from kernel.search import index
 from kernel.store import audit, history
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.history import Event
 from kernel.store.sqlite.connection import open_writer
-from kernel.store.transaction import Tx
+from kernel.store.transaction import Target, Tx
 from kernel.tools import Dialect, Restored
 
 Key = tuple[str, str]
@@ -23,32 +23,34 @@ def undo(file: Path, context: StoreContext, dialects: Sequence[Dialect], number:
     something the call changed has been changed again, `storage` where a file cannot be restored.
     """
     with open_writer(file, context) as db, db.writing(CallContext("kernel", "undo")) as tx:
-        entry, data = _undoable(tx, number)
-        if not db.revert_changes(data.changes):
-            raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
+        entry, call = _undoable(tx, number)
         dialect = next(dialect for dialect in dialects if dialect.name == entry.dialect)
-        before = _events(tx, data.targets)
-        if dialect.after_undo is not None:
-            events = [(key, event) for key, (event, _) in before.items()]
-            dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, event in events])
-        check_index(tx, [dialect], repair=True)
-        _record(tx, number, before)
+        for part in audit.undo_parts(tx, call):
+            if not db.revert_changes(part.changes):
+                raise Fault("conflict", f"Something that call {number} changed has been changed again since.")
+            if dialect.after_undo is not None:
+                events = _events(tx, part.targets).items()
+                dialect.after_undo(tx, [Restored(*key, event.before, event.after) for key, (event, _) in events])
+        rebuild_index(tx, dialect)
+        for part in audit.undo_parts(tx, call):
+            _record(tx, number, _events(tx, part.targets))
         audit.record(tx, f"undid {number}")
         audit.delete_undo(tx, number)
     return entry
 
 
-def _undoable(tx: Tx, number: int) -> tuple[audit.Entry, audit.UndoData]:
+def _undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
+    """The entry of a call, and the name under which what it changed is kept."""
     entry = next(iter(audit.read(tx, 1, number + 1)), None)
     if entry is None or entry.id != number:
         raise Fault("not_found", f"There is no call {number} in the audit.")
-    data = audit.undo_data(tx, number)
-    if data is None:
+    call = audit.undo_call(tx, number)
+    if call is None:
         raise Fault("not_found", f"What call {number} changed is not kept, or no more.")
-    return entry, data
+    return entry, call
 
 
-def _events(tx: Tx, targets: Sequence[audit.Target]) -> dict[Key, tuple[Event, list[Event]]]:
+def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
     """The event of each target, and those before it, oldest first."""
     found: dict[Key, tuple[Event, list[Event]]] = {}
     for space, key, operation in targets:

@@ -6,6 +6,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from kernel.ids import call_id, current_call, utc_now
+from kernel.text import one_word
 
 if TYPE_CHECKING:
     from kernel.calls import OnOutcome, ToolEntry
@@ -42,7 +43,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         fields: dict[str, object] = getattr(record, "fields", {})
-        return " ".join([super().format(record), *(f"{name}={value}" for name, value in fields.items())])
+        return " ".join([super().format(record), *(f"{name}={one_word(str(value))}" for name, value in fields.items())])
 
 
 def set_up(*, as_json: bool = False, calls: bool = False) -> None:

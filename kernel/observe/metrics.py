@@ -88,7 +88,7 @@ class MetricsRegistry:
 def render(registry: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:
     """All metrics: calls, stores by tenant, the server and its process."""
     parts = [
-        _family("quipu_info", "gauge", "What is running.", [Sample("", info, 1)]),
+        _info(info),
         *registry.families(),
         *_stores(loads),
         _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, connections)]),
@@ -96,6 +96,15 @@ def render(registry: MetricsRegistry, loads: Mapping[str, Load], info: Labels, c
         *_process(),
     ]
     return "".join(parts).encode()
+
+
+def render_tenant(loads: Mapping[str, Load], info: Labels) -> bytes:
+    """The metrics of one tenant, if it is open: they tell nothing of others, nor of the machine."""
+    return "".join([_info(info), *(_stores(loads) if loads else ())]).encode()
+
+
+def _info(labels: Labels) -> str:
+    return _family("quipu_info", "gauge", "What is running.", [Sample("", labels, 1)])
 
 
 def _stores(loads: Mapping[str, Load]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from kernel.search.fusion import Parts, Scored, Weights, fuse
 from kernel.search.hits import Candidates, Hit, candidates
 from kernel.search.lexical import bm25_search, bm25_search_all, bm25_search_each, bm25_search_of, coverage
 from kernel.search.partitions import Within, ensure_partitions, matching_partitions, partition_set, partitions_of
+from kernel.search.parts import MIN_PART_LENGTH, containing
 from kernel.search.quarantine import Suspect, is_quarantining
 from kernel.search.query import grams
 from kernel.search.rerank import Ranking, rerank
@@ -21,6 +22,7 @@ from kernel.store.transaction import Tx
 
 __all__ = [
     "CANDIDATES",
+    "MIN_PART_LENGTH",
     "Candidates",
     "Document",
     "Hit",
@@ -32,6 +34,7 @@ __all__ = [
     "Weights",
     "Within",
     "clear",
+    "containing",
     "count",
     "coverage",
     "delete_vectors",
@@ -117,7 +120,8 @@ def put(
     was not written by the current call, or not now.
     """
     writer, created_at, at = origin or Origin(tx.call_context, "", tx.now)
-    tx.defer(_flush, _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at))
+    item = _Put(space, key, scope, text, extra_fts_text(text, words), *writer, created_at, at)
+    tx.defer(_flush, item, len(text) + len(item.extra_text))
 
 
 def set_provenance(
@@ -263,6 +267,7 @@ def _delete(tx: Tx, rows: Sequence[_Old]) -> dict[tuple[str, str], _Kept]:
     if rows:
         ids = [row.id for row in rows]
         tx.run("kernel.index.fts_delete", ids=ids)
+        tx.run("kernel.index.parts_delete", ids=ids)
         delete_vectors(tx, ids)
         quarantine.unflag(tx, ids)
         tx.run("kernel.index.delete_docs", ids=ids)
@@ -282,6 +287,7 @@ def _insert(tx: Tx, puts: Sequence[_Put], origins: dict[tuple[str, str], _Kept])
     ids = [row[0] for row in rows]
     tx.run("kernel.index.insert_docs", rows=rows)
     tx.run("kernel.index.fts_insert", ids=ids)
+    tx.run("kernel.index.parts_insert", ids=ids)
     insert_vectors(tx, [(row[0], row[4]) for row in rows])
     if tx.context.injection_mode != quarantine.OFF:
         found = [(put, rule, row[0]) for put, row in zip(puts, rows, strict=True) if (rule := matched_rule(put.text))]

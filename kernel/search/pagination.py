@@ -3,15 +3,18 @@
 import base64
 import hashlib
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from kernel.errors import Fault
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 MAX_SEEN = 1000  # memories one list can show: keeps a cursor below 7 kB
 _DIGEST_BYTES = 5  # for each memory: two of a thousand collide once in two million lists
 _QUERY_DIGEST_BYTES = 4
 _ID_BYTES = 8
-_TIME_BYTES = 24  # ISO 8601 UTC with milliseconds and Z
+_TIME_BYTES = 6  # milliseconds since 1970, to the year 9999 and beyond
 _HEADER_BYTES = _QUERY_DIGEST_BYTES + _ID_BYTES + _TIME_BYTES
 MAX_CURSOR_LENGTH = -(-(_HEADER_BYTES + MAX_SEEN * _DIGEST_BYTES) // 3) * 4
 
@@ -44,30 +47,39 @@ def encode_cursor(seen: SeenPage, query: str, keys: Iterable[tuple[str, str]]) -
     digests = seen.digests.union(_key_digest(space, key) for space, key in keys)
     if len(digests) > MAX_SEEN:
         return None
-    header = _digest(query, _QUERY_DIGEST_BYTES) + seen.last.to_bytes(_ID_BYTES, "big") + seen.since.encode()
+    header = _digest(query, _QUERY_DIGEST_BYTES) + seen.last.to_bytes(_ID_BYTES, "big") + _pack_time(seen.since)
     return base64.urlsafe_b64encode(header + b"".join(sorted(digests))).decode().rstrip("=")
 
 
 def cursor_length(count: int) -> int:
-    """The length in bytes of a cursor after `count` memories."""
-    return -(-(_HEADER_BYTES + count * _DIGEST_BYTES) * 4 // 3)
+    """The length in bytes of a cursor after `count` memories; 0 past MAX_SEEN."""
+    return -(-(_HEADER_BYTES + count * _DIGEST_BYTES) * 4 // 3) if count <= MAX_SEEN else 0
 
 
 def decode_cursor(cursor: str, query: str) -> SeenPage:
     """What earlier pages have shown; raises Fault("invalid") for anything but a cursor of this query."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
-        since = data[_QUERY_DIGEST_BYTES + _ID_BYTES : _HEADER_BYTES].decode("ascii")
-    except ValueError:
+        since = _unpack_time(data[_QUERY_DIGEST_BYTES + _ID_BYTES : _HEADER_BYTES])
+    except (ValueError, OverflowError):
         data, since = b"", ""
     digests = data[_HEADER_BYTES:]
-    if len(since) != _TIME_BYTES or len(digests) % _DIGEST_BYTES:
+    if len(data) < _HEADER_BYTES or len(digests) % _DIGEST_BYTES:
         raise Fault("invalid", "cursor: not one that an answer of recall gave")
     if data[:_QUERY_DIGEST_BYTES] != _digest(query, _QUERY_DIGEST_BYTES):
         raise Fault("invalid", "cursor: of another question; query and filters must stay the same from page to page")
     split = (digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES))
     last = int.from_bytes(data[_QUERY_DIGEST_BYTES : _QUERY_DIGEST_BYTES + _ID_BYTES], "big")
     return SeenPage(last, since, frozenset(split))
+
+
+def _pack_time(time: str) -> bytes:
+    return ((datetime.fromisoformat(time) - _EPOCH) // _MILLISECOND).to_bytes(_TIME_BYTES, "big")
+
+
+def _unpack_time(data: bytes) -> str:
+    moment = _EPOCH + int.from_bytes(data, "big") * _MILLISECOND
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _key_digest(space: str, key: str) -> bytes:

@@ -45,9 +45,11 @@ def embed_texts(tx: Tx, texts: Sequence[str]) -> list[Embedding] | None:
 
 def insert_vectors(tx: Tx, docs: Sequence[tuple[int, str]]) -> int:
     """Embeds (document id, text) pairs and stores their vectors; returns the number of rows stored."""
-    vectors = embed_texts(tx, [text for _, text in docs])
+    texts = [text for _, text in docs]
+    vectors = embed_texts(tx, texts)
     if not vectors:
         return 0
+    tx.drop_embeddings(texts)
     cache: SearchCache = tx.context.search_cache
     cache.uncommitted = tx
     sketches = cache.vectors.sketcher.sketch([embedding.vector for embedding in vectors])

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import os
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,15 +11,15 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, fsync_folder, make_private
+from kernel.data_dir import MAIN, file_lock, fsync_folder, make_private
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
 FILE = "keys.json"
 PREFIX = "quipu_"
+_NEW = "keys.json.new"
 _LOCK = "keys.json.lock"
 _LOCK_WAIT_SECONDS = 5.0
-_LOCK_POLL_SECONDS = 0.02
 _ID_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u
 _ID_LENGTH = 8
 _SECRET_BYTES = 32
@@ -37,7 +36,7 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     id: str
-    scope: Literal["read", "write", "admin"]
+    scope: Literal["read", "write", "admin", "operator"]
     created: str
     hash: str = ""
     tenant: str = MAIN
@@ -89,6 +88,19 @@ def revoke(data: Path, id_: str, now: str) -> Key:
     return next(key for key in _change(data, take) if key.id == id_)
 
 
+def clear(data: Path) -> None:
+    """Deletes every key; the file stays, so that it is known that there shall be none."""
+    _change(data, lambda _known: [])
+
+
+def needed(data: Path) -> bool:
+    """Whether there are keys, or a file that cannot be read."""
+    try:
+        return bool(read(data))
+    except Fault:
+        return True
+
+
 def digest(secret: str) -> str:
     """The hash of a secret, as it is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
@@ -134,36 +146,20 @@ def _random_id() -> str:
 
 
 def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Key]:
-    """Replaces the file atomically; the new file is also the lock between concurrent changes."""
+    """Replaces the file atomically, one change at a time."""
     make_private(data)
-    lock = data / _LOCK
-    descriptor = _create_lock(lock)
-    kept = False
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            changed = change(read(data))
-            file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        lock.replace(data / FILE)
-        kept = True
-    except OSError as error:
-        raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None
-    finally:
-        if not kept:
-            lock.unlink(missing_ok=True)
-    fsync_folder(data)
-    return changed
-
-
-def _create_lock(lock: Path) -> int:
-    deadline = time.monotonic() + _LOCK_WAIT_SECONDS
-    while True:
+    new = data / _NEW
+    with file_lock(data / _LOCK, _LOCK_WAIT_SECONDS):
         try:
-            return os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            if time.monotonic() > deadline:
-                raise Fault("busy", f"Another process is changing the keys; if none is, remove {lock.name}.") from None
-            time.sleep(_LOCK_POLL_SECONDS)
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                changed = change(read(data))
+                file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(data / FILE)
         except OSError as error:
             raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None
+        finally:
+            new.unlink(missing_ok=True)
+    fsync_folder(data)
+    return changed

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -53,17 +53,27 @@ class TokenVerifier(Protocol):
 class Auth:
     """Callers by their Authorization header; changes of `keys.json` take effect within a quarter of a second.
 
-    Once there is a key, even a revoked one, requests need one; with `required` they always do, with `is_open` never.
+    Once there was a key, be it revoked, requests need one; with `required` they always do, with `is_open` never. That
+    there was one is known by the file, by `had_keys`, and by the file of before; `on_keys` is told.
     """
 
     def __init__(
-        self, data: Path, *, required: bool = False, is_open: bool = False, tokens: TokenVerifier | None = None
+        self,
+        data: Path,
+        *,
+        required: bool = False,
+        is_open: bool = False,
+        tokens: TokenVerifier | None = None,
+        had_keys: bool = False,
+        on_keys: Callable[[], object] = lambda: None,
     ) -> None:
         self._file = data / api_keys.FILE
         self._data = data
         self._always = required
         self._is_open = is_open
         self._tokens = tokens
+        self._had_keys = had_keys
+        self._on_keys = on_keys
         self._stamp: tuple[int, ...] | None = None
         self._keys: Mapping[str, api_keys.Key] = {}
         self._known: dict[bytes, CachedCaller] = {}
@@ -155,7 +165,13 @@ class Auth:
             self._keys, self.required = {}, not self._is_open
             return
         self._keys = {key.id: key for key in found}
-        self.required = not self._is_open and (self._always or bool(found))
+        lost = not self._stamp and self._had_keys
+        if lost:
+            _log.error("%s is missing, so every request is refused: `quipu key create` makes a key.", api_keys.FILE)
+        if found and not self._had_keys:
+            self._had_keys = True
+            self._on_keys()
+        self.required = not self._is_open and (self._always or lost or bool(found))
 
 
 class Challenge(NamedTuple):

@@ -163,5 +163,7 @@ def _permission(claims: Claims) -> Permission:
     scopes = {str(name).removeprefix("quipu:") for name in names}
     known = [permission for permission in Permission if permission.name in scopes]
     if not known:
-        raise Unauthenticated("insufficient_scope", "This token has none of the scopes read, write and admin")
+        raise Unauthenticated(
+            "insufficient_scope", f"This token has none of the scopes {', '.join(Permission.__members__)}"
+        )
     return max(known)

@@ -19,12 +19,14 @@ _CACHED_CALLERS = 1024
 class Permission(IntEnum):
     """What a key allows, each with what the ones before it allow.
 
-    `admin` is for calls that affect all users of a tenant, and for those that reveal details of the machine.
+    `admin` is for calls that affect all users of a tenant, and for those that reveal details of the machine. `operator`
+    is for what is of all tenants; no tool needs it.
     """
 
     read = 1
     write = 2
     admin = 3
+    operator = 4
 
 
 class Grant(msgspec.Struct, frozen=True, eq=False):
@@ -44,7 +46,7 @@ class Grant(msgspec.Struct, frozen=True, eq=False):
 
 
 grant = lru_cache(maxsize=_CACHED_GRANTS)(Grant)
-FULL_ACCESS = grant(Permission.admin, frozenset[str](), False)
+FULL_ACCESS = grant(Permission.operator, frozenset[str](), False)
 
 
 class Caller(msgspec.Struct, frozen=True, eq=False):

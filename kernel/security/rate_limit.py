@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 Header = tuple[bytes, bytes]
+Bucket = tuple[float, float]  # tokens, and the time at which there were so many
 _MAX_BUCKETS = 4096
 _NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 
@@ -35,19 +36,24 @@ class RateLimiter:
         self.authenticator: Authenticator = _NoKeys()
         self.rate = rate
         self._burst = burst
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[str, Bucket] = {}
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
         """Seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
         caller = self._key(headers) or address
-        tokens, at = self._buckets.get(caller, (self._burst, now))
+        found = self._buckets.get(caller)
+        bucket, seconds = self.take(found, now)
+        if not seconds:
+            if found is None and len(self._buckets) >= _MAX_BUCKETS:
+                self._drop_buckets(now)
+            self._buckets[caller] = bucket
+        return seconds
+
+    def take(self, bucket: Bucket | None, now: float) -> tuple[Bucket, float]:
+        """A bucket, None for a full one, after a request; and the seconds to wait where it has no token for it."""
+        tokens, at = bucket or (self._burst, now)
         tokens = min(self._burst, tokens + (now - at) * self.rate)
-        if tokens < 1:
-            return (1 - tokens) / self.rate
-        if len(self._buckets) >= _MAX_BUCKETS and caller not in self._buckets:
-            self._drop_buckets(now)
-        self._buckets[caller] = (tokens - 1, now)
-        return 0
+        return ((tokens, now), (1 - tokens) / self.rate) if tokens < 1 else ((tokens - 1, now), 0)
 
     def _key(self, headers: Sequence[Header]) -> str:
         for name, value in headers:

@@ -1,17 +1,15 @@
 """The audit: a row for every call that changed something, chained by hashes, and the changes kept for undo."""
 
 import hashlib
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from kernel.store import history
-from kernel.store.transaction import Tx
+from kernel.ids import new_id
+from kernel.store.transaction import TARGETS_SHOWN, Target, Tx
 
-SHOWN = 50  # targets of a call that its row lists
 _PAGE_ROWS = 1000
-
-Target = tuple[str, str, str]  # space, key, operation
 
 
 class Entry(NamedTuple):
@@ -37,8 +35,9 @@ class _Record(NamedTuple):
     tool: str
     actor: str
     outcome: str
-    targets: list[Target]
-    changes: bytes | None
+    touched: int
+    first: str
+    call: str
 
 
 class _Head(NamedTuple):
@@ -46,17 +45,88 @@ class _Head(NamedTuple):
     hash: str = ""
 
 
-class UndoData(NamedTuple):
-    """What one call touched, and the changeset of what it changed."""
+class UndoPart(NamedTuple):
+    """What a part of one call touched, and the changeset of what it changed."""
 
     targets: list[Target]
     changes: bytes
 
 
-def record(tx: Tx, outcome: str = "done", *, changes: bytes | None = None) -> None:
-    """Adds a row for the call that just ran: what it touched and, if it can be undone, its changes."""
-    targets = [event[:3] for flush, event in tx.deferred_of_call if flush is history.flush]
-    tx.defer(_flush, _Record(*tx.call_context, outcome, targets, changes))
+class ChangeRecorder(Protocol):
+    """Records what is changed through a connection."""
+
+    def take(self) -> bytes | None:
+        """The changeset of what was changed since the last one; None where it is too large to be kept."""
+        ...
+
+    def close(self) -> None:
+        """Stops recording."""
+        ...
+
+
+class EarlierSlices:
+    """What the audit keeps of a call that commits in several transactions.
+
+    The first of them that changes something records the call as begun, and the last one as done: a call that was cut
+    off between has its row, and can be undone as far as it came.
+    """
+
+    def __init__(self) -> None:
+        self.call = ""
+        self.parts = 0
+        self.touched = 0
+        self.first: list[Target] = []
+        self._begun = False
+
+    def record(self, tx: Tx, undo: "UndoRecorder | None", *, changed: bool, more: bool) -> None:
+        """Records one slice."""
+        touched, first = tx.touched
+        self.touched += touched
+        self.first = self.first or first[:TARGETS_SHOWN]
+        if undo is not None:
+            self.call, self.parts = undo.call, undo.parts
+        if not (more and self._begun) and (changed or self._begun):
+            self._begun = True
+            _defer_row(tx, "begun" if more else "done", self.touched, self.first, self.call)
+
+
+class UndoRecorder:
+    """Keeps what one call changes, for undo: in parts, so that its size is not bounded by one value or by memory."""
+
+    def __init__(self, tx: Tx, changes: ChangeRecorder, earlier: EarlierSlices | None = None) -> None:
+        self.call = (earlier and earlier.call) or new_id("call")
+        self._tx = tx
+        self._changes = changes
+        self.parts = earlier.parts if earlier else 0
+        tx.after_slice = self._keep
+
+    def finish(self, *, keep: bool) -> None:
+        """Keeps the last part; where not everything could be kept, or nothing changed, `call` is empty."""
+        self._tx.after_slice = None
+        if keep:
+            self._keep()
+        if not self.parts:
+            self.call = ""
+
+    def _keep(self) -> None:
+        tx, changes = self._tx, self._changes.take()
+        targets = tx.take_targets()
+        if changes is None:
+            tx.run("kernel.audit.delete_parts", call=self.call)
+            self.call = ""
+        if self.call and (changes or targets):
+            tx.run("kernel.audit.add_part", call=self.call, part=self.parts, targets=targets, changes=changes)
+            self.parts += 1
+
+
+def record(tx: Tx, outcome: str = "done", *, call: str = "") -> None:
+    """Adds a row for the call that just ran: what it touched and, if it can be undone, the `call` of its parts."""
+    _defer_row(tx, outcome, *tx.touched, call)
+
+
+def _defer_row(tx: Tx, outcome: str, touched: int, first: list[Target], call: str) -> None:
+    shown = msgspec.json.encode(first[:TARGETS_SHOWN]).decode()
+    tx.defer(_flush, _Record(*tx.call_context, outcome, touched, shown, call))
 
 
 def read(tx: Tx, limit: int, below: int = 2**62) -> list[Entry]:
@@ -70,21 +140,30 @@ def targets(entry: Entry) -> list[Target]:
     return msgspec.json.decode(entry.targets, type=list[Target])
 
 
-def undo_data(tx: Tx, id_: int) -> UndoData | None:
-    """What is needed to undo a call; None where it was never kept, has expired, or the call was undone."""
+def undo_call(tx: Tx, id_: int) -> str | None:
+    """The call whose parts undo a row of the audit; None where they were never kept, have expired, or were used."""
     tx.flush_deferred()
-    return tx.one("kernel.audit.get_undo", _undo_data, audit=id_)
+    return tx.one("kernel.audit.undo_call", str, audit=id_)
+
+
+def undo_parts(tx: Tx, call: str) -> Iterator[UndoPart]:
+    """What is needed to undo a call, the last change first."""
+    for part in tx.all("kernel.audit.undo_parts", int, call=call):
+        yield tx.one("kernel.audit.undo_part", _undo_part, call=call, part=part) or UndoPart([], b"")
 
 
 def delete_undo(tx: Tx, id_: int) -> None:
     """Deletes the undo data of a call."""
     tx.flush_deferred()
-    tx.run("kernel.audit.delete_undo", audit=id_)
+    tx.run("kernel.audit.delete_parts", call=tx.one("kernel.audit.delete_undo", str, audit=id_))
 
 
 def expire_undo(tx: Tx, before: str) -> int:
     """Deletes the undo data of calls before a time (ISO 8601 UTC); the number of those calls."""
-    return tx.run("kernel.audit.expire_undo", before=before)
+    calls = tx.all("kernel.audit.expire_undo", str, before=before)
+    for call in calls:
+        tx.run("kernel.audit.delete_parts", call=call)
+    return len(calls)
 
 
 def first_broken(tx: Tx) -> int | None:
@@ -103,14 +182,13 @@ def _flush(tx: Tx, items: list[_Record]) -> None:
     last = tx.one("kernel.audit.last_row", _Head) or _Head()
     rows: list[tuple[object, ...]] = []
     for item in items:
-        shown = msgspec.json.encode(item.targets[:SHOWN]).decode()
-        row = (last.id + 1, tx.now, *item[:4], len(item.targets), shown)
+        row = (last.id + 1, tx.now, *item[:-1])
         last = _Head(last.id + 1, _chained_hash(last.hash, row))
         rows.append((*row, last.hash))
+        if item.call:
+            tx.run("kernel.audit.forget_call", call=item.call)
+            tx.run("kernel.audit.add_undo", audit=last.id, at=tx.now, call=item.call)
     tx.run("kernel.audit.append", rows=rows)
-    for row, item in zip(rows, items, strict=True):
-        if item.changes or (item.changes is not None and item.targets):
-            tx.run("kernel.audit.add_undo", audit=row[0], at=tx.now, targets=item.targets, changes=item.changes)
 
 
 def _chained_hash(before: str, row: tuple[object, ...]) -> str:
@@ -122,5 +200,5 @@ def _entry(*values: object) -> Entry:
     return entry._replace(undoable=bool(entry.undoable))
 
 
-def _undo_data(targets: str, changes: bytes) -> UndoData:
-    return UndoData(msgspec.json.decode(targets, type=list[Target]), changes)
+def _undo_part(targets: str, changes: bytes) -> UndoPart:
+    return UndoPart(msgspec.json.decode(targets, type=list[Target]), changes)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from kernel.errors import CatchFaults, Fault
+from kernel.store.audit import ChangeRecorder
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.transaction import Tx
 
@@ -45,8 +46,8 @@ class WriteConnection(Protocol):
         """Runs one call under its own savepoint, with `budget` times the usual cost limit; a Fault is rolled back."""
         ...
 
-    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes | None]:
-        """`work()` and the changes it made, in a form that can be reverted; None where it failed or they are more."""
+    def record_changes(self, limit_bytes: int) -> ChangeRecorder:
+        """Records what is changed from now on, in changesets that can be reverted, of at most `limit_bytes`."""
         ...
 
     def commit(self, tx: Tx) -> None:

@@ -36,13 +36,21 @@ def append(
     `at` is when it happened, if not now, and `by` its (dialect, tool, actor), if not those of the call: for what an
     import brings along, and for what people did to files.
     """
-    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now))
+    size = len(before or "") + len(after or "")
+    tx.defer(flush, (space, key, operation, before, after, reason, *(by or tx.call_context), at or tx.now), size)
+    tx.add_target((space, key, operation))
 
 
 def read(tx: Tx, space: str, key: str) -> list[Event]:
     """Every event of `(space, key)`, oldest first."""
     tx.flush_deferred()
     return tx.all("kernel.history.read", Event, space=space, key=key)
+
+
+def latest(tx: Tx, space: str, key: str) -> str | None:
+    """The text of `(space, key)` after its last event; None if it was deleted, or never there."""
+    tx.flush_deferred()
+    return tx.one("kernel.history.latest", _text, space=space, key=key)
 
 
 def as_of(tx: Tx, space: str, key: str, at: str) -> str | None:

@@ -1,12 +1,12 @@
 """The store's own file: path, tables, migrations, model; a backup before a dialect is cleared; vacuum."""
 
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 
-from kernel.errors import Fault
 from kernel.store.progress import on_progress
 from kernel.store.transaction import Tx
-
-_MAX_BACKUPS = 1000  # of one name; a name has the time in milliseconds, so one is the rule
 
 
 def file(tx: Tx) -> str:
@@ -28,9 +28,8 @@ def model_folder(tx: Tx) -> str:
 def vacuum_after_commit(tx: Tx) -> None:
     """Rewrites the file without its free pages once this transaction has committed, before the call is answered.
 
-    For an `exclusive` call, since other writes wait meanwhile. All undo data is deleted first, to free its space too.
+    For an `exclusive` call, since other writes wait meanwhile. All undo data is deleted too, once that has succeeded.
     """
-    tx.run("kernel.audit.delete_all_undo")
     tx.vacuum_after_commit = True
 
 
@@ -44,29 +43,17 @@ def backup_before_clear(tx: Tx, why: str) -> str:
     """Copies all that is committed to a new file beside the database, private to the user; the name of the file.
 
     For an `exclusive` call: the copy holds nothing that the call has written, and no other write runs meanwhile.
-    Raises Fault("storage") where there is no room for it.
+    Raises Fault("storage") where there is no room for it. A call that fails leaves no copy.
     """
     database = Path(tx.file)
-    target = _new_file(database.parent, f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}")
-    done = False
-    try:
-        tx.backup_committed(target, on_progress(tx))
-        done = True
-    finally:
-        if not done:
-            for partial in (target, target.with_name(f"{target.name}-journal")):
-                partial.unlink(missing_ok=True)
+    stem = f"{database.stem}-{why}-{tx.now.replace(':', '').replace('.', '')}"
+    target = next(found for found in _names(database.parent, stem) if not found.exists())
+    for made in (target, target.with_name(f"{target.name}-journal")):
+        tx.on_rollback(partial(made.unlink, missing_ok=True))
+    tx.backup_committed(target, on_progress(tx))
     return target.name
 
 
-def _new_file(folder: Path, stem: str) -> Path:
-    for number in range(1, _MAX_BACKUPS):
-        target = folder / (f"{stem}.db" if number == 1 else f"{stem}-{number}.db")
-        try:
-            target.touch(mode=0o600, exist_ok=False)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise Fault("storage", f"Cannot write {target.name}: {error.strerror}") from None
-        return target
-    raise Fault("storage", "There are too many copies of this name.")
+def _names(folder: Path, stem: str) -> Iterator[Path]:
+    yield folder / f"{stem}.db"
+    yield from (folder / f"{stem}-{number}.db" for number in count(2))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kernel.errors import Fault
 from kernel.ids import utc_now
+from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
 from kernel.store.statements import ROOT, migrations
@@ -13,46 +14,52 @@ APPLICATION_ID = 0x51554950  # "QUIP" in ASCII
 _MIGRATION_TABLE = """
 CREATE TABLE migration (name TEXT PRIMARY KEY, sha256 TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT, WITHOUT ROWID
 """
+_STAMP_TABLE = (
+    "CREATE TABLE log_stamp (id INTEGER PRIMARY KEY CHECK (id = 1), stamp BLOB NOT NULL) STRICT; "
+    # Without an identity, which the commit gives it: in the log it has none before it.
+    f"INSERT INTO log_stamp (id, stamp) VALUES (1, x'{log_stamp.NEW.hex()}')"
+)
 
 
 def migrate(db: Connection, root: Path = ROOT) -> int:
     """Applies the missing migrations, each in its own transaction; returns how many.
 
-    Raises Fault("storage") for a file of another program, one with a newer schema or with other migrations
-    applied, and for an SQLite older than 3.51.3.
+    Raises Fault("storage"), with nothing changed, for a file of another program, one with a newer schema or with other
+    migrations applied, and for an SQLite older than 3.51.3.
     """
-    if sqlite_version() < OLDEST_SQLITE:
-        raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
-    applied = _applied(db, files)
+    missing = pending_migrations(db, root)
     db.enable_wal()  # off in a new file and in a restored backup
-    if applied == len(files):
-        _verify(db, files)
-        return 0
-    _claim(db)
-    applied = sum(_apply(db, number, file) for number, file in enumerate(files, start=1))
-    _verify(db, files)
+    if missing:
+        _claim(db)
+    applied = sum(_apply(db, number, file) for number, file in enumerate(files, start=1)) if missing else 0
+    if not db.has_table(log_stamp.TABLE):
+        with db.writing():  # another process may have been faster
+            if not db.has_table(log_stamp.TABLE):
+                db.script(_STAMP_TABLE)
     return applied
 
 
 def pending_migrations(db: Connection, root: Path = ROOT) -> int:
     """The number of missing migrations, without changing the file; raises what `migrate` raises."""
+    if sqlite_version() < OLDEST_SQLITE:
+        raise Fault("storage", "SQLite 3.51.3 or newer is needed: older ones can lose pages while checkpointing.")
     files = migrations(root)
-    applied = _applied(db, files)
-    if applied == len(files):
-        _verify(db, files)
-    return len(files) - applied
+    version = schema_version(db)
+    if version > len(files):
+        raise Fault("storage", f"The database has schema {version}, newer than this program's {len(files)}.")
+    if version:
+        _verify(db, files[:version])
+    return len(files) - version
 
 
-def _applied(db: Connection, files: list[Path]) -> int:
+def schema_version(db: Connection) -> int:
+    """The schema of the file, 0 for an empty one; raises Fault("storage") for a file of another program."""
     tables = db.values("SELECT count(*) FROM sqlite_schema")[0][0]
     application_id = db.pragma("application_id")
     if application_id != APPLICATION_ID and (application_id or tables):
         raise Fault("storage", "This file is not a Quipu database.")
-    version: int = db.pragma("user_version")
-    if version > len(files):
-        raise Fault("storage", f"The database has schema {version}, newer than this program's {len(files)}.")
-    return version
+    return db.pragma("user_version")
 
 
 def _claim(db: Connection) -> None:
@@ -77,11 +84,16 @@ def _apply(db: Connection, number: int, file: Path) -> bool:
 
 
 def _verify(db: Connection, files: list[Path]) -> None:
-    expected = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
-    applied = dict(db.values("SELECT name, sha256 FROM migration"))
-    changed = sorted(name for name in expected if expected[name] != applied.get(name))
-    if changed:
-        raise Fault("storage", f"Migration {changed[0]} of this database is not the one this program knows.")
+    """Raises Fault where the applied migrations are not these."""
+    known = {file.stem: _digest(file.read_text(encoding="utf-8")) for file in files}
+    applied = dict(db.values("SELECT name, sha256 FROM migration")) if db.has_table("migration") else {}
+    others = sorted(name for name in applied.keys() | known.keys() if applied.get(name) != known.get(name))
+    if others:
+        wrong = "is not the one this program knows" if others[0] in applied else "is missing"
+        raise Fault(
+            "storage",
+            f"Migration {others[0]} of this database {wrong}: the database was made by another build of Quipu.",
+        )
 
 
 def _digest(text: str) -> str:

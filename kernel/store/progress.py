@@ -51,6 +51,18 @@ def expect(tx: Tx, count: int) -> None:
         progress.expect(count)
 
 
+def begin_steps(tx: Tx, count: int) -> None:
+    """Announces steps that `count_step` counts one by one, in this transaction or later ones of the call."""
+    if tx.progress is not None:
+        tx.progress.begin(count)
+
+
+def count_step(tx: Tx) -> None:
+    """Counts one step as done."""
+    if tx.progress is not None:
+        tx.progress.step()
+
+
 def steps(tx: Tx, items: Sequence[Item]) -> Iterator[Item]:
     """The items; each is one step, done when the next item is requested.
 

@@ -4,11 +4,13 @@ import asyncio
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kernel.errors import Fault
+from kernel.store.audit import EarlierSlices
 from kernel.store.context import CallContext
 from kernel.store.engine import ReadConnection
 from kernel.store.transaction import Tx
@@ -30,7 +32,8 @@ class Job:
     """One call in a queue; a job that is cancelled before it starts never runs.
 
     `texts` are embedded before the write lock is taken, an `exclusive` call has a transaction of its own, the changes
-    of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo.
+    of an `audited` call are recorded in the audit, and those of an `undoable` one kept for undo. `earlier` is what the
+    audit keeps of the slices of the call that have committed.
     """
 
     __slots__ = (
@@ -39,6 +42,7 @@ class Job:
         "cancelled",
         "context",
         "deliver",
+        "earlier",
         "exclusive",
         "loop",
         "merge",
@@ -62,6 +66,7 @@ class Job:
         self.undoable = False
         self.texts: Sequence[str] = ()
         self.merge: Merge | None = None
+        self.earlier: EarlierSlices | None = None
         self.cancelled = False
         self.running: ReadConnection | None = None
         self.answer: Any = None
@@ -74,33 +79,55 @@ class Job:
                 self.running.interrupt()
 
 
-class BoundedQueue:
-    """A queue drained by threads; when it is full, `put` raises Fault("busy") instead of waiting.
+class _Line:
+    """The jobs of one caller, and how long the last one taken had waited."""
 
-    So it does while jobs wait and the last one taken waited longer than `max_wait` seconds: a queue that has fallen
-    behind sheds load until it is empty.
+    __slots__ = ("jobs", "last_wait")
+
+    def __init__(self) -> None:
+        self.jobs: deque[Job] = deque()
+        self.last_wait = 0.0
+
+
+class BoundedQueue:
+    """A queue drained by threads, in which callers take turns; a job that may not wait raises Fault("busy").
+
+    So it does where a caller's jobs wait and the last one taken waited longer than `max_wait` seconds: a caller that
+    has fallen behind is refused until its line is empty. In a full queue a caller with fewer jobs takes the place of
+    the last job of the one with the most.
     """
 
     def __init__(self, limit: int, max_wait: float = math.inf) -> None:
         self.limit = limit
+        self.waiting = 0  # the number of jobs that wait
         self._max_wait = max_wait
-        self._last_wait = 0.0
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._lines: dict[str, _Line] = {}  # the first one is next
+        self._lock = threading.Lock()
+        self._tokens: SimpleQueue[bool] = SimpleQueue()  # one for each job; False ends a thread
         self._threads: list[threading.Thread] = []
         self._stopped = False
 
-    @property
-    def waiting(self) -> int:
-        """The number of jobs that wait."""
-        return self._queue.qsize()
-
     def put(self, job: Job) -> None:
-        """Queues a job; raises Fault("busy") when the queue is full, too slow or stopped."""
-        waiting = self._queue.qsize()
-        if self._stopped or waiting >= self.limit or (waiting and self._last_wait > self._max_wait):
-            raise Fault("busy", "The server is busy, try again.")
+        """Queues a job; raises Fault("busy") where it may not wait, and when the queue is stopped."""
         job.queued = time.monotonic()
-        self._queue.put(job)
+        with self._lock:
+            displaced = self._enqueue(job)
+        if displaced is None:
+            self._tokens.put(True)
+        else:
+            fail_all([displaced], _busy())
+            answer_all([displaced])
+
+    def put_back(self, job: Job) -> bool:
+        """Queues a job that has more to do behind all others; False where the queue has stopped."""
+        with self._lock:
+            if self._stopped:
+                return False
+            job.queued = time.monotonic()
+            self._lines.setdefault(_caller(job), _Line()).jobs.append(job)
+            self.waiting += 1
+        self._tokens.put(True)
+        return True
 
     def start(self, run: Callable[[], None], name: str) -> None:
         """Adds one thread that drains the queue."""
@@ -110,36 +137,72 @@ class BoundedQueue:
 
     def take(self, limit: int) -> list[Job] | None:
         """The next jobs, at least one and at most `limit`, waiting for the first; None once the queue has stopped."""
-        queue = self._queue
-        first = queue.get()
-        if first is None:
-            return None
-        self._last_wait = time.monotonic() - first.queued
-        jobs = [first]
-        while len(jobs) < limit and queue.qsize():
-            job = queue.get()
-            if job is None:
-                queue.put(None)
-                break
-            jobs.append(job)
-        return jobs
+        while self._tokens.get():
+            with self._lock:
+                jobs = self._next(limit)
+            for _ in jobs[1:]:
+                if not self._tokens.get():
+                    self._tokens.put(False)
+                    break
+            if jobs:
+                return jobs
+        return None
 
     def stop(self) -> None:
         """Lets the threads finish what is queued, then ends them."""
-        self._stopped = True
+        with self._lock:
+            self._stopped = True
         for _ in self._threads:
-            self._queue.put(None)
+            self._tokens.put(False)
         for thread in self._threads:
             thread.join()
         self._threads.clear()
         # A job can slip in between the check in `put` and the end of the threads.
-        late = [job for job in _drain(self._queue) if job is not None]
+        late = self._next(self.waiting)
         fail_all(late, Fault("busy", "The server is stopping."))
         answer_all(late)
 
+    def _enqueue(self, job: Job) -> Job | None:
+        """Queues a job; the job whose place it takes, if any."""
+        caller = _caller(job)
+        line = self._lines.get(caller) or _Line()
+        if self._stopped or (line.jobs and line.last_wait > self._max_wait):
+            raise _busy()
+        displaced = None
+        if self.waiting >= self.limit:
+            most = max((one.jobs for one in self._lines.values()), key=len, default=line.jobs)
+            if len(most) <= len(line.jobs) + 1 or most[-1].earlier is not None:
+                raise _busy()
+            displaced = most.pop()
+            self.waiting -= 1
+        line.jobs.append(job)
+        self._lines[caller] = line
+        self.waiting += 1
+        return displaced
 
-def _drain(queue: SimpleQueue[Job | None]) -> list[Job | None]:
-    return [queue.get() for _ in range(queue.qsize())]
+    def _next(self, limit: int) -> list[Job]:
+        """At most `limit` jobs: each caller in its turn has an equal part, whose jobs stay neighbours to be merged."""
+        jobs: list[Job] = []
+        part = max(1, limit // max(1, len(self._lines)))
+        while self._lines and len(jobs) < limit:
+            caller = next(iter(self._lines))
+            line = self._lines.pop(caller)
+            taken = [line.jobs.popleft() for _ in range(min(part, len(line.jobs), limit - len(jobs)))]
+            line.last_wait = time.monotonic() - taken[0].queued
+            if line.jobs:
+                self._lines[caller] = line
+            jobs += taken
+        self.waiting -= len(jobs)
+        return jobs
+
+
+def _caller(job: Job) -> str:
+    """The key; behind it clients give themselves any name."""
+    return job.context.actor.partition("/")[0]
+
+
+def _busy() -> Fault:
+    return Fault("busy", "The server is busy, try again.")
 
 
 def commit_groups(jobs: list[Job]) -> list[list[Job]]:

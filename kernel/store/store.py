@@ -3,15 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from kernel.embed.model import Embedding
 from kernel.errors import CatchFaults, Fault
-from kernel.ids import earlier
-from kernel.store import audit
 from kernel.store.context import CallContext
 from kernel.store.engine import Database, ReadConnection, WriteConnection
+from kernel.store.group_runner import GroupRunner
 from kernel.store.queue import (
     BoundedQueue,
     Deliver,
@@ -23,17 +20,16 @@ from kernel.store.queue import (
     discard,
     fail_all,
     interrupt_lock,
-    merge_runs,
     wait,
 )
+from kernel.store.slices import MORE
 from kernel.store.transaction import Tx
 
 R = TypeVar("R")
 
 GROUP_LIMIT = 256
-EXCLUSIVE_BUDGET = 60  # times the usual cost limit, for a call with a transaction of its own
 _GROUP_BUCKETS = 15  # powers of two up to the largest group that can be configured
-_UNDO_BYTES = 64 << 20  # a call that changed more cannot be undone
+_COMPLETED_LATER = "The change is recorded, and the next call completes it."
 
 
 def _must_reopen(answer: object) -> bool:
@@ -89,7 +85,7 @@ class Store:
         self._database = database
         self._catch_faults = catch_faults
         self._group_limit = group_limit
-        self._undo_hours = undo_hours
+        self._runner = GroupRunner(database.context, catch_faults, undo_hours)
         self._reader_count = readers
         self._writes = BoundedQueue(write_limit)
         self._reads = BoundedQueue(read_limit, read_max_wait)
@@ -224,7 +220,7 @@ class Store:
     def _write_loop(self) -> None:
         db = self._catch_faults(self._database.writer)
         while (jobs := self._writes.take(self._group_limit)) is not None:
-            jobs = [job for job in jobs if not job.cancelled]
+            jobs = [job for job in jobs if not job.cancelled or job.earlier]
             if isinstance(db, Fault):
                 db = self._catch_faults(self._database.writer)
             for group in (jobs,) if len(jobs) == 1 else commit_groups(jobs):
@@ -232,18 +228,21 @@ class Store:
                     fail_all(group, db)
                 else:
                     db = self._commit(db, group)
-                answer_all(group)
+                if group[0].answer is MORE:
+                    db = self._put_back(db, group[0])
+                if group[0].answer is not MORE:
+                    answer_all(group)
                 if not isinstance(db, Fault):
                     self._database.after_commit(db)
         self._catch_faults(self._database.close, None if isinstance(db, Fault) else db)
 
     def _commit(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Runs and commits a group; returns the connection for the next one."""
-        outcome = self._catch_faults(self._run_group, db, group)
+        outcome = self._catch_faults(self._runner.run, db, group)
         if not isinstance(outcome, Fault):
             self._groups[(len(group) - 1).bit_length()] += 1
             self._calls += len(group)
-            return db
+            return self._run_after_commit(db, group, outcome) if outcome else db
         stuck = isinstance(self._catch_faults(db.rollback), Fault)  # a rollback needs memory too
         if outcome.code not in ("busy", "storage") and len(group) > 1 and not stuck:
             return self._commit_singly(db, group)
@@ -252,6 +251,14 @@ class Store:
             return db
         self._catch_faults(db.close)
         return self._catch_faults(self._database.writer)
+
+    def _put_back(self, db: WriteConnection | Fault, job: Job) -> WriteConnection | Fault:
+        """Lets the queue go before the next slice of a call; runs the call to its end where the queue has stopped."""
+        while job.answer is MORE and not isinstance(db, Fault) and not self._writes.put_back(job):
+            db = self._commit(db, [job])
+        if isinstance(db, Fault) and job.answer is MORE:
+            job.answer = db
+        return db
 
     def _commit_singly(self, db: WriteConnection, group: Sequence[Job]) -> WriteConnection | Fault:
         """Commits each call alone, so that a fault in deferred work fails only its own call."""
@@ -263,54 +270,13 @@ class Store:
                 kept = self._commit(kept, [job])
         return kept
 
-    def _run_group(self, db: WriteConnection, group: Sequence[Job]) -> None:
-        vectors = self._embed_group(group)
-        tx = db.begin(group[0].context)
-        tx.preload(vectors)
-        for run in (group,) if len(group) == 1 else merge_runs(group):
-            if len(run) == 1 or not self._run_batch(db, tx, run):
-                for job in run:
-                    job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)
-        db.commit(tx)
-
-    def _call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
-        return db.call(tx, job.context, self._catch_faults, job.work, EXCLUSIVE_BUDGET if job.exclusive else 1)
-
-    def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
-        """Runs one call and records it in the audit if it changed anything."""
-        undoable, changes = job.undoable and self._undo_hours > 0, None
-        if undoable:
-            audit.expire_undo(tx, earlier(tx.now, self._undo_hours))
-        before = db.total_changes()
-        if undoable:
-            answer, changes = db.record_changes(partial(self._call, db, tx, job), _UNDO_BYTES)
-        else:
-            answer = self._call(db, tx, job)
-        if not isinstance(answer, Fault) and (db.total_changes() > before or tx.deferred_of_call):
-            audit.record(tx, changes=changes)
-        return answer
-
-    def _embed_group(self, group: Sequence[Job]) -> dict[str, Embedding]:
-        """The embeddings the group needs, computed before the lock is taken.
-
-        A model that cannot be read is left to the calls: each of them fails, or does without.
-        """
-        texts = [text for job in group for text in job.texts]
-        embedder = self.context.embedder
-        if embedder is not None and texts:
-            with suppress(OSError, ValueError):
-                return dict(zip(texts, embedder.embed(texts), strict=True))
-        return {}
-
-    def _run_batch(self, db: WriteConnection, tx: Tx, run: Sequence[Job]) -> bool:
-        """Runs merged calls as one; False, with nothing changed, where each of them must run by itself."""
-        requests = [job.merge.request for job in run if job.merge]
-        batch = run[0].merge and run[0].merge.batch
-        answers = db.call(tx, run[0].context, self._catch_faults, lambda tx: batch(tx, requests) if batch else [])
-        if isinstance(answers, Fault):
-            return False
-        for job, answer in zip(run, answers, strict=True):
-            job.answer = answer
-        if run[0].audited:
-            audit.record(tx)
-        return True
+    def _run_after_commit(
+        self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
+    ) -> WriteConnection | Fault:
+        """Runs what follows a commit in its own transaction; its calls are told of work that was not done."""
+        done: list[object] = []
+        follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)
+        left = self._commit(db, [follower])
+        if len(done) < len(works):
+            fail_all(group, Fault("storage", f"{_COMPLETED_LATER} {follower.answer.message}"))
+        return left

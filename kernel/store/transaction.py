@@ -1,6 +1,6 @@
 """The transaction a handler gets: rows by named statement, the time, new ids, embeddings, deferred work."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -21,12 +21,21 @@ Row = Callable[..., R]
 Params = Mapping[str, object]  # text, numbers, bytes and None; `Tx` makes JSON of lists and tuples
 Flush = Callable[["Tx", list[Any]], None]
 Deferred = tuple[Flush, Any]
+Target = tuple[str, str, str]  # space, key, operation
 Token = tuple[int, int, str]  # start byte, end byte, stem
+TARGETS_SHOWN = 50  # of a call, in its row of the audit
+# Of texts that one statement or one changeset takes; large work goes on in slices of it. With a memory more, and as
+# JSON that escapes each character, a slice stays under the smallest QUIPU_LIMIT_STORE_VALUE.
+SLICE_BYTES = 2 << 20
 _encode = msgspec.json.Encoder().encode
 
 
 class Cursor(Protocol):
     """The rows of one executed statement."""
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """The rows one by one."""
+        ...
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows."""
@@ -87,15 +96,23 @@ class Tx:
     """
 
     __slots__ = (
+        "_after_commit",
+        "_before_call",
         "_begin_pending",
         "_budget",
         "_call_start",
         "_deferred",
+        "_deferred_bytes",
         "_engine",
-        "_flushed",
+        "_first_targets",
         "_now",
+        "_on_rollback",
+        "_rollback_start",
         "_run",
+        "_targets",
+        "_touched",
         "_vectors",
+        "after_slice",
         "call_context",
         "context",
         "progress",
@@ -115,8 +132,16 @@ class Tx:
         self._now = ""
         self._begin_pending = readonly  # a read begins with its first statement, which takes the snapshot
         self._deferred: list[Deferred] = []
-        self._flushed: list[Deferred] | None = None
+        self._deferred_bytes = 0
         self._call_start = 0
+        self._before_call: list[Deferred] | None = None  # deferred by earlier calls of the group, flushed by this one
+        self._touched = 0  # targets of the call that were taken
+        self._first_targets: list[Target] = []
+        self._targets: list[Target] = []
+        self.after_slice: Callable[[], None] | None = None
+        self._on_rollback: list[Callable[[], None]] = []
+        self._rollback_start = 0
+        self._after_commit: dict[tuple[Callable[..., None], tuple[Hashable, ...]], None] = {}
         self._vectors: dict[str, Embedding] = {}
 
     @property
@@ -143,6 +168,11 @@ class Tx:
     def all(self, query: str, row: Row[R], /, **params: object) -> list[R]:
         """Every row of `query`, each as `row(*columns)`."""
         return [row(*values) for values in self._execute(query, params).fetchall()]
+
+    def each(self, query: str, row: Row[R], /, **params: object) -> Iterator[R]:
+        """The rows of `query` as they are read; what it reads must not be changed meanwhile."""
+        for values in self._execute(query, params):
+            yield row(*values)
 
     def run(self, query: str, /, **params: object) -> int:
         """Runs `query` for its effect; the number of rows it changed."""
@@ -172,6 +202,11 @@ class Tx:
         """Adds embeddings computed before the transaction began."""
         self._vectors.update(vectors)
 
+    def drop_embeddings(self, texts: Sequence[str]) -> None:
+        """Frees the embeddings of texts that are not needed again."""
+        for text in texts:
+            self._vectors.pop(text, None)
+
     def embed(self, texts: Sequence[str]) -> "list[Embedding]":
         """The embedding of each text; preloaded ones are not computed again."""
         known, embedder = self._vectors, self.context.embedder
@@ -185,40 +220,103 @@ class Tx:
                 raise Fault("disabled", "The embedding model cannot be read.") from error
         return [known[text] for text in texts]
 
-    def defer(self, flush: Callable[["Tx", list[Item]], None], item: Item) -> None:
-        """Keeps `item` for `flush(tx, items)`, which runs once for all calls of the group, before they commit."""
+    def defer(self, flush: Callable[["Tx", list[Item]], None], item: Item, size: int = 0) -> None:
+        """Keeps `item`, of about `size` bytes, for `flush(tx, items)`: once for all calls of the group before they
+        commit, and earlier where much is kept, since a call may write more than fits into memory, or into one value.
+        """
         self._deferred.append((flush, item))
+        self._deferred_bytes += size
+        if self._deferred_bytes > SLICE_BYTES:
+            self.flush_deferred()
+            if self.after_slice is not None:
+                self.after_slice()
 
     def flush_deferred(self) -> None:
         """Runs deferred work now, so that later statements of the transaction see it."""
         pending = self._deferred
         if not pending:
             return
-        self._flushed = (self._flushed or []) + pending
+        if self._before_call is None:
+            self._before_call = pending[: self._call_start]
         self._deferred = []
+        self._deferred_bytes = self._call_start = 0
         grouped: dict[Flush, list[Any]] = {}
         for flush, item in pending:
             grouped.setdefault(flush, []).append(item)
         for flush, items in grouped.items():
             flush(self, items)
 
+    def on_rollback(self, undo: Callable[[], None]) -> None:
+        """Runs `undo()` if this call, or the transaction, is rolled back: for what was done outside the database."""
+        self._on_rollback.append(undo)
+
+    def after_commit(self, work: Callable[..., None], *args: Hashable) -> None:
+        """Runs `work(tx, *args)` once, in a transaction after this one is on disk and before its calls are answered.
+
+        A process killed in between has committed this transaction and not run the work: the database must hold what is
+        needed to run it later, as often as it takes.
+        """
+        self._after_commit[work, args] = None
+
+    def is_after_commit(self, work: Callable[..., None], *args: Hashable) -> bool:
+        """Whether `after_commit` was given this work in this transaction."""
+        return (work, args) in self._after_commit
+
+    @property
+    def work_after_commit(self) -> list[Callable[["Tx"], None]]:
+        """What `after_commit` was given, as functions of the transaction."""
+        return [lambda tx, work=work, args=args: work(tx, *args) for work, args in self._after_commit]
+
+    def rolled_back(self) -> None:
+        """Undoes what was done outside the database, after the transaction was rolled back."""
+        self._undo_outside(0)
+
+    def _undo_outside(self, start: int) -> None:
+        while len(self._on_rollback) > start:
+            self._on_rollback.pop()()
+
     def begin_call(self, call_context: CallContext) -> None:
         """Starts the next call of the group: provenance and deferred work belong to it from here on."""
         self.call_context = call_context
         self._call_start = len(self._deferred)
-        self._flushed = None
+        self._before_call = None
+        self._touched = 0
+        self._first_targets = []
+        self._targets = []
+        self._rollback_start = len(self._on_rollback)
         self.progress = None
 
     def discard_call(self) -> None:
-        """Drops the deferred work of the current call, after its statements were rolled back."""
-        pending = self._flushed if self._flushed is not None else self._deferred
-        self._deferred = pending[: self._call_start]
+        """Drops the deferred work of the current call and undoes what it did outside, after a rollback."""
+        self._undo_outside(self._rollback_start)
+        earlier = self._before_call
+        self._deferred = self._deferred[: self._call_start] if earlier is None else earlier
+        self._deferred_bytes = 0
+
+    def add_target(self, target: Target) -> None:
+        """Notes a memory that the call touches, for the audit; without a recorder of undo only the first are kept."""
+        if self.after_slice is None and len(self._targets) >= TARGETS_SHOWN:
+            self._touched += 1
+        else:
+            self._targets.append(target)
+
+    def take_targets(self) -> list[Target]:
+        """The memories that the call has touched since the last time."""
+        taken = self._targets
+        self._first_targets = self._first_targets or taken
+        self._touched += len(taken)
+        self._targets = []
+        return taken
 
     @property
-    def deferred_of_call(self) -> list[Deferred]:
-        """The deferred work of the current call, flushed or not."""
-        deferred = self._deferred if self._flushed is None else self._flushed + self._deferred
-        return deferred[self._call_start :]
+    def touched(self) -> tuple[int, list[Target]]:
+        """How many memories the call has touched, and the first of them."""
+        return self._touched + len(self._targets), self._first_targets or self._targets
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether the current call has deferred work, flushed or not."""
+        return self._before_call is not None or len(self._deferred) > self._call_start
 
     def _execute(self, query: str, params: dict[str, object]) -> Cursor:
         for name, value in params.items():

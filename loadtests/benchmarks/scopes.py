@@ -28,7 +28,7 @@ _SIZE = 50_000
 _GROUP = 5000
 _QUESTIONS = 200
 _BUDGET = 2.0
-_CALL_CONTEXT = CallContext("scopes", "memory_query", "bench")
+CALL_CONTEXT = CallContext("scopes", "memory_query", "bench")
 _KINDS = ("memory_tool", "memory_guideline", "memory_knowledge")
 _TAGS = ("python", "security", "api", "deprecated")
 _SHARED = 50  # one entry in so many has the name of one in the parent scope
@@ -36,6 +36,7 @@ _BARE, _SEARCH, _CONTEXT = "index.search", "search", "context"
 
 Scope = tuple[str, str | None]
 Work = Callable[[Tx, str], Any]
+Ask = Callable[[str], dict[str, Any]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine()
     size = 600 if chosen.quick else chosen.size
     with tempfile.TemporaryDirectory() as temporary:
-        data = _filled((chosen.keep or Path(temporary)) / f"scopes-{size}", size)
+        data = filled((chosen.keep or Path(temporary)) / f"scopes-{size}", size)
         texts = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
         return finish(_measure(data, texts, chosen.rounds or (1 if chosen.quick else 5), over_http=chosen.http))
 
@@ -61,11 +62,11 @@ def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -
     db.load_vectors()
     chain = msgspec.json.decode((data / "chain.json").read_bytes(), type=list[Scope])
     asks = _asks(chain)
-    sides: dict[str, Work] = {_BARE: index.search, **{name: _query(ask) for name, ask in asks.items()}}
+    sides: dict[str, Work] = {_BARE: index.search, **{name: whole_call(ask) for name, ask in asks.items()}}
     complaints = _complaints(db, asks, texts[0], chain)
     for work in sides.values():
-        _timed(db, work, texts[:20])
-    taken = rounds(count, {name: lambda work=work: _timed(db, work, texts) for name, work in sides.items()})
+        timed(db, work, texts[:20])
+    taken = rounds(count, {name: lambda work=work: timed(db, work, texts) for name, work in sides.items()})
     db.close()
     halves = {name: [_at(run, 0.5) for run in runs] for name, runs in taken.items()}
     ratios = {name: paired(found, halves[_BARE]) for name, found in halves.items()}
@@ -78,7 +79,7 @@ def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -
     return complaints
 
 
-def _asks(chain: Sequence[Scope]) -> dict[str, Callable[[str], dict[str, Any]]]:
+def _asks(chain: Sequence[Scope]) -> dict[str, Ask]:
     """By kind of call, a function from a question to its arguments."""
     kind, scope_id = chain[0]
     search: dict[str, Any] = {"action": "search", "scope": {"type": kind, "id": scope_id}}
@@ -95,19 +96,19 @@ def _asks(chain: Sequence[Scope]) -> dict[str, Callable[[str], dict[str, Any]]]:
     }
 
 
-def _query(ask: Callable[[str], dict[str, Any]]) -> Work:
+def whole_call(ask: Ask, name: str = "memory_query") -> Work:
     """A whole call without the transport: decode arguments, run the handler, encode the answer."""
-    dialect, tool = store_fixtures.named("memory_query")
+    dialect, tool = store_fixtures.named(name)
     decode = msgspec.json.Decoder(tool.request).decode
     return lambda tx, text: dialect.reply(tool, tool.handler(tx, decode(msgspec.json.encode(ask(text)))))
 
 
-def _timed(db: Connection, work: Work, texts: Sequence[str]) -> list[float]:
+def timed(db: Connection, work: Work, texts: Sequence[str]) -> list[float]:
     """Milliseconds of this thread's processor time per question, which other processes hardly affect."""
     taken: list[float] = []
     for text in texts:
         begun = time.thread_time()
-        db.read(_CALL_CONTEXT, lambda tx, text=text: work(tx, text))
+        db.read(CALL_CONTEXT, lambda tx, text=text: work(tx, text))
         taken.append((time.thread_time() - begun) * 1e3)
     return taken
 
@@ -116,12 +117,10 @@ def _at(taken: Sequence[float], share: float) -> float:
     return sorted(taken)[int(len(taken) * share)]
 
 
-def _complaints(
-    db: Connection, asks: Mapping[str, Callable[[str], dict[str, Any]]], text: str, chain: Sequence[Scope]
-) -> list[str]:
+def _complaints(db: Connection, asks: Mapping[str, Ask], text: str, chain: Sequence[Scope]) -> list[str]:
     """Errors in the answers: no results, or totals that differ from a count of the rows."""
     answers = {
-        name: msgspec.json.decode(db.read(_CALL_CONTEXT, lambda tx, ask=ask: _query(ask)(tx, text)).body)
+        name: msgspec.json.decode(db.read(CALL_CONTEXT, lambda tx, ask=ask: whole_call(ask)(tx, text)).body)
         for name, ask in asks.items()
     }
     scopes = [kind if scope_id is None else f"{kind}:{scope_id}" for kind, scope_id in chain]
@@ -136,7 +135,7 @@ def _complaints(
     return [f"{name} found nothing" for name in empty] + wrong
 
 
-def _over_http(data: Path, asks: Mapping[str, Callable[[str], dict[str, Any]]], texts: Sequence[str]) -> None:
+def _over_http(data: Path, asks: Mapping[str, Ask], texts: Sequence[str]) -> None:
     rows: list[tuple[str, float, float, float]] = []
     with quipu(data) as server:
         for name, ask in asks.items():
@@ -147,13 +146,13 @@ def _over_http(data: Path, asks: Mapping[str, Callable[[str], dict[str, Any]]], 
     table("over HTTP, one caller", ("call", "calls/s", "p50 ms", "p99 ms"), rows)
 
 
-def _filled(data: Path, size: int) -> Path:
+def filled(data: Path, size: int) -> Path:
     """A data directory with entries spread over the four scopes of a chain."""
     done = data / "chain.json"
+    config = Config(data)
+    context = app.context_of(config)
+    app.prepare_data(config, context)
     if not done.exists():
-        config = Config(data)
-        context = app.context_of(config)
-        app.prepare_data(config, context)
         done.write_bytes(msgspec.json.encode(_fill(config, context, size)))
     return data
 
@@ -167,7 +166,7 @@ def _fill(config: Config, context: StoreContext, size: int) -> list[Scope]:
     while group := list(islice(numbers, _GROUP)):
         calls = list(_calls(group, chain))
         texts = [text for _, request in calls for text in entries.texts_to_embed(request)]
-        with db.writing(_CALL_CONTEXT) as tx:
+        with db.writing(CALL_CONTEXT) as tx:
             tx.preload(dict(zip(texts, context.embedder.embed(texts), strict=True)))
             for number, (name, request) in zip(group, calls, strict=True):
                 _tag(tx, number, name, store_fixtures.named(name)[1].handler(tx, request))
@@ -178,7 +177,7 @@ def _fill(config: Config, context: StoreContext, size: int) -> list[Scope]:
 
 def _chain(db: Connection) -> list[Scope]:
     """An organization, its project and a session of that, nearest first."""
-    with db.writing(_CALL_CONTEXT) as tx:
+    with db.writing(CALL_CONTEXT) as tx:
         org = _do(tx, "memory_org", action="create", name="Bench").organization.id
         project = _do(tx, "memory_project", action="create", name="Bench", orgId=org).project.id
         session = _do(tx, "memory_session", action="start", projectId=project).session.id

@@ -27,16 +27,40 @@ ORDER BY id
 LIMIT :limit;
 
 -- name: add_undo
-INSERT INTO undo (audit, at, targets, changes) VALUES (:audit, :at, :targets, :changes);
+INSERT INTO undo (audit, at, call) VALUES (:audit, :at, :call);
 
--- name: get_undo
-SELECT targets, changes FROM undo WHERE audit = :audit;
+-- name: forget_call
+-- A call that is done has one row, that which recorded it as begun has none.
+DELETE FROM undo WHERE call = :call;
+
+-- name: add_part
+INSERT INTO undo_part (call, part, targets, changes) VALUES (:call, :part, :targets, :changes);
+
+-- name: undo_call
+SELECT call FROM undo WHERE audit = :audit;
+
+-- name: undo_parts
+-- The last part first.
+SELECT part FROM undo_part WHERE call = :call ORDER BY part DESC;
+
+-- name: undo_part
+SELECT targets, changes FROM undo_part WHERE call = :call AND part = :part;
+
+-- name: delete_parts
+DELETE FROM undo_part WHERE call = :call;
 
 -- name: delete_undo
-DELETE FROM undo WHERE audit = :audit;
+-- Returns the call, for its parts.
+DELETE FROM undo WHERE audit = :audit
+RETURNING call;
 
 -- name: delete_all_undo
 DELETE FROM undo;
 
+-- name: delete_all_parts
+DELETE FROM undo_part;
+
 -- name: expire_undo
-DELETE FROM undo WHERE at < :before;
+-- Returns the calls, for their parts.
+DELETE FROM undo WHERE at < :before
+RETURNING call;

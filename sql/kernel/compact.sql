@@ -2,6 +2,9 @@
 -- Merges all segments of the full-text index into one, without the deleted rows.
 INSERT INTO doc_fts (doc_fts) VALUES ('optimize');
 
+-- name: optimize_parts
+INSERT INTO doc_part (doc_part) VALUES ('optimize');
+
 -- name: finished_histories
 -- The last event of each memory that was deleted before a time.
 SELECT h.id, h.space, h.key

@@ -12,6 +12,13 @@ FROM history
 WHERE space = :space AND key = :key
 ORDER BY id;
 
+-- name: latest
+SELECT after
+FROM history
+WHERE space = :space AND key = :key
+ORDER BY id DESC
+LIMIT 1;
+
 -- name: as_of
 SELECT after
 FROM history

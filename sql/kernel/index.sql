@@ -50,6 +50,18 @@ SELECT 'delete', d.id, d.text, d.grams, d.place
 FROM json_each(:ids) AS i
 CROSS JOIN doc_content AS d ON d.id = i.value;
 
+-- name: parts_insert
+INSERT INTO doc_part (rowid, text)
+SELECT d.id, d.text
+FROM json_each(:ids) AS i
+CROSS JOIN doc_part_content AS d ON d.id = i.value;
+
+-- name: parts_delete
+INSERT INTO doc_part (doc_part, rowid, text)
+SELECT 'delete', d.id, d.text
+FROM json_each(:ids) AS i
+CROSS JOIN doc_part_content AS d ON d.id = i.value;
+
 -- name: delete_docs
 DELETE FROM doc WHERE id IN (SELECT value FROM json_each(:ids));
 

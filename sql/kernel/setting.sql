@@ -8,3 +8,6 @@ SELECT value FROM setting WHERE name = :name;
 -- name: count_migrations
 -- The number of migrations applied.
 SELECT count(*) FROM migration;
+
+-- name: all
+SELECT name, value FROM setting;

@@ -18,12 +18,8 @@ FROM json_each(:keys) AS k
 CROSS JOIN notes_file AS f ON f.project = k.value ->> 0 AND f.path = k.value ->> 1;
 
 -- name: upsert
--- Rows are (project, path, size, modified, changed, doubtful, memory_type, content).
 INSERT INTO notes_file (project, path, size, modified, changed, doubtful, memory_type, content)
-SELECT
-    value ->> 0, value ->> 1, value ->> 2, value ->> 3,
-    value ->> 4, value ->> 5, value ->> 6, value ->> 7
-FROM json_each(:rows) WHERE true
+VALUES (:project, :path, :size, :modified, :changed, :doubtful, :memory_type, :content)
 ON CONFLICT (project, path) DO UPDATE SET
     size = excluded.size,
     modified = excluded.modified,

@@ -30,6 +30,14 @@ WHERE
         SELECT seq FROM (SELECT seq FROM scopes_entry WHERE kind = :kind AND name = :name AND id <> :id LIMIT 1)
     );
 
+-- name: mark_late
+-- Marks an imported entry that is older than its oldest version.
+UPDATE scopes_entry
+SET late = 1
+WHERE
+    id = :id
+    AND created_at < (SELECT min(v.created_at) FROM scopes_version AS v WHERE v.entry_id = :id);
+
 -- name: id_by_name
 -- The active entry that has the name.
 SELECT id FROM scopes_entry

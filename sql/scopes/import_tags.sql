@@ -1,9 +1,6 @@
 -- name: used_relation_ids
 SELECT r.id FROM json_each(:ids) AS i CROSS JOIN scopes_relation AS r ON r.id = i.value;
 
--- name: tags_by_name
-SELECT t.name, t.id FROM json_each(:names) AS n CROSS JOIN scopes_tag AS t ON t.name = n.value;
-
 -- name: add_tag
 -- Returns the id only if neither it nor the name was taken.
 INSERT INTO scopes_tag (id, name, fold, category, is_predefined, description, created_at)

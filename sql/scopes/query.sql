@@ -81,6 +81,149 @@ WHERE e.seq IN (
     LIMIT :limit
 );
 
+-- name: by_score_as_of
+-- The same as of a time, of the entries that are still active. `top` is the greatest standing without a priority of an
+-- entry that existed then, so that the index skips younger ones.
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id, :expired, v.id = e.current_version_id
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e
+CROSS JOIN scopes_version AS v ON v.id = (
+    SELECT p.id FROM scopes_version AS p WHERE p.entry_id = e.id AND p.created_at <= :at
+    ORDER BY p.version_num DESC
+    LIMIT 1
+)
+WHERE e.seq IN (
+    SELECT i.seq
+    FROM scopes_entry AS i
+    WHERE
+        i.kind = k.value AND i.scope = s.value AND i.deactivated_at IS NULL
+        AND i.standing <= CASE WHEN k.value = 'guideline' THEN 9e999 ELSE :top END AND i.created_at <= :at
+        AND :expired = (
+            SELECT coalesce(w.valid_until <= :at, 0)
+            FROM scopes_version AS w
+            WHERE w.entry_id = i.id AND w.created_at <= :at
+            ORDER BY w.version_num DESC
+            LIMIT 1
+        )
+        AND (
+            :shadowed
+            OR i.shared = 0
+            OR NOT EXISTS (
+                SELECT 1
+                FROM json_each(:scopes) AS n
+                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+                WHERE
+                    (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+                    AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
+            )
+        )
+        AND (
+            :excluded IS NULL
+            OR NOT EXISTS (
+                SELECT 1
+                FROM scopes_entry_tag AS t
+                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
+            )
+        )
+    ORDER BY i.standing DESC, i.created_at DESC
+    LIMIT :limit
+);
+
+-- name: by_priority_as_of
+-- The same of the guidelines with the highest scores after recency has fallen to 0.
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id, 0, v.id = e.current_version_id
+FROM json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e
+CROSS JOIN scopes_version AS v ON v.id = (
+    SELECT p.id FROM scopes_version AS p WHERE p.entry_id = e.id AND p.created_at <= :at
+    ORDER BY p.version_num DESC
+    LIMIT 1
+)
+WHERE e.seq IN (
+    SELECT i.seq
+    FROM scopes_entry AS i
+    WHERE
+        i.kind = 'guideline' AND i.scope = s.value AND i.deactivated_at IS NULL AND i.priority IS NOT NULL
+        AND i.created_at <= :at
+        AND EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at)
+        AND (
+            :shadowed
+            OR i.shared = 0
+            OR NOT EXISTS (
+                SELECT 1
+                FROM json_each(:scopes) AS n
+                CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+                WHERE
+                    (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+                    AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
+            )
+        )
+        AND (
+            :excluded IS NULL
+            OR NOT EXISTS (
+                SELECT 1
+                FROM scopes_entry_tag AS t
+                WHERE t.entry_id = i.id AND t.tag_id IN (SELECT value FROM json_each(:excluded))
+            )
+        )
+    ORDER BY i.priority DESC, i.created_at DESC
+    LIMIT :limit
+);
+
+-- name: deactivated_since
+-- Entries that were active at a time and are no longer.
+SELECT e.id
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value
+WHERE e.deactivated_at > :at AND e.created_at <= :at;
+
+-- name: count_as_of
+-- The entries that were active at a time and still are, from the index alone.
+SELECT count(*)
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS e INDEXED BY scopes_entry_by_standing ON e.kind = k.value AND e.scope = s.value
+WHERE e.deactivated_at IS NULL AND e.created_at <= :at;
+
+-- name: count_shadowed_as_of
+-- The number of shadowed ones among those that were active at a time: of each name all but one. One that is active no
+-- longer may be the one that shadowed the others, and is not counted itself.
+SELECT coalesce(sum(n.active - n.nearest_is_active), 0)
+FROM (
+    -- Beside min(), a column is that of its row (https://sqlite.org/lang_select.html#bareagg).
+    SELECT sum(e.deactivated_at IS NULL) AS active, e.deactivated_at IS NULL AS nearest_is_active,
+        min(s.key * 1000000 + e.twin)
+    FROM json_each(:kinds) AS k
+    CROSS JOIN json_each(:scopes) AS s
+    CROSS JOIN scopes_entry AS e INDEXED BY scopes_entry_shared ON e.kind = k.value AND e.scope = s.value
+    WHERE e.shared = 1 AND e.created_at <= :at AND (e.deactivated_at IS NULL OR e.deactivated_at > :at)
+    GROUP BY e.kind, e.name
+) AS n;
+
+-- name: count_versionless
+-- The number of entries that are active, existed at a time and were not shadowed, but had no version yet.
+SELECT count(*)
+FROM json_each(:kinds) AS k
+CROSS JOIN json_each(:scopes) AS s
+CROSS JOIN scopes_entry AS i INDEXED BY scopes_entry_late ON i.kind = k.value AND i.scope = s.value AND i.late = 1
+WHERE
+    i.deactivated_at IS NULL AND i.created_at <= :at
+    AND NOT EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at)
+    AND (
+        :shadowed
+        OR i.shared = 0
+        OR NOT EXISTS (
+            SELECT 1
+            FROM json_each(:scopes) AS n
+            CROSS JOIN scopes_entry AS o ON o.kind = i.kind AND o.name = i.name AND o.scope = n.value
+            WHERE
+                (n.key < s.key OR (n.key = s.key AND o.twin < i.twin))
+                AND o.created_at <= :at AND (o.deactivated_at IS NULL OR o.deactivated_at > :at)
+        )
+    );
+
 -- name: entries
 -- Entries by id, whether each is expired, and whether the index holds it; without shadowed ones unless `shadowed`.
 SELECT
@@ -145,7 +288,7 @@ CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e ON e.kind = k.value AND e.scope = s.value;
 
 -- name: unindexed
--- Entries that the index does not hold in the requested version: inactive ones, those changed since `at`, or all.
+-- Entries that the index does not hold in the requested version: inactive ones, and those changed since `at`.
 SELECT
     e.id, e.kind, e.name, v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints,
     v.content, v.rationale, v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason,
@@ -163,7 +306,7 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
         LIMIT 1
     )
 END
-WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
+WHERE e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
 -- name: unindexed_by_ids
 -- The same for the given entries.
@@ -183,7 +326,7 @@ CROSS JOIN scopes_version AS v ON v.id = CASE
         LIMIT 1
     )
 END
-WHERE :all OR e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
+WHERE e.deactivated_at IS NOT NULL OR v.id <> e.current_version_id;
 
 -- name: tag_ids
 SELECT id, fold FROM scopes_tag WHERE fold IN (SELECT value FROM json_each(:folds));

@@ -62,3 +62,12 @@ ORDER BY m.seq;
 SELECT count(*)
 FROM scopes_tag
 WHERE (:category IS NULL OR category = :category) AND (:predefined IS NULL OR is_predefined = :predefined);
+
+-- name: tagged
+-- The active entries with one of these tags, by case-folded name.
+SELECT e.kind, e.id
+FROM json_each(:tags) AS w
+CROSS JOIN scopes_tag AS t ON t.fold = w.value
+CROSS JOIN scopes_entry_tag AS m ON m.tag_id = t.id
+CROSS JOIN scopes_entry AS e ON e.id = m.entry_id AND e.kind = m.entry_type
+WHERE e.deactivated_at IS NULL;

@@ -1,13 +1,21 @@
--- name: purge_all
+-- name: delete_slice
+-- Deletes the next memories of a session, before a time, or of all, about :bytes of them and at least one; returns
+-- them, for the history.
 DELETE FROM sessions_memory
-RETURNING id, content;
-
--- name: purge_session
-DELETE FROM sessions_memory WHERE session_id = :session_id
-RETURNING id, content;
-
--- name: purge_before
-DELETE FROM sessions_memory WHERE created_at < :before
+WHERE id IN (
+    SELECT s.id
+    FROM (
+        SELECT m.id, m.size, sum(m.size) OVER (ORDER BY m.id) AS total
+        FROM (
+            SELECT id, octet_length(content) AS size
+            FROM sessions_memory
+            WHERE (:session_id IS NULL OR session_id = :session_id) AND (:before IS NULL OR created_at < :before)
+            ORDER BY id
+            LIMIT 1000
+        ) AS m
+    ) AS s
+    WHERE s.total - s.size < :bytes
+)
 RETURNING id, content;
 
 -- name: delete_mentions

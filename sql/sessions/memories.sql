@@ -21,3 +21,12 @@ SELECT :memory_id, value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_
 
 -- name: all_for_index
 SELECT id, session_id, kind, content, summary, tags, priority, metadata, created_at FROM sessions_memory;
+
+-- name: tagged
+-- Tags are separated by commas.
+SELECT id
+FROM sessions_memory
+WHERE EXISTS (
+    SELECT 1 FROM json_each(:tags) AS w
+    WHERE instr(',' || replace(lower(tags), ', ', ',') || ',', ',' || lower(w.value) || ',')
+);

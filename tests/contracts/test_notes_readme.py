@@ -73,9 +73,11 @@ def test_tools_and_editors_share_the_same_files(tmp_path: Path) -> None:
 
             refused = await client.call_tool("memory_remember", {"title": "x", "content": "y", "memoryType": "none"})
             assert refused.is_error
-            assert [block.model_dump()["text"] for block in refused.content] == [
-                'Invalid memory type: "none". Must be one of the built-in types or configured custom types.'
-            ]
+            (block,) = refused.content
+            assert block.model_dump()["text"].startswith(
+                'Invalid memory type: "none". Must be one of the built-in types or configured custom types. '
+                "These are architectural-decision, "
+            )
 
     with serving(data) as server:
         asyncio.run(exercise(server.port))

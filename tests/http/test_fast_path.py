@@ -238,3 +238,11 @@ def test_shutdown_answers_a_pending_call_first() -> None:
     assert b"connection: close" in head
     assert connection.ended()
     connection.close()
+
+
+@pytest.mark.parametrize("count", [100, 101])
+def test_trailers_are_limited_as_headers_are(tools: int, count: int) -> None:
+    head, body = chunked((b'{"path": "absent"}', [HOST, JSON]), "/tools/read_memory")
+    body = body[:-2] + b"a:b\r\n" * count + b"\r\n"
+    statuses = [answer[0].split(b" ")[1] for answer in answers_to(tools, [(head + body,), (head, body)])]
+    assert statuses == [b"404" if count == 100 else b"431"] * 2

@@ -225,7 +225,7 @@ def test_content_type_may_have_a_charset(send: Send) -> None:
 def test_a_body_over_the_limit_is_refused_whether_declared_or_chunked(send: Send) -> None:
     body = json.dumps({"text": "x" * 300}).encode()
     headers = {"content-type": JSON}
-    declared = unread(413, "too_large", "Body too large")
+    declared = unread(413, "too_large", "Body too large, at most 200 bytes")
     chunked = unread(413, "too_large", "Body too large or too slow")
     assert send("POST", "/tools/say", content=body, headers=headers) == declared
     assert send("POST", "/tools/say", content=chunks(body[:150], body[150:]), headers=headers) == chunked

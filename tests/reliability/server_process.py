@@ -19,7 +19,7 @@ import apsw
 from kernel import app
 from kernel.config import MODEL
 from kernel.maintenance import consistency
-from kernel.maintenance.consistency import Finding
+from kernel.maintenance.index_check import Finding
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
@@ -90,7 +90,7 @@ class Server:
 
     def ready(self) -> bool:
         """Whether its store is open, be it only for those with a key; a server that has ended is an error."""
-        assert self.process.poll() is None, "the server has ended"
+        assert self.process.poll() is None, f"the server has ended: {self.log()}"
         client = Client(self.port)
         try:
             return client.get("/readyz") != 503

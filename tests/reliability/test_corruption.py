@@ -100,7 +100,7 @@ def flipped(sound: Sound, page: int, at: int, count: int) -> bytes:
     return bytes(content)
 
 
-DAMAGED = "The database is damaged: run `quipu check`, or restore a backup."
+DAMAGED = "The database is damaged: run `quipu check`, or `quipu restore` a backup."
 AT_START: dict[str, tuple[Callable[[Sound], bytes], str]] = {
     "header of page 1": (lambda sound: flipped(sound, 1, 0, 16), DAMAGED),
     "schema in page 1": (lambda sound: flipped(sound, 1, 100, 8), DAMAGED),
@@ -140,7 +140,7 @@ def test_a_damaged_page_is_told_by_what_touches_it_and_by_check(
         config = put(tmp_path / str(number), flipped(sound, page, 0, 8))
         why, faults = lived_through(config, caller)
         assert (why, faults - {None, "storage", "not_found"}) == ("", set())
-        with pytest.raises(Fault, match="The file is damaged, restore a backup"):
+        with pytest.raises(Fault, match=r"The file is damaged: .*`quipu restore`"):
             consistency.check(config.file, app.base_context(MODEL), app.DIALECTS)
     times = len(pages[:: len(pages) // 2 or 1])
     catalogue("R10", injected=f"damaged page of {table}", times=times, outcome="named when touched, and by check")
@@ -218,7 +218,7 @@ def test_a_damaged_log_is_refused_and_not_forgotten(
         log.write_bytes(whole[:at] + bytes(byte ^ 1 for byte in whole[at : at + count]) + whole[at + count :])
         kept = log.read_bytes()
         why, _ = lived_through(config, caller)
-        assert why.startswith("quipu.db-wal is damaged: put a backup in place of both")
+        assert why.startswith("quipu.db-wal is damaged. Restore a backup with `quipu restore FILE`")
         assert log.read_bytes() == kept
     log.write_bytes(whole)
     opened = app.open_kernel(config)

@@ -130,7 +130,9 @@ def test_a_model_of_numbers_that_are_none_leaves_none_in_the_store_and_another_i
     assert len(found) == 20
     assert all(math.isfinite(number) for number in finite(found))
     consistency.embed_missing(other.store, lambda: False)
-    sizes = other.store.read_sync(lambda tx: tx.all("kernel.consistency.documents_in", lambda *row: row, space="paths"))
+    sizes = other.store.read_sync(
+        lambda tx: tx.all("kernel.consistency.keys_of_dialect", lambda *row: row, dialect="paths")
+    )
     assert len(sizes) == 20
     other.store.close()
     assert consistency.check(other.config.file, app.base_context(folder), app.DIALECTS) == []

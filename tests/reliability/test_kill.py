@@ -114,7 +114,7 @@ def test_a_server_told_to_stop_answers_what_it_took_and_leaves_one_file(tmp_path
         assert countdown.done.wait(60)
         finish(writers)
         assert server.stop() == 0
-    assert [path.name for path in data.iterdir()] == ["quipu.db"]
+    assert sorted(path.name for path in data.iterdir()) == ["quipu.db", "quipu.lock"]
     assert ledger.take(writers, data) == []
     assert ledger.doubts == 0
     assert disagreements(data) == []

@@ -6,25 +6,30 @@
 import os
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from handlers.brain import immutability as immutable
 from handlers.brain import search
 from handlers.common import scoring
+from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
 from kernel import data_dir, dispatch, limits, text
+from kernel.http import parsing, receiving, unsent
 from kernel.limits import CallLimits
+from kernel.maintenance import backup, data_access, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
 from kernel.security import api_keys, auth, permissions, secrets
 from kernel.security.rate_limit import RateLimiter
-from kernel.store import audit
+from kernel.store import audit, external, queue
 from kernel.store.sqlite import connection, query_budget
 from kernel.store.sqlite.query_budget import Budget
 
 HERE = "tests/security"
+RESTORE = "../reliability/test_restore.py"
 
 
 class Broken(NamedTuple):
@@ -96,9 +101,7 @@ def _open_folders() -> None:
         folder.mkdir(mode=0o777, parents=True, exist_ok=True)
 
     put(data_dir, make_private=private)
-    from kernel import app
-
-    put(app, make_private=private)
+    put(data_access, make_private=private)
 
 
 def _reaching() -> None:
@@ -117,6 +120,36 @@ def _flooded() -> None:
 
 def _following() -> None:
     put(steps, NO_FOLLOW=0)
+
+
+def _early_files() -> None:
+    put(journal, _record=lambda _tx, project, change: journal._make(project, [change]))
+
+
+def _forgotten_files() -> None:
+    kept = journal.settle
+
+    def settle(tx: connection.Tx, project: Any) -> None:
+        if not tx.call_context.tool.startswith("memory_re"):
+            kept(tx, project)
+
+    put(journal, settle=settle, recover=lambda _tx: None)
+
+
+def _sweeping_files() -> None:
+    def remove(root: Path, path: str, _before: str) -> None:
+        (root / ".mnemonics" / path).unlink(missing_ok=True)
+
+    def replace(root: Path, path: str, temporary: str, *_digests: str | None) -> Any:
+        file = root / ".mnemonics" / path
+        file.with_name(temporary).replace(file)
+        return files.read(root, path).stamp
+
+    put(files, remove=remove, put=replace)
+
+
+def _left_behind() -> None:
+    put(connection.Tx, rolled_back=lambda _self: None, on_rollback=lambda _self, _undo: None)
 
 
 def _careless() -> None:
@@ -147,6 +180,42 @@ def _no_meter() -> None:
     put(RateLimiter, wait=lambda *_given: 0.0)
 
 
+def _any_trailers() -> None:
+    put(parsing.ParsingProtocol, _check_trailers=lambda *_given: None)
+
+
+def _long_queues() -> None:
+    put(receiving, MAX_QUEUED=1 << 30, _REQUESTS_PER_TURN=1 << 30)
+
+
+def _unbounded_answers() -> None:
+    put(unsent.Unsent, enforce=lambda *_given: None)
+
+
+def _forgetful() -> None:
+    kept = auth.Auth.__init__
+
+    def init(self: auth.Auth, *given: Any, **more: Any) -> None:
+        kept(self, *given, **{**more, "had_keys": False})
+
+    put(auth.Auth, __init__=init)
+
+
+def _one_line() -> None:
+    put(queue, _caller=lambda _job: "")
+
+
+def _own_words() -> None:
+    put(text, _ONE_WORD=re.compile(".*", re.S))
+
+
+def _whole_metrics() -> None:
+    from kernel.asgi import Application
+
+    kept = Application._render_metrics
+    put(Application, _render_metrics=lambda self, registry, _tenant: kept(self, registry, None))
+
+
 def _early_compare() -> None:
     def matches(secret: str, key: Any) -> bool:
         return key is not None and api_keys.digest(secret) == key.hash
@@ -154,7 +223,51 @@ def _early_compare() -> None:
     put(api_keys, matches=matches)
 
 
+def _any_log() -> None:
+    put(data_access, log_belongs=lambda _file, _log: True)
+
+
+def _restore_beside() -> None:
+    put(restore.FolderLock, take=lambda _self, _wanted: True)
+
+
+def _restore_unjournaled() -> None:
+    def commit(work: restore.Restoring) -> None:
+        for step in work.steps:
+            restore._apply(work.data, step)
+        (work.data / restore.JOURNAL).write_text("[]", encoding="utf-8")
+
+    put(restore, _commit=commit)
+
+
+def _unverified() -> None:
+    put(backup, verify=lambda _folder, _manifest: None)
+
+
+def _half_copies() -> None:
+    @contextmanager
+    def named_at_once(target: Path) -> Iterator[Path]:
+        yield target
+
+    def finished(_part: Path, _target: Path) -> None:
+        pass
+
+    for module in (backup, connection):
+        put(module, unfinished=named_at_once, finish=finished)
+
+
+def _uncommitted() -> None:
+    put(external, _SIDE_FILES=("-wal",))
+
+
+JOURNAL = "../unit/handlers/notes/test_journal.py"
+
+
 BUILDS: Mapping[str, Broken] = {
+    "early files": Broken("R01", "files change before the commit", _early_files, f"{JOURNAL} -k constraint"),
+    "forgotten files": Broken("R01", "nobody completes what a crash left", _forgotten_files, f"{JOURNAL} -k next"),
+    "sweeping files": Broken("R01", "files change whatever they hold", _sweeping_files, f"{JOURNAL} -k somebody"),
+    "left behind": Broken("R05", "what a refused call staged stays", _left_behind, f"{JOURNAL} -k at_its_end"),
     "pages of others": Broken("S01", "every Host and Origin passes", _pages_of_others, "test_routes.py -k somebody"),
     "forms": Broken("S03", "every content type is JSON", _forms, "test_routes.py -k form"),
     "no keys": Broken("S05", "nobody is asked for a key", _no_keys, "test_routes.py -k no_route"),
@@ -179,8 +292,29 @@ BUILDS: Mapping[str, Broken] = {
     ),
     "silent": Broken("S23", "no call leaves a row", _silent, "test_destructive.py -k second"),
     "bugs": Broken("S25", "what cannot be read is a bug", _bugs_for_mistakes, "test_schemas.py -k not_allow"),
+    "trailers": Broken("S26", "trailers have no limits", _any_trailers, "../http/test_fast_path.py -k trailers"),
+    "long queues": Broken("S26", "any number of requests waits", _long_queues, "../unit/http/test_receiving.py"),
+    "answers": Broken("S26", "answers wait without bounds", _unbounded_answers, "../unit/http/test_unsent.py"),
+    "forgetful": Broken(
+        "S05", "that there were keys is forgotten", _forgetful, "../unit/security/test_auth.py -k lost"
+    ),
+    "one line": Broken("S27", "all keys stand in one line", _one_line, "../unit/store/test_queue.py"),
+    "own words": Broken("S23", "names of clients stand as they are", _own_words, "../unit/test_text.py -k one_word"),
+    "metrics": Broken("S07", "an admin sees every tenant", _whole_metrics, "test_shares.py -k metrics"),
     "no meter": Broken("S27", "nobody is made to wait", _no_meter, "../unit/security/test_rate_limit.py"),
     "early compare": Broken("S28", "a key is compared as any text is", _early_compare, "test_keys.py -k steps"),
+    "any log": Broken("R28", "a log is replayed over any file", _any_log, f"{RESTORE} -k after_a_crash"),
+    "unjournaled": Broken(
+        "R29", "a restore has no journal", _restore_unjournaled, f"{RESTORE} -k killed_at_any_step_leaves"
+    ),
+    "half copies": Broken("R30", "a copy has its name at once", _half_copies, f"{RESTORE} -k has_no_name"),
+    "beside": Broken("R31", "a restore asks for no lock", _restore_beside, f"{RESTORE} -k beside"),
+    "unverified": Broken(
+        "R32", "a manifest is not compared", _unverified, "../unit/maintenance/test_backup.py -k as_it_was_made"
+    ),
+    "uncommitted": Broken(
+        "R33", "a rollback journal stays behind", _uncommitted, "../unit/store/test_external.py -k committed"
+    ),
 }
 
 

@@ -59,7 +59,7 @@ def bombs(path: str) -> Iterator[Bomb]:
     long = itertools.chain([head(path, "Transfer-Encoding: chunked") + b"1;"], itertools.repeat(b"x" * 65536))
     yield Bomb("an extension of a chunk without end", long, (413, *unread))
     trailer = itertools.chain([head(path, "Transfer-Encoding: chunked") + b"0\r\nX: "], itertools.repeat(b"x" * 65536))
-    yield Bomb("a trailer without end", trailer, (413, *unread))
+    yield Bomb("a trailer without end", trailer, (431, *unread))
     yield Bomb("a header of 40 MB", [head(path)[:-2] + b"X: ", *[b"x" * MEGABYTE] * 40, b"\r\n\r\n"], (431,))
     yield Bomb("a name of 40 MB", [head(path)[:-2], *[b"x" * MEGABYTE] * 40, b": y\r\n\r\n"], (431, 400))
     many = b"".join(b"X-%d: y\r\n" % number for number in range(10_000))

@@ -13,7 +13,15 @@ from tests.unit.sql.code import ROOT
 # All of them take minutes; without BROKEN_BUILDS=all one of them shows that the switch works.
 NAMES = list(BUILDS) if os.environ.get("BROKEN_BUILDS") == "all" else ["no clock"]
 # What a test does at full length a broken build need not: one that is slow would go on for hours.
-LENGTHS = {"FUZZ_REQUESTS", "SCHEMA_EXAMPLES", "IDLE_SOCKETS", "PATTERN_BYTES", "BROKEN_BUILDS"}
+LENGTHS = {
+    "FUZZ_REQUESTS",
+    "SCHEMA_EXAMPLES",
+    "IDLE_SOCKETS",
+    "PATTERN_BYTES",
+    "BROKEN_BUILDS",
+    "RESTORE_ROUNDS",
+    "STEPS_EVERY",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)

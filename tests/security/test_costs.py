@@ -174,7 +174,7 @@ def test_a_value_that_is_too_large_for_the_store_is_refused(tmp_path: Path) -> N
     running = thing_store(tmp_path / "things.db", StoreContext(STATEMENTS, call_limits=CallLimits(value=1 << 20)))
     running.start()
     try:
-        with pytest.raises(Fault, match="too large"):
+        with pytest.raises(Fault, match="larger than QUIPU_LIMIT_STORE_VALUE"):
             running.write_sync(add("x" * ((1 << 20) + 1)))
         running.write_sync(add("x" * 1_000_000))
         assert len(running.read_sync(names)) == 1

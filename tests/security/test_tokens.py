@@ -46,7 +46,7 @@ def test_a_stranger_finds_the_way_from_the_refusal_to_the_issuer(trusting: House
     assert json.loads(found.body) == {
         "resource": f"{PUBLIC}/mcp/brain",
         "bearer_methods_supported": ["header"],
-        "scopes_supported": ["read", "write", "admin"],
+        "scopes_supported": ["read", "write", "admin", "operator"],
         "resource_name": "Quipu",
         "authorization_servers": [ISSUER],
     }

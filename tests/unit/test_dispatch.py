@@ -150,6 +150,11 @@ def letters(tx: Any, request: Thing) -> Text:
     return Text(" ".join(names(tx)))
 
 
+def letters_of_all(tx: Any, request: Thing) -> Text:
+    """`letters`, none of which may be missing."""
+    return letters(tx, request)
+
+
 def missing_letters(tx: Any, request: Thing) -> list[str] | None:
     if request.name == "?":
         raise Fault("blocked", "No access.")
@@ -202,6 +207,7 @@ THINGS = Dialect(
         read(write_in_short_read, Hints(short=True)),
         read(bug_short, Hints(short=True)),
         read(letters, Hints(short=True), hooks=Hooks(precheck=PRECHECK)),
+        read(letters_of_all, hooks=Hooks(precheck=PRECHECK._replace(required=True))),
         read(seen, hooks=Hooks(after_read=count)),
         read(seen_short, Hints(short=True), hooks=Hooks(after_read=count)),
     ),
@@ -516,8 +522,12 @@ def test_precheck_writes_before_the_read(call: Call) -> None:
 
 def test_fault_in_a_precheck_is_the_answer(call: Call) -> None:
     assert call("letters", name="?") == failure("blocked", "No access.")
-    assert call("letters", name="a!") == failure("storage", "No space.")
+    assert call("letters_of_all", name="a!") == failure("storage", "No space.")
     assert call("listing") == text("a")
+
+
+def test_a_read_answers_from_what_is_stored_where_the_disk_fails_its_precheck(call: Call) -> None:
+    assert call("letters", name="ab!") == text("a b")
 
 
 def test_precheck_rounds_are_limited(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,23 @@ class Loose(msgspec.Struct, tag="loose", tag_field="action"):
     pass
 
 
+TreeId = Annotated[str, Meta(min_length=1, description="Which tree")]
+
+
+class Look(msgspec.Struct, tag="look", tag_field="action"):
+    id: TreeId | None = None
+
+
+class Water(msgspec.Struct, tag="water", tag_field="action"):
+    id: TreeId
+    amount: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Litres (water: 5 if left out)")] = 5
+
+
+class Prune(msgspec.Struct, tag="prune", tag_field="action"):
+    id: Annotated[str, Meta(min_length=1)]
+    amount: Annotated[int, Meta(ge=0)] | None = None
+
+
 def grow(tx: Any, request: Tree) -> Leaf:
     """Grows."""
     return request.leaf
@@ -65,6 +82,11 @@ def work(tx: Any, request: Plant | Fell | Rest | Burn) -> Leaf | Tree:
 def idle(tx: Any, request: Loose | Rest) -> list[Leaf]:
     """Idles."""
     return []
+
+
+def tend(tx: Any, request: Look | Water | Prune) -> Leaf:
+    """Tends."""
+    return Leaf("")
 
 
 def wish(tx: Any, request: Leaf, turn: Interaction) -> Tree | InputRequired:
@@ -124,6 +146,24 @@ def test_merged_default_needs_agreement_of_all_arms() -> None:
         "depth": 3,
         "limit": 20,
     }
+
+
+def test_merged_parameter_has_one_choice_and_a_description_however_the_arms_are_annotated() -> None:
+    properties = input_schema(read(tend))["properties"]
+
+    assert properties["id"] == {"type": "string", "minLength": 1, "description": "Which tree"}
+    assert properties["amount"] == {"type": "integer", "minimum": 0, "description": "Litres (water: 5 if left out)"}
+
+
+@pytest.mark.slow
+def test_every_parameter_is_described_and_no_choice_is_listed_twice() -> None:
+    for dialect in app.DIALECTS:
+        for tool in dialect.tools:
+            for name, shape in input_schema(tool).get("properties", {}).items():
+                choices = [str(choice) for choice in shape.get("anyOf", ())]
+                assert shape.get("description"), f"{tool.name} {name}"
+                assert len(choices) == len(set(choices)), f"{tool.name} {name}"
+                assert all("description" not in choice for choice in shape.get("anyOf", ())), f"{tool.name} {name}"
 
 
 def test_merged_object_is_strict_only_if_all_arms_are() -> None:

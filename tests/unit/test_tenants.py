@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -16,14 +17,14 @@ MAIN: Any = object()
 class House:
     """Tenants without stores, and the events of opening and closing them."""
 
-    def __init__(self, most: int = 2, idle: float = 300.0) -> None:
+    def __init__(self, most: int = 2, idle: float = 300.0, wait: float = 0.1) -> None:
         self.events: list[str] = []
         self.open: set[str] = set()
         self.most_open = 0
         self.fault: Fault | None = None
         self.gate = threading.Event()
         self.gate.set()
-        self.tenants = Tenants(MAIN, self._open, most, idle)
+        self.tenants = Tenants(MAIN, self._open, most, idle, wait)
 
     def _open(self, name: str) -> OpenTenant:
         self.gate.wait()
@@ -131,7 +132,9 @@ def test_open_failure_is_raised_in_all_waiting_callers_and_retried() -> None:
 
     async def look() -> None:
         both = await asyncio.gather(house.visit("a"), house.visit("a"), return_exceptions=True)
-        assert both == [house.fault, house.fault]
+        told = Fault("storage", "The data of this tenant cannot be opened.")
+        assert [str(found) for found in both] == [str(told)] * 2
+        assert [isinstance(found, Fault) and found.code for found in both] == ["storage"] * 2
         house.fault = None
         await house.visit("a")
 
@@ -170,3 +173,53 @@ def test_unused_tenant_is_closed() -> None:
 
     run(look)
     assert house.events == ["+a", "+b", "-b", "-a", "+b", "-b"]
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_tenants_that_share_a_seat_are_all_served(held: int) -> None:
+    house = House(most=1 + held, wait=20)
+
+    async def calls(name: str) -> None:
+        for _ in range(15):
+            async with house.tenants.use(name):
+                await asyncio.sleep(0.001)
+
+    async def look() -> None:
+        async with asyncio.timeout(60), AsyncExitStack() as stack:
+            for number in range(held):
+                await stack.enter_async_context(house.tenants.use(f"long {number}"))
+            await asyncio.gather(*(calls(name) for name in "abc" for _ in range(4)))
+
+    run(look)
+    assert house.most_open == 1 + held
+
+
+def test_tenant_that_holds_its_seat_goes_on_when_another_has_waited_in_vain() -> None:
+    house = House(most=1, wait=0.05)
+
+    async def look() -> None:
+        async with house.tenants.use("a"):
+            other = asyncio.create_task(house.visit("b"))
+            await asyncio.sleep(0.01)
+            assert house.tenants.open_dispatch("a") is None
+            await house.visit("a")
+            assert house.tenants.open_dispatch("a") == "a"
+            with pytest.raises(Fault):
+                await other
+
+    run(look)
+    assert house.events == ["+a"]
+
+
+def test_caller_cancelled_as_it_gets_its_seat_leaves_it() -> None:
+    house = House(most=1)
+
+    async def look() -> None:
+        gone = asyncio.create_task(house.visit("a"))
+        await left(house, {"a"})
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        await house.visit("b")
+
+    run(look)
+    assert house.events == ["+a", "-a", "+b"]

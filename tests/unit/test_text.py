@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel.text import one_line, yaml_block, yaml_flow
+from kernel.text import one_line, one_word, yaml_block, yaml_flow
 
 AWKWARD = (
     "",
@@ -271,3 +271,22 @@ def test_any_list_of_texts_round_trips_on_one_line(items: list[str]) -> None:
 
 def test_plain_words_of_a_list_are_not_quoted() -> None:
     assert yaml_flow(["database", "infra structure", "a,b", "on"]) == '[database, infra structure, "a,b", "on"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("quipu_1/claude-code", "quipu_1/claude-code"),
+        ("日本語", "日本語"),
+        ("", '""'),
+        ("x outcome=ok", '"x outcome=ok"'),
+        ("a  done  b", '"a  done  b"'),
+        ('a"b', '"a\\"b"'),
+        ("a,b", '"a,b"'),
+        ("a\nb\x1b[1m\u202e", '"a\\nb\\x1b[1m\\u202e"'),
+        ("a\\nb", '"a\\\\nb"'),
+        ("\ud800", '"\ufffd"'),
+    ],
+)
+def test_no_text_passes_for_more_than_one_word(text: str, word: str) -> None:
+    assert one_word(text) == word

@@ -10,10 +10,12 @@ import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets
+from kernel.store.sqlite import changesets, log_stamp
 from kernel.store.sqlite.errors import DAMAGED
 from kernel.store.sqlite.extension import vector_extension
+from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
+from kernel.store.sqlite.unfinished import finish, unfinished
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
@@ -23,7 +25,11 @@ _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a che
 _MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
 _CACHE_KIB = 16384
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
-_BACKUP_PAGES = 256  # 1 MB a step, after which progress is reported
+_RENEW_STAMP = (
+    f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
+    f"randomblob({log_stamp.ID_BYTES}) || substr(stamp, {len(log_stamp.MAGIC) + 1}, {log_stamp.ID_BYTES}) AS BLOB)"
+)
+_TABLE_EXISTS = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = :name"
 _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenizer of doc_fts (sql/schema/0001)
 
 
@@ -56,6 +62,9 @@ class Connection:
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
         self._vectors_loaded = False
+        self._open_tx: Tx | None = None
+        self._stamped = False
+        self._changes_before = 0
 
     def _note_wal(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self.wal_pages = pages
@@ -117,24 +126,68 @@ class Connection:
             found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
         except DAMAGED as error:
             return [str(error)]
-        return [str(text) for (text,) in found if text != "ok"]
+        return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
     def begin(self, call_context: CallContext) -> Tx:
         """Opens a write transaction, which holds the write lock of the file."""
         self._db.execute("BEGIN IMMEDIATE")
-        return Tx(self, call_context, readonly=False)
+        self._changes_before = self.total_changes()
+        self._open_tx = Tx(self, call_context, readonly=False)
+        return self._open_tx
 
     def commit(self, tx: Tx) -> None:
         """Flushes deferred work and commits; no call of the group is answered before."""
         tx.flush_deferred()
+        if self.total_changes() != self._changes_before and self._has_stamp():
+            self._db.execute(_RENEW_STAMP)
         self._db.execute("COMMIT")
+        self._open_tx = None
         if tx.vacuum_after_commit:
-            self.script("PRAGMA temp_store = file; VACUUM; PRAGMA temp_store = memory")
+            self._vacuum()
+
+    def _has_stamp(self) -> bool:
+        """Whether the file is one of ours and has been migrated."""
+        if not self._stamped:
+            self._stamped = self.has_table(log_stamp.TABLE)
+        return self._stamped
+
+    def has_table(self, name: str) -> bool:
+        """Whether the file has a table."""
+        return bool(self.values(_TABLE_EXISTS, {"name": name}))
+
+    def renew_stamp(self) -> None:
+        """Makes the file distinct from every copy of it, at the beginning of a life; the log is empty afterwards.
+
+        Where the disk is full the file stays as it is: reads must go on.
+        """
+        with suppress(apsw.FullError, apsw.IOError, apsw.BusyError):
+            self.checkpoint(truncate=True)
+            with self.writing():
+                self._db.execute(_RENEW_STAMP)
+            self.checkpoint(truncate=True)
+
+    def _vacuum(self) -> None:
+        """Rewrites the file without its free pages, then without undo data, which a failure must leave as it is."""
+        self._db.pragma("temp_store", "file")
+        try:
+            self.script("VACUUM")
+            with self.writing() as tx:
+                deleted = tx.run("kernel.audit.delete_all_undo") + tx.run("kernel.audit.delete_all_parts")
+            if deleted:
+                with suppress(apsw.FullError, apsw.IOError):
+                    self.script("VACUUM")
+        finally:
+            self._db.pragma("temp_store", "memory")
 
     def rollback(self) -> None:
-        """Rolls back the open transaction, if there is one."""
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
+        tx, self._open_tx = self._open_tx, None
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        finally:
+            if tx is not None:
+                tx.rolled_back()
 
     def call(
         self, tx: Tx, call_context: CallContext, catch_faults: CatchFaults, work: Callable[[Tx], R], budget: int = 1
@@ -152,9 +205,9 @@ class Connection:
         self._db.execute("RELEASE call")
         return answer
 
-    def record_changes(self, work: Callable[[], R], limit_bytes: int) -> tuple[R, bytes | None]:
-        """`work()` and the changeset of what it changed; empty where recording needs more than `limit_bytes`."""
-        return changesets.record(self._db, work, limit_bytes)
+    def record_changes(self, limit_bytes: int) -> changesets.Recorder:
+        """Records what is changed from now on, in changesets of at most `limit_bytes`."""
+        return changesets.Recorder(self._db, limit_bytes)
 
     def revert_changes(self, changes: bytes) -> bool:
         """Reverts a changeset; False, with nothing changed, where a row has changed again since."""
@@ -182,7 +235,8 @@ class Connection:
     def writing(self, call_context: CallContext = CallContext()) -> Generator[Tx]:
         """A write transaction that commits at the end of the block and rolls back on any exception.
 
-        There is no checkpointer here, so a log that has grown long is copied into the file afterwards.
+        What was to run after the commit has run when the block is left. There is no checkpointer here, so a log that
+        has grown long is copied into the file afterwards.
         """
         tx = self.begin(call_context)
         try:
@@ -190,6 +244,9 @@ class Connection:
             self.commit(tx)
         finally:
             self.rollback()
+        for work in tx.work_after_commit:
+            with self.writing(call_context) as following:
+                work(following)
         if self.wal_pages > _CHECKPOINT_PAGES:
             self.checkpoint()
 
@@ -200,22 +257,19 @@ class Connection:
             self._db.wal_checkpoint(mode=mode)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
-        """Copies the whole database to `target` while it is read and written."""
-        self._db.execute("BEGIN")
-        self._db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # a snapshot: else each commit restarts the copy
-        copy = apsw.Connection(str(target))
-        job = copy.backup("main", self._db, "main")
-        try:
-            while not job.done:
-                job.step(_BACKUP_PAGES)
-                if progress:
-                    progress(job.page_count - job.remaining, job.page_count)
-            job.finish()
-            copy.pragma("journal_mode", "delete")
-        finally:
-            job.close(True)
-            copy.close()
-        self.rollback()
+        """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""
+        with unfinished(target) as part:
+            try:
+                self.take_snapshot()  # else each commit restarts the copy
+                copy_database(self._db, part, progress)
+            finally:
+                self.rollback()
+            finish(part, target)
+
+    def take_snapshot(self) -> None:
+        """Keeps the view of the database as it is now, or as it was at an earlier call, until `rollback`."""
+        if not self._db.in_transaction:
+            self.script("BEGIN; SELECT 1 FROM sqlite_schema")
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""
@@ -224,6 +278,15 @@ class Connection:
             db.backup(target, progress)
         finally:
             db.close()
+
+    @contextmanager
+    def limited(self, seconds: float) -> Generator[None]:
+        """Stops statements that take more processor time; they raise as if they were interrupted."""
+        self.budget.left = seconds
+        try:
+            yield
+        finally:
+            self.budget.left = None
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs on this connection."""

@@ -7,12 +7,19 @@ from kernel.errors import CatchFaults
 from kernel.store.context import StoreContext
 from kernel.store.sqlite.checkpointer import Checkpointer
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.wal_header import log_of
 
 
 class SqliteDatabase:
-    """A migrated database file; without `durable` a power cut may lose the last commits, but never damages the file."""
+    """A migrated database file; without `durable` a power cut may lose the last commits, but never damages the file.
 
-    def __init__(self, file: Path, context: StoreContext, *, durable: bool = True) -> None:
+    `release` is called once everything is closed.
+    """
+
+    def __init__(
+        self, file: Path, context: StoreContext, *, durable: bool = True, release: Callable[[], None] | None = None
+    ) -> None:
+        self._release = release
         self.file = file
         self.context = context
         self._durable = durable
@@ -35,22 +42,30 @@ class SqliteDatabase:
 
     def sizes(self) -> tuple[int, int]:
         """Bytes of the file and of its write-ahead log."""
-        return _size(self.file), _size(self.file.with_name(f"{self.file.name}-wal"))
+        return _size(self.file), _size(log_of(self.file))
 
     def close(self, writer: Connection | None) -> None:
         """Stops the checkpointer, folds the whole log into the file, and closes the writer's connection."""
         if self._checkpointer is not None:
             self._checkpointer.stop()
-        if writer is not None:
-            try:
-                writer.checkpoint(truncate=True)
-            finally:
-                writer.close()
+        try:
+            if writer is not None:
+                _fold_log(writer)
+        finally:
+            if self._release is not None:
+                self._release()
 
     def _connect(self, *, readonly: bool) -> Connection:
         db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
         db.load_vectors()
         return db
+
+
+def _fold_log(writer: Connection) -> None:
+    try:
+        writer.checkpoint(truncate=True)
+    finally:
+        writer.close()
 
 
 def _nothing_due(_writer: Connection) -> None:

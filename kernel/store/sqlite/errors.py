@@ -6,14 +6,22 @@ from kernel.errors import Code, Fault
 
 OLDEST_SQLITE = 3051003  # 3.51.3: older versions can lose pages while checkpointing
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no sound database
+SQLITE_ERRORS = (apsw.Error,)
+CONSTRAINTS = (apsw.ConstraintError,)
+DISK_FULL = (apsw.FullError,)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
     ((apsw.NoMemError, MemoryError), "busy", "Too little memory is free, try again."),
     ((apsw.FullError,), "storage", "Cannot write to storage, insufficient disk space."),
     ((apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError), "storage", "Cannot write to storage."),
-    ((*DAMAGED, UnicodeDecodeError), "storage", "The database is damaged: run `quipu check`, or restore a backup."),
-    ((apsw.TooBigError, OverflowError, UnicodeEncodeError), "invalid", "A value is too large or is not valid text."),
+    (
+        (*DAMAGED, UnicodeDecodeError),
+        "storage",
+        "The database is damaged: run `quipu check`, or `quipu restore` a backup.",
+    ),
+    ((apsw.TooBigError,), "invalid", "A value is larger than QUIPU_LIMIT_STORE_VALUE allows."),
+    ((OverflowError, UnicodeEncodeError), "invalid", "A number is too large, or a text is not valid."),
 )
 
 

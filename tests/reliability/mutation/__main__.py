@@ -41,6 +41,13 @@ TARGETS: Mapping[str, Sequence[str]] = {
         "tests/unit/test_config.py",
         "tests/security/test_rate.py",
     ),
+    "handlers.notes.journal": (
+        "tests/unit/handlers/notes/test_journal.py",
+        "tests/unit/handlers/notes/test_undo.py",
+        "tests/unit/handlers/notes/test_memories.py",
+        "tests/reliability/test_notes_faults.py",
+        "tests/reliability/test_notes_kill.py",
+    ),
     "kernel.dispatch": (
         "tests/unit/test_dispatch.py",
         "tests/unit/store/test_progress.py",

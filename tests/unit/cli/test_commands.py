@@ -40,8 +40,22 @@ def damage(config: Config, statement: str) -> None:
     db.close()
 
 
-def test_check_of_a_new_directory_is_ok(run: Run) -> None:
+@pytest.mark.usefixtures("kernel")
+def test_check_of_an_empty_database_is_ok(run: Run) -> None:
     assert run("check") == (0, "ok\n")
+
+
+@pytest.mark.parametrize(
+    "command", [["check"], ["backup"], ["reindex"], ["compact"], ["audit"], ["undo", "1"], ["quarantine"]], ids=" ".join
+)
+@pytest.mark.parametrize("tenant", ["main", "typo"])
+def test_a_place_without_a_database_is_refused_and_nothing_is_made_there(
+    config: Config, run: Run, command: list[str], tenant: str
+) -> None:
+    wrong = config._replace(tenant=tenant)
+    with pytest.raises(Fault, match=r"^There is no Quipu database in ") as refused:
+        run(*command, tenant=tenant)
+    assert (refused.value.code, config.data.exists(), wrong.home.exists()) == ("not_found", False, False)
 
 
 def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, run: Run) -> None:
@@ -75,8 +89,8 @@ def test_backup_prints_its_path_and_defaults_to_the_data_directory(
         db.close()
 
 
-def test_damaged_file_is_reported_in_one_line(config: Config, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    run("check")
+def test_damaged_file_is_reported_in_one_line(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    app.open_kernel(config).store.close()
     content = bytearray(config.file.read_bytes())
     content[4096:] = b"\xa5" * (len(content) - 4096)
     config.file.write_bytes(content)
@@ -131,6 +145,7 @@ def test_parser_has_the_documented_commands() -> None:
         "stdio",
         "check",
         "backup",
+        "restore",
         "reindex",
         "compact",
         "import",

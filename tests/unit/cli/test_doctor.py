@@ -13,12 +13,14 @@ import apsw
 import msgspec
 import pytest
 
-from kernel.app import Kernel
+from kernel.app import Kernel, open_kernel
 from kernel.cli import doctor
 from kernel.cli.clients import BY_NAME, config_file
 from kernel.cli.main import main
 from kernel.config import MODEL, VERSION, Config
+from kernel.errors import Fault
 from kernel.security import api_keys
+from kernel.store.migrations import APPLICATION_ID
 from tests.conftest import Call
 from tests.reliability.server_process import free_port, serving
 from tests.unit.cli.test_probe_listeners import answering
@@ -156,7 +158,7 @@ def no_database(file: Path) -> None:
         (damaged, "The file is damaged: "),
         (foreign, "This file is not a Quipu database."),
         (newer, "The database has schema 9999, newer than this program's "),
-        (changed, "Migration 0001_kernel of this database is not the one this program knows."),
+        (changed, "Migration 0001_kernel of this database is not the one this program knows: "),
         (no_database, "The file is damaged: file is not a database"),
     ],
 )
@@ -170,14 +172,54 @@ def test_unusable_database_is_wrong_and_unchanged(
     status, lines = visit()
     assert status == 1
     assert lines["database"].startswith(f"wrong  database: {detail}")
-    assert lines["database"].endswith("; restore a backup, or choose another data directory")
+    assert lines["database"].endswith("; `quipu restore` a backup, or choose another data directory")
     assert file.read_bytes() == before
+
+
+def without_its_file(file: Path) -> None:
+    file.unlink()
+
+
+def in_place_of_another(file: Path) -> None:
+    db = apsw.Connection(str(file.with_name("other.db")))
+    db.pragma("application_id", APPLICATION_ID)
+    db.close()
+    file.with_name("other.db").replace(file)
+
+
+@pytest.mark.parametrize(
+    ("harm", "detail"),
+    [
+        (without_its_file, "quipu.db is missing and its log is not. Restore a backup with `quipu restore FILE`, or "),
+        (in_place_of_another, "quipu.db-wal does not belong to quipu.db, which was put in its place. Put a backup in "),
+    ],
+)
+def test_log_beside_no_or_another_database_is_wrong_as_at_a_start(
+    visit: Doctor, kernel: Kernel, call: Call, harm: Callable[[Path], None], detail: str, tmp_path: Path
+) -> None:
+    call("add_memory", path="a", content="b")
+    killed = shutil.copytree(kernel.config.data, tmp_path / "killed")
+    harm(killed / "quipu.db")
+    before = {path: path.read_bytes() for path in killed.iterdir()}
+    status, lines = visit(data=killed)
+    assert (status, lines["database"].startswith(f"wrong  database: {detail}")) == (1, True)
+    with pytest.raises(Fault) as refused:
+        open_kernel(kernel.config._replace(data=killed))
+    assert lines["database"] == f"wrong  database: {refused.value.message}"
+    assert {path: path.read_bytes() for path in killed.iterdir()} == before
+
+
+def test_interrupted_restore_is_a_hint(visit: Doctor, kernel: Kernel) -> None:
+    kernel.store.close()
+    (kernel.config.data / "restore.json").write_text("[]")
+    assert visit()[1]["database"] == "hint   database: a restore was interrupted; the next start finishes it"
 
 
 def test_database_of_an_older_release_is_ok(visit: Doctor, kernel: Kernel) -> None:
     kernel.store.close()
     with apsw.Connection(str(kernel.config.file)) as db:
         db.pragma("user_version", 1)
+        db.execute("DELETE FROM migration WHERE name <> '0001_kernel'")
     db.close()
     assert visit()[1]["database"].startswith("ok     database: ")
 

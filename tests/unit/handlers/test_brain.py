@@ -83,7 +83,7 @@ def test_index_matches_sources(call: Call, kernel: Kernel) -> None:
     call("update_memory", db="therapy", id=keys[1], tags=["new"])
     call("delete_memory", db="therapy", id=keys[2])
 
-    sources = kernel.store.read_sync(brain.sources)
+    sources = kernel.store.read_sync(lambda tx: list(brain.sources(tx)))
 
     held = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(99)])).values()
     assert sorted(source[:4] for source in sources) == sorted((doc.space, doc.key, doc.scope, doc.text) for doc in held)
@@ -236,7 +236,7 @@ def test_hostile_words_are_plain_words(call: Call, text: str) -> None:
     for name, arguments in (
         ("get_memories", {"tags": [text]}),
         ("get_links", {"source_id": text}),
-        ("get_entities", {"type": text}),
+        ("get_entities", {"status": text}),
         ("smart_save_memory", {"content": text, "category": "fact"}),
         ("handle_correction", {"wrong_content": text, "correct_content": text}),
         ("get_notes", {"category": text}),

@@ -215,7 +215,6 @@ def test_weights_choose_the_signals(recall: Recall, put: Callable[..., None]) ->
 
     assert (ids(by_words), by_words.signals) == (["notes/words"], ["words"])
     assert (set(ids(by_meaning)), by_meaning.signals) == ({"notes/words", "notes/meaning"}, ["meaning"])
-    assert recall(query="roses", weights={"words": 0, "meaning": 0}).memories == []
 
 
 def test_results_are_ordered_by_score_in_0_to_1(recall: Recall, put: Callable[..., None]) -> None:
@@ -539,6 +538,30 @@ def test_smallest_budget_shows_a_memory_or_says_what_it_needs(
     assert ids(recall(max_tokens=int(message.split()[-1]), **asked)) == ["paths/" + "p" * 255]
 
 
+@pytest.mark.parametrize("detail", ["line", "text"])
+def test_pages_of_the_smallest_budget_go_on_until_the_cursor_alone_needs_more(
+    recall: Recall, call: Call, put: Callable[..., None], detail: str
+) -> None:
+    for number in range(50):
+        put("notes", str(number), f"Water the roses {number}, and the tulips beside the old wall, every single morning")
+    asked: dict[str, Any] = {"query": "roses", "detail": detail, "alike": 0}
+    budget, cursor, shown = 100, "", list[str]()
+    while cursor is not None:
+        reply = call("recall", **asked, max_tokens=budget, cursor=cursor)
+        if reply.fault:
+            message = refused(reply)
+            assert message.startswith(f"max_tokens: {budget} are too few for one memory")
+            budget = int(message.split()[-1])
+            continue
+        answer = msgspec.json.decode(reply.body, type=Recalled)
+        assert answer.tokens == spent(answer) <= budget
+        shown += ids(answer)
+        cursor = answer.cursor
+
+    assert sorted(shown) == sorted(f"notes/{number}" for number in range(50))
+    assert budget < 300
+
+
 @pytest.mark.usefixtures("roses")
 @pytest.mark.parametrize(
     ("filters", "message"),
@@ -548,6 +571,8 @@ def test_smallest_budget_shows_a_memory_or_says_what_it_needs(
         ({"spaces": ["brain"]}, "spaces: there is no brain, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"spaces": ["nope"]}, "spaces: there is no nope, but brain:core, brain:dnd, paths, scopes:notes"),
         ({"scope": "zzz"}, "scope: there is no zzz, but party, a folder of paths"),
+        ({"weights": {"words": 0, "meaning": 0}}, "weights: words or meaning must be more than 0"),
+        ({"after": "2026-01-02", "before": "2026-01-02"}, "after: is not earlier than before"),
     ],
     ids=str,
 )
@@ -556,6 +581,12 @@ def test_filters_that_name_nothing_are_refused_with_what_exists(
     call: Call, asked: dict[str, Any], filters: dict[str, Any], message: str
 ) -> None:
     assert refused(call("recall", **asked, **filters)) == message
+
+
+def test_scope_is_refused_where_no_memory_has_a_scope(call: Call, recall: Recall, put: Callable[..., None]) -> None:
+    assert recall(query="roses", scope="zzz").memories == []
+    put("paths", "a", "roses")
+    assert refused(call("recall", query="roses", scope="zzz")) == "scope: there is no zzz, but a folder of paths"
 
 
 @pytest.mark.usefixtures("roses")

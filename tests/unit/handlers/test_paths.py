@@ -781,7 +781,7 @@ def test_the_sources_of_the_dialect_are_what_the_index_holds(kernel: Kernel, cal
     call("add_memory", path="cafe\u0301", content="two")
     call("replace_memory", path="a", content="three")
 
-    sources = kernel.store.read_sync(paths.sources)
+    sources = kernel.store.read_sync(lambda tx: list(paths.sources(tx)))
 
     assert sorted(sources) == [IndexSource("paths", "a", "", "a\nthree"), IndexSource("paths", "café", "", "café\ntwo")]
     documents = kernel.store.read_sync(lambda tx: index.documents(tx, [*range(99)]))

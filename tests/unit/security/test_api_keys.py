@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import msgspec
@@ -44,7 +43,9 @@ def test_key_file_is_private_with_any_umask(tmp_path: Path) -> None:
         revoke(tmp_path / "data", made.id, NOW)
     finally:
         os.umask(before)
-    assert [file.name for file in (tmp_path / "data").iterdir()] == ["keys.json"]
+    files = sorted((tmp_path / "data").iterdir())
+    assert [file.name for file in files] == ["keys.json", "keys.json.lock"]
+    assert {oct(file.stat().st_mode & 0o777) for file in files} == {"0o600"}
     assert oct((tmp_path / "data" / "keys.json").stat().st_mode & 0o777) == "0o600"
     assert oct((tmp_path / "data").stat().st_mode & 0o777) == "0o700"
 
@@ -76,7 +77,6 @@ def test_revoked_key_stays_listed_and_matches_nothing(tmp_path: Path) -> None:
     with pytest.raises(Fault) as raised:
         revoke(tmp_path, "unknown0", NOW)
     assert raised.value.code == "not_found"
-    assert not (tmp_path / "keys.json.lock").exists()
 
 
 def test_state_of_a_key_follows_from_its_times() -> None:
@@ -117,7 +117,7 @@ def test_unreadable_key_file_is_a_storage_fault_and_kept(tmp_path: Path, content
         with pytest.raises(Fault, match=r"keys\.json cannot be read"):
             attempt()
     assert (tmp_path / "keys.json").read_bytes() == content
-    assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["keys.json", "keys.json.lock"]
 
 
 def test_concurrent_commands_lose_no_key(tmp_path: Path) -> None:
@@ -128,21 +128,48 @@ def test_concurrent_commands_lose_no_key(tmp_path: Path) -> None:
     assert len(read(tmp_path)) == 30
 
 
-def test_concurrent_change_is_waited_for_and_then_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+HOLDING = (
+    "import sys, time; from pathlib import Path; from kernel.data_dir import file_lock\n"
+    "with file_lock(Path(sys.argv[1]), 1):\n    print(1, flush=True); time.sleep(60)"
+)
+
+
+def test_killed_command_holds_up_no_other_and_a_running_one_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lock = tmp_path / "keys.json.lock"
-    lock.touch()
-    threading.Timer(0.1, lock.unlink).start()
-    create(tmp_path, WANTED)
-    lock.touch()
-    monkeypatch.setattr(api_keys, "_LOCK_WAIT_SECONDS", 0.05)
-    with pytest.raises(Fault, match=r"keys\.json\.lock") as raised:
-        create(tmp_path, WANTED)
-    assert raised.value.code == "busy"
+    with subprocess.Popen([sys.executable, "-c", HOLDING, str(lock)], cwd=ROOT, stdout=subprocess.PIPE) as holding:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == b"1\n"
+        monkeypatch.setattr(api_keys, "_LOCK_WAIT_SECONDS", 0.05)
+        with pytest.raises(Fault, match=r"keys\.json\.lock") as raised:
+            create(tmp_path, WANTED)
+        assert (raised.value.code, (tmp_path / "keys.json").exists()) == ("busy", False)
+        holding.kill()
     assert lock.exists()
+    made, _ = create(tmp_path, WANTED)
+    assert revoke(tmp_path, made.id, NOW).revoked == NOW
+
+
+def test_rest_of_a_killed_command_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "keys.json.new").write_bytes(b"[" * 5000)
+    made, _ = create(tmp_path, WANTED)
+    assert read(tmp_path) == [made]
+    assert not (tmp_path / "keys.json.new").exists()
+
+
+def test_keys_are_needed_until_they_are_cleared(tmp_path: Path) -> None:
+    assert not api_keys.needed(tmp_path)
+    create(tmp_path, WANTED)
+    assert api_keys.needed(tmp_path)
+    api_keys.clear(tmp_path)
+    assert (api_keys.needed(tmp_path), read(tmp_path), (tmp_path / "keys.json").exists()) == (False, [], True)
+    (tmp_path / "keys.json").write_bytes(b"[")
+    assert api_keys.needed(tmp_path)
 
 
 def test_unwritable_folder_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "keys.json").mkdir()
     with pytest.raises(Fault):
         create(tmp_path, WANTED)
-    assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["keys.json", "keys.json.lock"]

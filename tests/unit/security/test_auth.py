@@ -241,7 +241,7 @@ def test_metadata_names_the_resource_by_its_public_address() -> None:
     public = Challenge("https://memory.example", ("https://id.example",), PATHS.paths)
     shared = {
         "bearer_methods_supported": ["header"],
-        "scopes_supported": ["read", "write", "admin"],
+        "scopes_supported": ["read", "write", "admin", "operator"],
         "resource_name": "Quipu",
     }
     assert PATHS.metadata("/mcp", {b"host": b"[::1]:80"}) == {"resource": "http://[::1]:80/mcp", **shared}
@@ -254,3 +254,20 @@ def test_metadata_names_the_resource_by_its_public_address() -> None:
     assert public.header("/mcp", HOST, scope=None) == (
         b'Bearer realm="quipu", resource_metadata="https://memory.example%b/mcp"' % METADATA.encode()
     )
+
+
+def test_lost_keys_open_nothing(tmp_path: Path) -> None:
+    told: list[bool] = []
+    assert Auth(tmp_path, had_keys=True).needed()
+    assert not Auth(tmp_path, had_keys=True, is_open=True).needed()
+    auth = Auth(tmp_path, on_keys=lambda: told.append(True))
+    assert not auth.needed()
+    api_keys.create(tmp_path, api_keys.Key("", "read", ""))
+    auth.checked_until = 0.0
+    assert auth.needed()
+    (tmp_path / api_keys.FILE).unlink()
+    auth.checked_until = 0.0
+    assert auth.needed()
+    api_keys.clear(tmp_path)
+    auth.checked_until = 0.0
+    assert (auth.needed(), told) == (False, [True])

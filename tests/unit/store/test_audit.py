@@ -15,7 +15,8 @@ from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.maintenance.undo import undo
 from kernel.security.permissions import FULL_ACCESS, Caller, Forbidden, Permission, grant
-from kernel.store import audit, store
+from kernel.store import audit, group_runner
+from kernel.store.transaction import TARGETS_SHOWN
 from tests.catalogue import Catalogue
 from tests.conftest import Call, Clock, Rows, everything
 from tests.reliability.write_scenario import STORY, Kept
@@ -73,7 +74,7 @@ def test_merged_calls_share_a_row_with_every_memory(kernel: Kernel, call: Call) 
     found = entries(kernel)
     assert sum(entry.touched for entry in found) == 60
     assert len(found) < 60
-    assert max(len(audit.targets(entry)) for entry in found) <= audit.SHOWN
+    assert max(len(audit.targets(entry)) for entry in found) <= TARGETS_SHOWN
 
 
 def test_forbidden_call_is_audited_and_changes_nothing(kernel: Kernel) -> None:
@@ -266,7 +267,7 @@ def test_zero_undo_hours_keep_no_undo_data(config: Config, caller: Any) -> None:
 def test_changes_over_the_limit_are_made_without_undo_data(
     kernel: Kernel, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_UNDO_BYTES", 20_000)
+    monkeypatch.setattr(group_runner, "_UNDO_BYTES", 20_000)
     for number in range(20):
         call("add_memory", path=f"p{number}", content="x" * 2000)
     call("drop_memory", path="p0")

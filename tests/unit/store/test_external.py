@@ -1,6 +1,9 @@
 """The file of another program is read with its write-ahead log, and stays unchanged."""
 
 import hashlib
+import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from kernel.errors import Fault
 from kernel.store.external import open_external
+from tests.catalogue import Catalogue
 
 
 @pytest.fixture
@@ -58,3 +62,85 @@ def test_unsound_database_is_refused_by_name(theirs: Path, tmp_path: Path) -> No
         assert (refused.value.code, refused.value.message) == ("invalid", message)
     with pytest.raises(Fault, match="damaged"), open_external(torn):
         pass
+
+
+KILLED = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size = 5")
+db.execute("CREATE TABLE memory (id INTEGER PRIMARY KEY, content TEXT)")
+db.executemany("INSERT INTO memory (content) VALUES (?)", [("a text " * 100,)] * 100)
+db.execute("BEGIN")
+db.execute("UPDATE memory SET content = replace(content, 'a text', 'unsure')")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_transaction_that_was_not_committed_is_rolled_back_in_the_copy(tmp_path: Path, catalogue: Catalogue) -> None:
+    file = tmp_path / "theirs.db"
+    assert subprocess.run([sys.executable, "-c", KILLED, str(file)], check=False).returncode == -9
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(before) == ["theirs.db", "theirs.db-journal"]
+    assert b"unsure" in before["theirs.db"]
+    with open_external(file) as opened:
+        assert opened.rows("memory") == [{"id": number, "content": "a text " * 100} for number in range(1, 101)]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    catalogue("R33", injected="import of a file whose program was killed", times=1, outcome="committed rows alone")
+
+
+ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x AS id FROM n"
+HOSTILE = {
+    "an endless view": (f"CREATE VIEW memory AS {ENDLESS}", "memory is a view, not a table; only tables are imported."),
+    "a virtual table": (
+        "CREATE VIRTUAL TABLE memory USING fts5 (x)",
+        "memory is a virtual table, not a table; only tables are imported.",
+    ),
+    "text that is not UTF-8": (
+        "CREATE TABLE memory (id, title, content); INSERT INTO memory VALUES (1, 'x', CAST(x'6166ff' AS TEXT))",
+        "the table memory: its column content holds text that is not UTF-8.",
+    ),
+    "a text beyond the limit of a value": (
+        "CREATE TABLE memory (id, content); INSERT INTO memory VALUES (1, CAST(zeroblob(100000000) AS TEXT))",
+        "the table memory cannot be read: string or blob too big.",
+    ),
+}
+
+
+@pytest.mark.parametrize("harm", HOSTILE)
+def test_hostile_file_is_refused_with_its_name_table_and_column(
+    tmp_path: Path, harm: str, catalogue: Catalogue
+) -> None:
+    script, told = HOSTILE[harm]
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute(script)
+    db.close()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(Fault) as refused, open_external(file) as opened:
+        opened.rows("memory")
+    assert (refused.value.code, refused.value.message.removeprefix("theirs.db: ")) == ("invalid", told)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KiB
+    catalogue("R33", injected=f"import of {harm}", times=1, outcome="refused in one sentence, bounded memory")
+
+
+def test_computed_columns_are_not_read_and_no_trigger_or_view_runs(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute("CREATE TABLE memory (id, bomb AS (hex(zeroblob(30000000))), stored AS (id + 1) STORED)")
+    db.execute(f"CREATE VIEW other AS {ENDLESS}; CREATE TRIGGER t AFTER INSERT ON memory BEGIN SELECT 1; END")
+    db.execute("INSERT INTO memory (id) VALUES (1)")
+    db.close()
+    with open_external(file) as opened:
+        assert (opened.tables(), opened.rows("memory")) == (["memory"], [{"id": 1}])
+
+
+def test_a_missing_column_is_named_where_it_is_needed(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute("CREATE TABLE memory (id); INSERT INTO memory VALUES (1)")
+    db.close()
+    with open_external(file) as opened:
+        (row,) = opened.rows("memory")
+    assert row.get("content") is None
+    with pytest.raises(Fault, match=r"^theirs\.db: the table memory has no column content\.$"):
+        row["content"]

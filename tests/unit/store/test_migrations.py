@@ -14,7 +14,7 @@ from kernel import app
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.errors import Fault
-from kernel.maintenance import consistency
+from kernel.maintenance.backup import backup_file
 from kernel.store import migrations as migrating
 from kernel.store import statements
 from kernel.store.context import StoreContext
@@ -101,7 +101,10 @@ def test_database_with_another_migration_is_refused(db: Connection, file: Path) 
     db.script("UPDATE migration SET sha256 = 'another' WHERE name = '0001_kernel'")
     db.checkpoint(truncate=True)
     db.close()
-    assert refusal(file) == "Migration 0001_kernel of this database is not the one this program knows."
+    assert refusal(file) == (
+        "Migration 0001_kernel of this database is not the one this program knows: "
+        "the database was made by another build of Quipu."
+    )
 
 
 def test_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +212,7 @@ def test_file_and_directory_are_private(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="a", content="secret")
     data = kernel.config.data
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in data.iterdir()}
-    assert modes == dict.fromkeys(("quipu.db", "quipu.db-wal", "quipu.db-shm"), "0o600")
+    assert modes == dict.fromkeys(("quipu.db", "quipu.db-wal", "quipu.db-shm", "quipu.lock"), "0o600")
     assert oct(data.stat().st_mode & 0o777) == "0o700"
 
 
@@ -217,7 +220,7 @@ def test_restored_backup_is_served(kernel: Kernel, call: Call, tmp_path: Path) -
     call("add_memory", path="a", content="hello")
     restored = tmp_path / "restored"
     restored.mkdir()
-    consistency.backup(kernel.config.file, kernel.store.context, restored / "quipu.db")
+    backup_file(kernel.config.file, kernel.store.context, restored / "quipu.db")
     again = open_kernel(Config(data=restored, model=None))
     db = Connection(again.config.file, again.store.context, readonly=True)
     assert db.pragma("journal_mode") == "wal"

@@ -170,6 +170,41 @@ def test_write_is_answered_after_the_commit(store: Store, monkeypatch: pytest.Mo
     assert events == ["committing", "committed", "answered"]
 
 
+def test_calls_are_answered_after_the_work_that_follows_their_commit(store: Store, commits: list[None]) -> None:
+    seen: list[list[str]] = []
+
+    def follow(tx: Tx) -> None:
+        seen.append(names(tx))
+        add("after")(tx)
+
+    def followed(name: str) -> Callable[[Tx], str]:
+        def work(tx: Tx) -> str:
+            tx.after_commit(follow)
+            return add(name)(tx)
+
+        return work
+
+    assert asyncio.run(grouped(store, followed("a"), add("b"), followed("c"))) == ["a", "b", "c"]
+    assert seen == [["a", "b", "c"]]
+    assert stored(store) == ["a", "b", "c", "after"]
+    assert len(commits) == 3  # of the call that kept the writer busy, of the group, and of what followed it
+
+
+def test_a_call_is_told_where_the_work_after_its_commit_fails_and_stays_committed(store: Store) -> None:
+    def follow(tx: Tx) -> None:
+        add("lost")(tx)
+        raise Fault("storage", "Not now.")
+
+    def work(tx: Tx) -> None:
+        tx.after_commit(follow)
+        add("a")(tx)
+
+    with pytest.raises(Fault, match=r"Not now\."):
+        store.write_sync(work)
+    assert store.write_sync(add("b")) == "b"
+    assert stored(store) == ["a", "b"]
+
+
 def test_calls_queued_together_share_one_commit(store: Store, commits: list[None]) -> None:
     answers = asyncio.run(grouped(store, *(add(f"{number}") for number in range(100))))
     assert answers == [f"{number}" for number in range(100)]
@@ -545,7 +580,7 @@ def test_close_finishes_queued_calls_and_truncates_the_wal(file: Path) -> None:
         ]
         for writer in writers:
             writer.start()
-        until(lambda: store._writes._queue.qsize() == 6)
+        until(lambda: store._writes.waiting == 6)
         witness = things(file)
         closing = threading.Thread(target=store.close)
         closing.start()
@@ -583,7 +618,8 @@ def test_job_queued_after_the_end_is_refused() -> None:
     def drain() -> None:
         while queue.take(1) is not None:
             pass
-        queue._queue.put(job)
+        queue._stopped = False  # as it was when the job was put
+        queue.put(job)
 
     queue.start(drain, "drain")
     queue.stop()

@@ -72,6 +72,56 @@ def then_fail(*steps: Callable[[Tx], Any]) -> Callable[[Tx], Any]:
     return work
 
 
+def outside(done: list[str], name: str) -> Callable[[Tx], Any]:
+    """A call that does something outside the database and can undo it."""
+
+    def work(tx: Tx) -> str:
+        done.append(name)
+        tx.on_rollback(lambda: done.remove(name))
+        return name
+
+    return work
+
+
+def test_a_fault_undoes_what_its_own_call_did_outside_the_database(db: Connection, group: Group) -> None:
+    done: list[str] = []
+    group(outside(done, "a"), then_fail(outside(done, "b"), outside(done, "c")), outside(done, "d"))
+    assert done == ["a", "d"]
+    db.rollback()
+    assert done == ["a", "d"]
+
+
+def test_a_rollback_undoes_what_every_call_did_outside_the_database(db: Connection) -> None:
+    done: list[str] = []
+
+    def refuse(_tx: Tx, _items: list[str]) -> None:
+        raise OverflowError
+
+    tx = db.begin(CONTEXT)
+    for work in (outside(done, "a"), outside(done, "b"), lambda tx: tx.defer(refuse, "c")):
+        db.call(tx, CONTEXT, catch_faults, work)
+    with pytest.raises(OverflowError):
+        db.commit(tx)
+    assert done == ["a", "b"]
+    db.rollback()
+    assert done == []
+
+
+def test_work_after_the_commit_runs_once_and_finds_what_was_committed(db: Connection) -> None:
+    found: list[tuple[str, list[str]]] = []
+
+    def follow(tx: Tx, name: str) -> None:
+        found.append((name, names(tx)))
+        add(name)(tx)
+
+    with db.writing(CONTEXT) as tx:
+        add("a")(tx)
+        for name in ("x", "y", "x"):
+            tx.after_commit(follow, name)
+    assert found == [("x", ["a"]), ("y", ["a", "x"])]
+    assert stored(db) == ["a", "x", "y"]
+
+
 def test_fault_rolls_back_only_its_own_call(db: Connection, group: Group) -> None:
     answers = group(add("a"), then_fail(add("b"), later("c")), add("d"), later("e"))
     assert [answer if isinstance(answer, str) else answer.code for answer in answers] == ["a", "conflict", "d", "e"]

@@ -130,4 +130,4 @@ def test_archived_resources_are_returned_only_on_request(call_ok: CallOk, kernel
 
     assert call_ok("get_resources", db="core") == []
     assert call_ok("get_resources", db="core", status="archived") == [archived]
-    assert kernel.store.read_sync(sources) == []
+    assert kernel.store.read_sync(lambda tx: list(sources(tx))) == []

@@ -378,6 +378,21 @@ def test_as_of_returns_content_at_that_time(
     assert (answer["content"], [one["operation"] for one in answer["history"]]) == (content, operations)
 
 
+def test_as_of_returns_no_content_while_a_memory_is_archived(
+    call_ok: CallOk, home: dict[str, Any], clock: Clock
+) -> None:
+    def content() -> str | None:
+        return call_ok("get_memory_history", memory_id="mem_1", as_of=clock.move(hours=1))["content"]
+
+    call_ok("update_memory", db="core", id="mem_1", status="archived")
+    archived = content()
+    call_ok("update_memory", db="core", id="mem_1", content="changed")
+    changed = content()
+    call_ok("update_memory", db="core", id="mem_1", status="active")
+
+    assert (archived, changed, content()) == (None, None, "changed")
+
+
 def test_invalid_as_of_is_refused(refused: Callable[..., Any]) -> None:
     assert refused("get_memory_history", memory_id="mem_1", as_of="then") == (
         "invalid",

@@ -15,6 +15,12 @@ CATEGORIES = (
     "Error: Invalid arguments: category is one of fact, decision, learning, preference, blocker, observation, "
     "personality, value, hard_constraint, pattern, action, correction"
 )
+TYPES = (
+    "Error: Invalid arguments: type is one of project, person, organization, system, module, concept, ai_agent, client"
+)
+NOTE_TYPES = (
+    "Error: Invalid arguments: note_type is one of note, document, gdd, design, retrospective, spec, meeting, journal"
+)
 STATUSES = "Error: Invalid arguments: status is one of active, superseded, archived"
 IMMUTABLE = "Error: Invalid arguments: metadata.immutable is true or false"
 
@@ -33,6 +39,8 @@ def key(call_ok: CallOk) -> str:
         ("handle_correction", {"correct_content": "x", "category": "Fact"}, CATEGORIES),
         ("get_memories", {"status": "zombie"}, STATUSES),
         ("get_memories", {"category": "gossip"}, CATEGORIES),
+        ("get_entities", {"type": "gossip"}, TYPES),
+        ("get_notes", {"note_type": "gossip"}, NOTE_TYPES),
     ],
 )
 def test_an_unknown_category_or_status_is_refused_with_those_known(

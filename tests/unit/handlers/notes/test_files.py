@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, is on disk when the call returns, and never through a link."""
+"""A file gets its new content whole or not at all, keeps what somebody else wrote, and is never reached by a link."""
 
 import errno
 import os
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from handlers.notes import files, safe_fs
-from handlers.notes.files import File, create, exists, move, read, read_all, remove, replace
+from handlers.notes.files import File, digest, exists, is_staged, put, read, read_all, remove, stage, sync_folders
 from handlers.notes.safe_fs import Stamp
+from kernel.errors import Fault
 
 
 @pytest.fixture(params=["descriptors", "paths", "no hard links"], autouse=True)
@@ -40,16 +41,25 @@ def names(root: Path) -> list[str]:
     return sorted(str(path.relative_to(top)) for path in top.rglob("*"))
 
 
-def made(root: Path, path: str = "learning/a.md", data: bytes = b"one") -> Stamp:
-    stamp = create(root, path, data, ".quipu_1")
-    assert stamp is not None
-    return stamp
+TEMPORARY = ".quipu_1"
+
+
+def written(root: Path, path: str = "learning/a.md", data: bytes = b"one", before: bytes | None = None) -> Stamp | None:
+    """Stages new content of a file that held `before`, and puts it in place."""
+    stage(root, path, TEMPORARY, data, 0o600)
+    return put(root, path, TEMPORARY, None if before is None else digest(before), digest(data))
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """What every file holds, by path."""
+    top = root / ".mnemonics"
+    return {name: (top / name).read_bytes() for name in names(root) if (top / name).is_file()}
 
 
 def test_a_new_file_is_private_and_holds_what_was_given(root: Path) -> None:
     previous = os.umask(0)
     try:
-        stamp = made(root)
+        stamp = written(root)
     finally:
         os.umask(previous)
     file = root / ".mnemonics" / "learning" / "a.md"
@@ -62,69 +72,91 @@ def test_a_new_file_is_private_and_holds_what_was_given(root: Path) -> None:
         0o700,
     ]
     assert stamp == (seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
-    assert read(root, "learning/a.md") == File(b"one", stamp, 0o600)
+    assert read(root, "learning/a.md") == File(b"one", stamp or Stamp(0, 0, 0), 0o600)
 
 
-def test_create_does_not_overwrite(root: Path) -> None:
-    made(root)
+def test_staged_content_changes_no_file_until_it_is_put_in_place(root: Path) -> None:
+    written(root)
+    stage(root, "learning/a.md", TEMPORARY, b"two", 0o644)
+    assert contents(root) == {f"learning/{TEMPORARY}": b"two", "learning/a.md": b"one"}
+
+    stamp = put(root, "learning/a.md", TEMPORARY, digest(b"one"), digest(b"two"))
+
+    assert contents(root) == {"learning/a.md": b"two"}
+    assert read(root, "learning/a.md") == File(b"two", stamp or Stamp(0, 0, 0), 0o644)
+
+
+def test_whatever_has_a_name_exists(root: Path) -> None:
+    written(root)
     (root / ".mnemonics" / "learning" / "link.md").symlink_to("/nowhere")
     (root / ".mnemonics" / "learning" / "dir.md").mkdir()
-
-    for name in ("a.md", "link.md", "dir.md"):
-        assert exists(root, f"learning/{name}")
-        assert create(root, f"learning/{name}", b"two", ".quipu_1") is None
-    assert not exists(root, "learning/b.md")
-    assert not exists(root, "nowhere/b.md")
-    assert read(root, "learning/a.md").data == b"one"
-    assert names(root) == ["learning", "learning/a.md", "learning/dir.md", "learning/link.md"]
+    found = {name: exists(root, name) for name in ("learning/a.md", "learning/link.md", "learning/dir.md", "b/c.md")}
+    assert found == {"learning/a.md": True, "learning/link.md": True, "learning/dir.md": True, "b/c.md": False}
 
 
-def test_a_file_is_replaced_only_if_it_is_the_one_that_was_read(root: Path) -> None:
-    made(root)
-    file = root / ".mnemonics" / "learning" / "a.md"
-    file.chmod(0o644)
-    before = read(root, "learning/a.md")
-    stamp = replace(root, "learning/a.md", b"two", before, ".quipu_1")
-
-    assert read(root, "learning/a.md") == File(b"two", stamp or before.stamp, 0o644)
-    assert replace(root, "learning/a.md", b"three", before, ".quipu_1") is None
-    assert read(root, "learning/a.md").data == b"two"
-    assert names(root) == ["learning", "learning/a.md"]
-    with pytest.raises(FileNotFoundError):
-        replace(root, "learning/b.md", b"x", before, ".quipu_1")
-    assert names(root) == ["learning", "learning/a.md"]
+def test_content_put_in_place_twice_is_there_once(root: Path) -> None:
+    for before in (None, b"one"):
+        first = written(root, before=before)
+        assert put(root, "learning/a.md", TEMPORARY, digest(b"zero"), digest(b"one")) == first
+        assert contents(root) == {"learning/a.md": b"one"}
 
 
-def test_a_file_moves_to_a_free_name_only(root: Path) -> None:
-    made(root)
-    made(root, "issue/a.md", b"other")
+@pytest.mark.parametrize("before", [None, b"read"])
+def test_a_file_somebody_wrote_meanwhile_is_kept_and_the_new_content_gets_the_next_free_name(
+    root: Path, before: bytes | None
+) -> None:
+    written(root, data=b"by hand")
+    (root / ".mnemonics" / "learning" / "a-2.md").symlink_to("/nowhere")
+    (root / ".mnemonics" / "learning" / "a-3.md").mkdir()
 
-    assert move(root, "learning/a.md", "issue/a.md") is None
-    stamp = move(root, "learning/a.md", "context/new/b.md")
-    assert read(root, "context/new/b.md") == File(b"one", stamp or Stamp(0, 0, 0), 0o600)
-    assert names(root) == [
-        "context",
-        "context/new",
-        "context/new/b.md",
-        "issue",
-        "issue/a.md",
-        "learning",
-    ]
+    for _ in range(2):
+        assert written(root, data=b"ours", before=before) is None
+        assert contents(root) == {"learning/a.md": b"by hand", "learning/a-4.md": b"ours"}
 
 
-def test_a_file_is_removed(root: Path) -> None:
-    made(root)
-    remove(root, "learning/a.md")
+def test_content_of_a_file_that_was_deleted_meanwhile_is_there_all_the_same(root: Path) -> None:
+    assert written(root, data=b"two", before=b"one") == read(root, "learning/a.md").stamp
+    assert contents(root) == {"learning/a.md": b"two"}
 
-    assert names(root) == ["learning"]
-    with pytest.raises(FileNotFoundError):
-        remove(root, "learning/a.md")
+
+def test_content_is_staged_until_it_is_gone(root: Path) -> None:
+    def staged() -> bool:
+        return is_staged(root, "learning/a.md", TEMPORARY, digest(b"two"))
+
+    assert not staged()
+    written(root)
+    assert not staged()
+    stage(root, "learning/a.md", TEMPORARY, b"two", 0o600)
+    assert staged()
+    put(root, "learning/a.md", TEMPORARY, digest(b"one"), digest(b"two"))
+    assert staged()
+
+
+def test_a_file_is_deleted_only_if_it_holds_what_was_read(root: Path) -> None:
+    written(root)
+    remove(root, "learning/a.md", digest(b"another"))
+    assert contents(root) == {"learning/a.md": b"one"}
+
+    for _ in range(2):
+        remove(root, "learning/a.md", digest(b"one"))
+        assert names(root) == ["learning"]
+    remove(root, "nowhere/a.md", digest(b"one"))
+
+
+def test_a_folder_that_cannot_be_written_is_known_before_a_file_in_it_is_to_go(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(root)
+    files.require_writable(root, "learning/a.md")
+    monkeypatch.setattr("os.access", lambda *_given, **_more: False)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        files.require_writable(root, "learning/a.md")
 
 
 def test_read_all_groups_by_folder_and_returns_none_for_missing(root: Path) -> None:
-    made(root, "b/2.md", b"two")
-    made(root, "b/c/3.md", b"three")
-    made(root, "a/1.md", b"one")
+    written(root, "b/2.md", b"two")
+    written(root, "b/c/3.md", b"three")
+    written(root, "a/1.md", b"one")
     (root / ".mnemonics" / "0.md").write_bytes(b"zero")
     (root / ".mnemonics" / "b" / "link.md").symlink_to("2.md")
     (root / ".mnemonics" / "b" / "dir.md").mkdir()
@@ -136,42 +168,39 @@ def test_read_all_groups_by_folder_and_returns_none_for_missing(root: Path) -> N
 
 
 def test_links_and_special_files_are_never_touched(root: Path) -> None:
-    made(root)
+    written(root)
     outside = root.parent / "outside.md"
     outside.write_text("outside")
     inside = root / ".mnemonics" / "learning"
     (inside / "link.md").symlink_to(outside)
     (inside / "dir.md").mkdir()
     (root / ".mnemonics" / "away").symlink_to(root.parent)
-    before = read(root, "learning/a.md")
     kept = names(root)
 
     for path in ("learning/link.md", "learning/dir.md", "away/outside.md", "learning/../../../outside.md"):
         with pytest.raises(OSError, match=r"."):
             read(root, path)
-        with pytest.raises(OSError, match=r"."):
-            replace(root, path, b"x", before, ".quipu_1")
-        with pytest.raises(OSError, match=r"."):
-            remove(root, path)
-        with pytest.raises(OSError, match=r"."):
-            move(root, path, "learning/b.md")
+        remove(root, path, digest(b"outside"))
     for folder in ("away", "learning/link.md", "learning/a.md", "learning/../.."):
         with pytest.raises((NotADirectoryError, FileNotFoundError)):
-            move(root, "learning/a.md", f"{folder}/x.md")
-    with pytest.raises(NotADirectoryError):
-        create(root, "away/new.md", b"x", ".quipu_1")
+            stage(root, f"{folder}/x.md", TEMPORARY, b"x", 0o600)
+        with pytest.raises((NotADirectoryError, FileNotFoundError)):
+            put(root, f"{folder}/x.md", TEMPORARY, None, digest(b"x"))
+        assert not is_staged(root, f"{folder}/x.md", TEMPORARY, digest(b"x"))
     assert (names(root), outside.read_text()) == (kept, "outside")
     assert sorted(path.name for path in root.parent.iterdir()) == ["outside.md", "project"]
 
 
 def test_a_file_that_is_too_large_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(root, data=b"12345")
+    written(root, data=b"12345")
     monkeypatch.setattr(files, "MAX_FILE_BYTES", 4)
     with pytest.raises(OSError, match="too large"):
         read(root, "learning/a.md")
 
 
-def test_write_syncs_file_and_folder(root: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_staged_content_is_synced_and_folders_once_for_all_their_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     synced: list[str] = []
     fsync = os.fsync
 
@@ -181,32 +210,24 @@ def test_write_syncs_file_and_folder(root: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("os.fsync", note)
     folder = [] if way == "paths" else ["folder"]
-    steps: list[tuple[Any, list[str]]] = [
-        (lambda: made(root), [*folder * 2, "file", *folder]),
-        (lambda: made(root, "learning/b.md"), ["file", *folder]),
-        (lambda: replace(root, "learning/a.md", b"two", read(root, "learning/a.md"), ".quipu_1"), ["file", *folder]),
-        (lambda: move(root, "learning/a.md", "learning/c.md"), folder * 2),
-        (lambda: remove(root, "learning/c.md"), folder),
-    ]
-    for work, wanted in steps:
-        synced.clear()
-        work()
-        assert synced == wanted
+    stage(root, "learning/a.md", TEMPORARY, b"one", 0o600)
+    assert synced == [*folder * 2, "file"]
+    synced.clear()
+    put(root, "learning/a.md", TEMPORARY, None, digest(b"one"))
+    assert synced == []
+    sync_folders(root, ["learning/a.md", "learning/b.md", "gone/c.md", "d.md"])
+    assert synced == folder * 2
 
 
-def test_a_write_that_fails_leaves_nothing_behind(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(root)
-    before = read(root, "learning/a.md")
-
-    def full(*_: Any) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("os.write", full)
-    for work in (
-        lambda: create(root, "learning/b.md", b"x", ".quipu_1"),
-        lambda: replace(root, "learning/a.md", b"x", before, ".quipu_1"),
-    ):
-        with pytest.raises(OSError, match="No space"):
-            work()
-    assert names(root) == ["learning", "learning/a.md"]
-    assert read(root, "learning/a.md") == before
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (OSError(28, "No space left on device"), "storage", "Cannot write to storage, insufficient disk space."),
+        (OSError(20, "Not a directory"), "blocked", "/x is a link, or leads through one, or is no file."),
+        (OSError(13, "Permission denied"), "storage", "Cannot use /x: Permission denied."),
+    ],
+)
+def test_os_errors_become_faults(error: OSError, code: str, message: str) -> None:
+    fault = files.file_fault(error, "/x")
+    assert isinstance(fault, Fault)
+    assert (fault.code, fault.message) == (code, message)

@@ -95,5 +95,6 @@ def test_a_type_is_found_however_it_is_written() -> None:
         with pytest.raises(Fault) as caught:
             resolve_type(kinds, given)
         assert caught.value.message == (
-            f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types.'
+            f'Invalid memory type: "{given}". Must be one of the built-in types or configured custom types. '
+            f"These are {', '.join(kinds)}."
         )

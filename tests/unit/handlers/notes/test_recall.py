@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handlers.notes.memory_types import BUILT_IN
 from kernel import app
 from kernel.config import Config
 from kernel.dispatch import Dispatch
@@ -244,3 +245,19 @@ def test_recall_of_common_finds_notes(call_ok: CallOk, call: Call) -> None:
     call_ok("memory_remember", title="Car", content="My automobile goes to the garage in May.", memoryType="context")
     found = json.loads(call("recall", query="vehicle maintenance", scope="context").body)["memories"]
     assert [memory["id"] for memory in found] == ["notes:default/context/car.md"]
+
+
+@pytest.mark.parametrize("asked", [{"query": "car", "type": "search"}, {"isAll": True}], ids=["query", "all"])
+def test_unknown_type_is_answered_with_the_types_that_exist(
+    call_ok: CallOk, folder: Path, asked: dict[str, Any]
+) -> None:
+    put(folder, "diary/a.md", b"ravens")
+
+    def message(kind: str) -> str:
+        return call_ok("memory_recall", memoryType=kind, **asked)["message"]
+
+    types = ", ".join(kind.name for kind in BUILT_IN)
+    assert message("learnings").endswith(f'. There is no memory type "learnings", but {types}.')
+    assert message("learning").endswith(". Try creating a memory first with memory_remember.")
+    if "query" in asked:
+        assert message("diary").endswith(". Try creating a memory first with memory_remember.")

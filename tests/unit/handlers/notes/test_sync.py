@@ -20,7 +20,6 @@ from kernel import app
 from kernel.app import Kernel
 from kernel.config import Config
 from kernel.dispatch import Dispatch
-from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.store import history
 from kernel.store.transaction import Tx
@@ -239,9 +238,30 @@ def test_sync_drops_files_of_removed_projects(
         call = caller(kernel.dispatch)
         call("memory_recall", isAll=True)
         call("memory_sync")
-        assert [source.key for source in kernel.store.read_sync(sync.sources) if source.space == space] == found
+        assert [
+            source.key for source in kernel.store.read_sync(lambda tx: list(sync.sources(tx))) if source.space == space
+        ] == found
         assert agrees(kernel)
         kernel.store.close()
+
+
+@pytest.mark.parametrize(("files", "size"), [(4, 1 << 20), (1000, 300)], ids=["files", "bytes"])
+def test_a_folder_that_appears_or_vanishes_is_taken_in_by_parts(
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch, files: int, size: int
+) -> None:
+    monkeypatch.setattr(sync, "_WRITE_FILES", files)
+    monkeypatch.setattr(sync, "_ROWS_PER_QUERY", files)
+    monkeypatch.setattr(sync, "_WRITE_BYTES", size)
+    parts: list[int] = []
+    write = history.flush
+    monkeypatch.setattr(history, "flush", lambda tx, rows: (parts.append(len(rows)), write(tx, rows)))
+    for number in range(10):
+        put(folder, f"learning/n{number}.md", NOTE.format("x" * 70))
+    assert len(contents(call_ok)) == 10
+    (folder / "learning").rename(folder.parent / "away")
+    assert contents(call_ok) == {}
+    assert (sum(parts), max(parts) <= 4) == (20, True)
+    assert agrees(kernel)
 
 
 def test_missing_project_keeps_its_memories(config: Config, caller: Callable[[Dispatch], Call], tmp_path: Path) -> None:
@@ -376,20 +396,6 @@ def test_changes_taken_in_by_another_call_are_skipped(kernel: Kernel, call_ok: C
 
     assert kernel.store.write_sync(late) is True
     assert everything(kernel) == before
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (OSError(28, "No space left on device"), "storage", "Cannot write to storage, insufficient disk space."),
-        (OSError(20, "Not a directory"), "blocked", "/x is a link, or leads through one, or is no file."),
-        (OSError(13, "Permission denied"), "storage", "Cannot use /x: Permission denied."),
-    ],
-)
-def test_os_errors_become_faults(error: OSError, code: str, message: str) -> None:
-    fault = sync.file_fault(error, "/x")
-    assert isinstance(fault, Fault)
-    assert (fault.code, fault.message) == (code, message)
 
 
 PATHS = st.sampled_from(["learning/a.md", "learning/b.md", "issue/a.md", "c.md", "context/deep/d.md", "issue/é.md"])

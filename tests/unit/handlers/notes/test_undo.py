@@ -1,5 +1,7 @@
-"""What memory_remember and memory_forget did to files can be taken back, unless somebody has changed them since."""
+"""What memory_remember and memory_forget did to files can be taken back, all of it or nothing, until it has been."""
 
+import errno
+import itertools
 import os
 from pathlib import Path
 
@@ -17,7 +19,10 @@ BY_HAND = "---\nmemory_type: learning\nowner: ada\n---\n\nWritten by a person.\n
 
 
 def take_back_last(kernel: Kernel) -> None:
-    number = kernel.store.read_sync(lambda tx: audit.read(tx, 1))[0].id
+    take_back(kernel, kernel.store.read_sync(lambda tx: audit.read(tx, 1))[0].id)
+
+
+def take_back(kernel: Kernel, number: int) -> None:
     undo(kernel.config.file, kernel.store.context, DIALECTS, number)
 
 
@@ -101,3 +106,100 @@ def test_forgotten_file_comes_back(kernel: Kernel, call: Call, call_ok: CallOk, 
 
     assert file.read_text() == BY_HAND
     assert indexed(kernel) == ["A\nWritten by a person."]
+
+
+def test_a_file_somebody_made_in_place_of_a_forgotten_one_stops_the_undo_until_it_is_gone(
+    kernel: Kernel, call_ok: CallOk, folder: Path
+) -> None:
+    notes = [put(folder, f"context/u-{number}.md", BY_HAND.replace("a person", f"{number}")) for number in range(3)]
+    texts = [note.read_text() for note in notes]
+    call_ok("memory_forget", filePaths=[str(note) for note in notes])
+    notes[2].write_text("by hand")
+    rows, contents = everything(kernel), tree(folder)
+
+    for _ in range(2):
+        with pytest.raises(Fault, match=r"The file context/u-2\.md has been changed again since\.") as refused:
+            take_back_last(kernel)
+        assert refused.value.code == "conflict"
+        assert everything(kernel) == rows
+        assert tree(folder) == contents
+    notes[2].unlink()
+    take_back_last(kernel)
+
+    assert [note.read_text() for note in notes] == texts
+    assert len(indexed(kernel)) == 3
+
+
+@pytest.mark.parametrize("what", ["forget", "update", "create"])
+def test_what_is_as_it_was_before_the_call_counts_as_restored(
+    kernel: Kernel, call_ok: CallOk, folder: Path, what: str
+) -> None:
+    one, two = put(folder, "learning/a.md", BY_HAND), put(folder, "learning/b.md", BY_HAND)
+    if what == "forget":
+        call_ok("memory_forget", filePaths=[str(one), str(two)])
+    else:
+        path = {"filePath": str(one)} if what == "update" else {}
+        call_ok("memory_remember", title="New", content="By an agent.", memoryType="learning", **path)
+    one.write_text(BY_HAND)
+    (folder / "learning" / "new.md").unlink(missing_ok=True)
+    call_ok("memory_recall", isAll=True)
+
+    take_back_last(kernel)
+
+    assert (one.read_text(), two.read_text()) == (BY_HAND, BY_HAND)
+    assert sorted(indexed(kernel)) == ["A\nWritten by a person.", "B\nWritten by a person."]
+    with pytest.raises(Fault, match="is not kept, or no more"):
+        take_back(kernel, 1)
+
+
+def test_an_undo_whose_files_cannot_be_written_changes_nothing_and_can_be_tried_again(
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = [put(folder, f"context/u-{number}.md", BY_HAND) for number in range(3)]
+    call_ok("memory_forget", filePaths=[str(note) for note in notes])
+    rows, contents = everything(kernel), tree(folder)
+    write, writes = os.write, itertools.count()
+
+    def full(fd: int, data: bytes) -> int:
+        if next(writes) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(Fault, match="insufficient disk space"):
+            take_back_last(kernel)
+    assert everything(kernel) == rows
+    assert tree(folder) == contents
+    take_back_last(kernel)
+    assert [note.read_text() for note in notes] == [BY_HAND] * 3
+
+
+def test_forgetting_more_than_undo_data_may_hold_can_be_undone(
+    kernel: Kernel, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The texts are in the history: what an undo keeps of a call does not grow with them."""
+    monkeypatch.setattr("kernel.store.group_runner._UNDO_BYTES", 10_000)
+    notes = [put(folder, f"context/u-{number}.md", BY_HAND * 20) for number in range(20)]
+    call_ok("memory_recall", isAll=True)
+    call_ok("memory_forget", filePaths=[str(note) for note in notes])
+
+    take_back_last(kernel)
+
+    assert [note.read_text() for note in notes] == [BY_HAND * 20] * 20
+
+
+@pytest.mark.parametrize("kind", ["learning", "issue"])
+def test_the_audit_says_of_every_overwriting_call_that_it_can_be_undone(
+    kernel: Kernel, call_ok: CallOk, folder: Path, kind: str
+) -> None:
+    file = put(folder, "learning/a.md", BY_HAND)
+    for given in ({}, {"filePath": str(file)}):
+        call_ok("memory_remember", title="x", content="By an agent.", memoryType=kind, **given)
+    call_ok("memory_forget", filePaths=[str(folder / kind / "x.md")])
+    entries = kernel.store.read_sync(lambda tx: audit.read(tx, 10))
+    assert [(entry.tool, entry.undoable) for entry in entries] == [
+        ("memory_forget", True),
+        ("memory_remember", True),
+        ("memory_remember", True),
+    ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from handlers.scopes import candidates
+from handlers.scopes import candidates, entries, entry_kinds
 from handlers.scopes.inheritance import scope_chain
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
@@ -115,6 +115,36 @@ def test_parts_of_words_match_without_word_hits(add: Add, found: Callable[..., l
     assert found(search="stag commi", **by_words) == ["git_commit"]
     assert found(search="ÄNDERUNG", **by_words) == ["Größe"]
     assert found(search="stag nothing", **by_words) == []
+    assert found(search="ommi it", **by_words) == ["git_commit"]
+    assert found(search="it_comm", **by_words) == ["git_commit"]
+    assert found(search="änderung", **by_words) == ["Größe"]
+    assert found(search="mm", **by_words) == []
+
+
+def test_parts_of_words_match_what_a_write_left(do: Do, add: Add, found: Callable[..., list[str]]) -> None:
+    changed, dropped = add("guideline", "changed", "Knotted cords"), add("guideline", "dropped", "Knotted cords")
+    do("memory_guideline", "update", id=changed, content="Woven baskets")
+    do("memory_guideline", "deactivate", id=dropped)
+
+    by_words: dict[str, Any] = {"semanticSearch": False}
+    assert found(search="aske", **by_words) == ["changed"]
+    assert found(search="nott", **by_words) == []
+    assert found(search="nott", includeInactive=True, **by_words) == ["dropped"]
+    assert found(search="aske", includeInactive=True, **by_words) == ["changed"]
+
+
+def test_parts_of_words_at_a_past_time_are_those_of_its_versions(
+    clock: Clock, do: Do, add: Add, found: Callable[..., list[str]]
+) -> None:
+    changed = add("guideline", "changed", "Knotted cords")
+    add("guideline", "steady", "Woven baskets")
+    before = clock.now
+    clock.move(days=1)
+    do("memory_guideline", "update", id=changed, content="Woven baskets")
+
+    by_words: dict[str, Any] = {"semanticSearch": False, "asOf": before}
+    assert found(search="aske", **by_words) == ["steady"]
+    assert found(search="nott", **by_words) == ["changed"]
 
 
 def test_semantic_search_adds_entries_without_the_words(add: Add, found: Callable[..., list[str]]) -> None:
@@ -189,6 +219,8 @@ class Row(NamedTuple):
     priority: int
     tagged: bool
     expired: bool
+    gone: int | None = None  # days since it was deactivated
+    late: int = 0  # days from its creation to its oldest version
 
 
 ROWS = st.lists(
@@ -201,6 +233,26 @@ ROWS = st.lists(
         st.integers(0, 100),
         st.booleans(),
         st.booleans(),
+        st.none(),
+        st.just(0),
+    ),
+    max_size=40,
+    unique_by=lambda row: row[:3],
+)
+
+
+PAST_ROWS = st.lists(
+    st.builds(
+        Row,
+        st.sampled_from(KINDS),
+        st.sampled_from("abcdefgh"),
+        st.integers(0, 3),
+        st.integers(0, 60),
+        st.integers(0, 200),
+        st.booleans(),
+        st.booleans(),
+        st.one_of(st.none(), st.integers(0, 60)),
+        st.sampled_from([0, 0, 0, 7]),
     ),
     max_size=40,
     unique_by=lambda row: row[:3],
@@ -210,7 +262,7 @@ ROWS = st.lists(
 def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str | None]) -> None:
     """Inserts the row as in a store that is some days old."""
     entry_id, scope = f"{row.kind}-{seq}", where[0] if where[1] is None else f"{where[0]}:{where[1]}"
-    born = (datetime.fromisoformat(NOW) - timedelta(days=row.age)).isoformat(timespec="milliseconds")
+    born = days_before_now(row.age)
     priority = row.priority if row.kind == "guideline" else None
     until = "2026-01-01T00:00:00.000Z" if row.expired and row.kind == "knowledge" else None
     given = {
@@ -222,17 +274,19 @@ def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str
         "priority": priority,
         "version": f"v{seq}",
         "born": born,
+        "known": days_before_now(row.age - row.late),
+        "gone": None if row.gone is None else days_before_now(row.gone),
         "until": until,
         "mark": f"et{seq}",
     }
     db.values(
-        "INSERT INTO scopes_entry (id, kind, scope_type, scope_id, name, priority, current_version_id, created_at) "
-        "VALUES (:id, :kind, :type, :scope, :name, :priority, :version, :born)",
+        "INSERT INTO scopes_entry (id, kind, scope_type, scope_id, name, priority, current_version_id, created_at, "
+        "deactivated_at) VALUES (:id, :kind, :type, :scope, :name, :priority, :version, :born, :gone)",
         given,
     )
     db.values(
         "INSERT INTO scopes_version (id, entry_id, version_num, content, valid_until, created_at) "
-        "VALUES (:version, :id, 1, 'x', :until, :born)",
+        "VALUES (:version, :id, 1, 'x', :until, :known)",
         given,
     )
     if row.tagged:
@@ -241,8 +295,18 @@ def insert_row(db: Connection, tx: Tx, row: Row, seq: int, where: tuple[str, str
             "VALUES (:mark, :kind, :id, 'tag_python', '')",
             given,
         )
-    tx.run("scopes.entries.mark_same_name", id=entry_id, kind=row.kind, name=row.name)
-    index.put(tx, f"scopes:{MANY[row.kind]}", entry_id, "x", scope=scope)
+    entries.mark_imported(tx, entry_kinds.KINDS[row.kind], entry_id, row.name)
+    if row.gone is None:
+        index.put(tx, f"scopes:{MANY[row.kind]}", entry_id, "x", scope=scope)
+
+
+def hidden_by(nearer: Row) -> list[Row]:
+    """A row, and one of its name in a farther scope."""
+    return [nearer, nearer._replace(depth=3, gone=None, late=0)]
+
+
+def days_before_now(days: int) -> str:
+    return f"{(datetime.fromisoformat(NOW) - timedelta(days=days)).isoformat(timespec='milliseconds')[:23]}Z"
 
 
 def rules(*pairs: tuple[int, int]) -> list[Row]:
@@ -281,6 +345,43 @@ def test_the_top_candidates_equal_a_full_ranking(
     )
     for kind in KINDS:
         assert of(best, kind)[:limit] == of(whole, kind)[:limit]
+    db.rollback()
+    db.close()
+
+
+@pytest.mark.slow
+@example(rows=hidden_by(Row("tool", "a", 0, 9, 0, False, False, 3)), days=5, limit=3, shadowed=False, excluding=False)
+@example(
+    rows=hidden_by(Row("tool", "a", 0, 9, 0, False, False, None, 7)), days=5, limit=3, shadowed=False, excluding=False
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    rows=PAST_ROWS, days=st.integers(0, 62), limit=st.integers(1, 6), shadowed=st.booleans(), excluding=st.booleans()
+)
+def test_the_top_candidates_of_a_past_time_equal_a_full_ranking(
+    kernel: Kernel,
+    scope_ids: ScopeIds,
+    rows: Sequence[Row],
+    days: int,
+    limit: int,
+    shadowed: bool,
+    excluding: bool,
+) -> None:
+    db = Connection(kernel.config.file, kernel.store.context, readonly=False)
+    tx = db.begin(CallContext())
+    for seq, row in enumerate(rows):
+        insert_row(db, tx, row, seq, scopes(scope_ids)[row.depth])
+    tagging = candidates.TagIds(exclude=frozenset({"tag_python"}) if excluding else frozenset())
+    at, seen_by = days_before_now(days), scope_chain(tx, "session", scope_ids.session)
+    ask = candidates.EntryQuery(KINDS, seen_by, at, limit, at, include_shadowed=shadowed, tags=tagging)
+    everything = frozenset(db.values("SELECT id FROM scopes_entry")[number][0] for number in range(len(rows)))
+
+    for kinds in (KINDS, *((kind,) for kind in KINDS)):
+        asked = ask._replace(kinds=kinds)
+        short = candidates.find_candidates(tx, asked)
+        every = candidates.find_candidates(tx, asked._replace(related_ids=everything))
+        assert candidates.rank(asked, short)[:limit] == candidates.rank(asked, every)[:limit]
+        assert short.total == every.total == len(every.candidates)
     db.rollback()
     db.close()
 

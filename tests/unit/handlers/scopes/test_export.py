@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Clock
-from tests.unit.handlers.scopes.conftest import Do, ScopeIds, exported
+from tests.conftest import Call, Clock
+from tests.unit.handlers.scopes.conftest import Do, ScopeIds, exported, refused
 
 NOW = "2026-01-02T03:04:05.678Z"
 LATER = "2026-01-02T03:05:05.678Z"
@@ -126,9 +126,10 @@ def test_versions_and_inactive_entries_are_optional(do: Do, filled: dict[str, st
         ({"scopeType": "project", "scopeId": "{project}"}, ["k"]),
         ({"scopeId": "{project}"}, ["k"]),
         ({"tags": ["PYTHONIC", "Python"]}, ["t", "g"]),
-        ({"tags": ["mine", "nothing"]}, ["g"]),
+        ({"tags": ["mine", "bash"]}, ["g"]),
         ({"tags": []}, ["t", "g", "k", "s"]),
-        ({"tags": ["nothing"]}, []),
+        ({"tags": ["bash"]}, []),
+        ({"tags": [" Mine "]}, ["g"]),
         ({"types": ["tools"], "tags": ["mine"]}, []),
     ],
 )
@@ -139,6 +140,13 @@ def test_filters_combine(
         key: value.format(**scope_ids._asdict()) if isinstance(value, str) else value for key, value in given.items()
     }
     assert names(exported(do, includeInactive=False, **given)) == expected
+
+
+def test_unknown_tag_is_refused(call: Call, filled: dict[str, str]) -> None:
+    reply = call("memory_export", action="export", tags=["mine", "nothing"])
+
+    context = {"resource": "tag", "identifier": "nothing", "field": "tags"}
+    assert refused(reply) == ("not_found", "E2000", "Tag not found: nothing", context)
 
 
 def test_a_filtered_export_holds_its_scopes_and_their_parents(

@@ -134,7 +134,8 @@ def test_bad_arguments_of_import_name_their_field(
     [
         ("{", "json", "parsing", "Not readable as JSON: Input data was truncated"),
         ('{"entries": NaN}', "json", "parsing", "Not readable as JSON: "),
-        ("[" * 5000, "json", "parsing", "Not readable as JSON: "),
+        ("[" * 5000, "json", "structure", "Missing entries object"),
+        ('{"entries": ' + "[" * 5000, "json", "parsing", "Not readable as JSON: "),
         ('{"entries": {"tools": [{"name": "\\ud800"}]}}', "json", "parsing", "Not readable as JSON: "),
         ("a: b: c", "yaml", "parsing", "Not readable as YAML: line 1: mapping values are not allowed"),
         ("# Agent Memory Export", "markdown", "parsing", "Markdown import not supported. Please use JSON or YAML"),
@@ -192,7 +193,7 @@ def named(kind: str) -> dict[str, str]:
     ("content", "why"),
     [
         (None, "Cannot read export.json: No such file or directory."),
-        (b"\xff", "export.json is not text in UTF-8."),
+        (b"\xff", "export.json is no export: Not readable as JSON: JSON is malformed: invalid character (byte 0)"),
         (b"{}", "export.json is no export: Missing entries object"),
     ],
 )

@@ -9,7 +9,9 @@ from tests.unit.handlers.scopes.conftest import KINDS, MANY, Add, Do, refused
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("given", "stored"), [(" naming\n", "naming"), ("cafe\u0301", "caf\u00e9")])
+@pytest.mark.parametrize(
+    ("given", "stored"), [(" naming\n", "naming"), ("cafe\u0301", "caf\u00e9"), ("na\u00adm\u200bing\ufeff", "naming")]
+)
 def test_a_name_is_stored_composed_and_without_blanks_at_its_ends(
     do: Do, add: Add, unchanged: Call, kind: str, given: str, stored: str
 ) -> None:
@@ -22,6 +24,11 @@ def test_a_name_is_stored_composed_and_without_blanks_at_its_ends(
         text = {} if kind == "tool" else {"content": "a"}
         reply = unchanged(f"memory_{kind}", action="add", scopeType="global", **{field: name}, **text)
         assert refused(reply)[1] == "E2001"
+
+
+def test_a_name_of_characters_that_never_show_is_none(unchanged: Call) -> None:
+    reply = unchanged("memory_tool", action="add", scopeType="global", name="\u00ad \u200b")
+    assert refused(reply)[1:3] == ("E1000", "name is required")
 
 
 def test_a_project_has_a_normal_name(do: Do, unchanged: Call) -> None:

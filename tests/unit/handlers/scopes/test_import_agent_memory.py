@@ -606,7 +606,11 @@ def test_values_outside_the_tool_limits_survive_import_and_export(
     ("damage", "code", "why"),
     [
         ("DROP TABLE tools", "invalid", "memory.db is no database of agent-memory: its tables are not there."),
-        ("UPDATE tool_versions SET id = 't1v1'", "internal", "Internal error."),
+        (
+            "UPDATE tool_versions SET id = 't1v1'",
+            "invalid",
+            "memory.db cannot be imported: UNIQUE constraint failed: scopes_version.id.",
+        ),
     ],
 )
 def test_an_import_that_fails_halfway_changes_nothing(

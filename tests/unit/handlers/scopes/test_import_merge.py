@@ -438,7 +438,7 @@ def test_a_project_whose_name_is_taken_is_reported_with_a_suggestion(do: Do, sec
 
 
 BAD: list[tuple[str, Any, str, str]] = [
-    ("tools", 7, "tools[0]", "Validation error: entry - expected object, got int"),
+    ("tools", 7, "tools[0]", "Validation error: entry - expected object, got integer"),
     ("tools", {}, "tools[0]", "Tool name is required"),
     ("tools", {"title": "x"}, "tools[0]", "Tool name is required"),
     ("guidelines", {"name": " ", "content": "c"}, "guidelines[0]", "Guideline name is required"),
@@ -449,13 +449,13 @@ BAD: list[tuple[str, Any, str, str]] = [
     ("tools", {"name": "t", "scopeType": "galaxy"}, "t", "Validation error: scopeType - galaxy is not one of global"),
     ("tools", {"name": "t", "scopeType": "org"}, "t", "scopeId is required for non-global scope"),
     ("tools", {"name": "t", "scopeType": "org", "scopeId": "x"}, "t", "Organization not found: x. Suggestion: create"),
-    ("tools", {"name": "t", "id": ""}, "t", "Validation error: id - expected str of length >= 1"),
+    ("tools", {"name": "t", "id": ""}, "t", "Validation error: id - expected string of length >= 1"),
     ("tools", {"name": "t", "createdAt": "soon"}, "t", "Validation error: createdAt - is not an ISO 8601 time"),
     ("tools", {"name": "t", "isActive": "no"}, "t", "Validation error: isActive - expected bool"),
     ("tools", {"name": "t\0"}, "t\0", "Validation error: name - must not hold NUL characters"),
     ("tools", {"name": "t", "tags": ["a\0"]}, "t", "Validation error: tags - must not hold NUL characters"),
     ("tools", {"name": "t", "versions": [{"description": "\0"}]}, "t", "Validation error: versions - must not hold"),
-    ("tools", {"name": "t", "tags": [""]}, "t", "Validation error: tags[0] - expected str of length >= 1"),
+    ("tools", {"name": "t", "tags": [""]}, "t", "Validation error: tags[0] - expected string of length >= 1"),
     ("tools", {"name": "t", "relations": [{}]}, "t", "Validation error: relations[0] - object missing required fie"),
     ("tools", {"name": "t", "currentVersion": {"description": 7}}, "t", "Validation error: currentVersion.description"),
     ("tools", {"name": "t", "versions": [{"versionNum": 0}]}, "t", "Validation error: versions[0].versionNum - ex"),
@@ -467,7 +467,7 @@ BAD: list[tuple[str, Any, str, str]] = [
     ),
     ("knowledge", {"title": "k", "content": "c", "confidence": 1e300}, "k", "Validation error: confidence - expected"),
     ("guidelines", {"name": "g", "content": "c", "priority": 2**40}, "g", "Validation error: priority - expected int"),
-    ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected str of"),
+    ("tools", {"name": "t", "description": "x" * 1_048_577}, "t", "Validation error: description - expected string of"),
 ]
 
 

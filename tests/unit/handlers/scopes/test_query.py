@@ -449,3 +449,17 @@ def test_invalid_arguments_are_reported_even_if_a_required_tag_is_unknown(
 ) -> None:
     answer = refused(call("memory_query", action="search", tags={"require": ["no such tag"]}, **wrong))
     assert (answer[0], answer[3]["field"]) == ("invalid", field)
+
+
+def test_tags_of_the_filter_that_do_not_exist_are_named(do: Do, add: Add) -> None:
+    entry_id = add("tool", "t")
+    tag(do, "tool", entry_id, "python")
+
+    def found(**tags: list[str]) -> tuple[list[str], list[str] | None]:
+        answer = do("memory_query", "search", tags=tags)
+        return [one["id"] for one in answer["results"]], answer["meta"].get("unknownTags")
+
+    assert found(include=["Python"]) == ([entry_id], None)
+    assert found(include=["Python", "pyhton"], exclude=["Old"]) == ([entry_id], ["pyhton", "Old"])
+    assert found(include=["pyhton"]) == ([], ["pyhton"])
+    assert found(require=["python", "pyhton"]) == ([], ["pyhton"])

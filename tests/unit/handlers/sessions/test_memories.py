@@ -177,7 +177,9 @@ def test_a_memory_has_a_history_and_matches_the_index(kernel: Kernel, ask: Ask, 
     assert events == [Event(1, "remembered", None, "green tea", None, "sessions", "remember", "tester", NOW)]
     sources = kernel.dispatch.tools["remember"].dialect.sources
     assert sources is not None
-    assert kernel.store.read_sync(sources) == [IndexSource("sessions", "1", "s", "green tea", "drinks")]
+    assert kernel.store.read_sync(lambda tx: list(sources(tx))) == [
+        IndexSource("sessions", "1", "s", "green tea", "drinks")
+    ]
 
 
 def test_memories_survive_a_restart(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Compares the index with the memories of a dialect, tells which differ, and which of the texts is the sound one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from kernel.search import index
+from kernel.store import history
+from kernel.store.transaction import SLICE_BYTES, Tx
+from kernel.text import one_line
+from kernel.tools import Dialect, IndexSource
+
+Report = Callable[[str], None]
+_SLICE_ROWS = 1000
+_SHOWN_CHARS = 60  # of a text that differs, from shortly before the difference
+_BEFORE_CHARS = 15
+
+
+class Finding(NamedTuple):
+    """One inconsistency: the part of the file, how many rows, and what is wrong; a `kept` one no repair mends."""
+
+    part: str
+    rows: int
+    what: str
+    kept: bool = False
+
+
+class _Document(NamedTuple):
+    space: str
+    key: str
+    text: str
+    grams: str
+
+
+class _Key(NamedTuple):
+    space: str
+    key: str
+
+
+def check_dialect(tx: Tx, dialect: Dialect, *, repair: bool, report: Report | None = None) -> list[Finding]:
+    """Where the index differs from the memories of a dialect; `repair` makes the index agree with sound memories.
+
+    The history decides: where it agrees with the index and not with the row, the row is damaged, and the index, which
+    holds the only sound copy, stays as it is. So does a document whose memory is gone without a word in the history.
+    """
+    differing, damaged, extras, lost, tell = 0, 0, 0, 0, report or _ignore
+    keys: set[tuple[str, str]] = set()
+    for several in _slices(dialect.sources(tx) if dialect.sources else iter(())):
+        for source, held in _differing(tx, several):
+            broken = held is not None and _contradicts_history(tx, source, held.text)
+            damaged, differing = damaged + broken, differing + (not broken)
+            tell(_difference(source, held, broken))
+            if repair and not broken:
+                index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
+        keys.update((source.space, source.key) for source in several)
+    for extra in _extra(tx, dialect, keys):
+        gone = history.latest(tx, *extra) is not None
+        lost, extras = lost + gone, extras + (not gone)
+        tell(f"{extra.space} {extra.key}: only the index holds it" + (", the row is lost" if gone else ""))
+        if repair and not gone:
+            index.drop(tx, *extra)
+    return [
+        Finding(dialect.name, differing, "memories the index lacks or holds differently"),
+        Finding(dialect.name, damaged, "memories whose row is damaged: index and history agree on another text", True),
+        Finding(dialect.name, lost, "memories whose row is lost: index and history have them", True),
+        Finding(dialect.name, extras, "documents without a memory"),
+    ]
+
+
+def rebuild_index(tx: Tx, dialect: Dialect) -> None:
+    """Makes the index agree with the memories of a dialect, which are taken for right."""
+    keys: set[tuple[str, str]] = set()
+    for several in _slices(dialect.sources(tx) if dialect.sources else iter(())):
+        for source, _ in _differing(tx, several):
+            index.put(tx, source.space, source.key, source.text, scope=source.scope, words=source.words)
+        keys.update((source.space, source.key) for source in several)
+    for extra in _extra(tx, dialect, keys):
+        index.drop(tx, *extra)
+
+
+def _extra(tx: Tx, dialect: Dialect, keys: set[tuple[str, str]]) -> list[_Key]:
+    if dialect.sources is None:
+        return []
+    return [
+        held for held in tx.each("kernel.consistency.keys_of_dialect", _Key, dialect=dialect.name) if held not in keys
+    ]
+
+
+def _contradicts_history(tx: Tx, source: IndexSource, indexed: str) -> bool:
+    """Whether the last text of the history is in the index and not in the row."""
+    known = None if indexed == source.text else history.latest(tx, source.space, source.key)
+    return known is not None and known in indexed and known not in source.text
+
+
+def _difference(source: IndexSource, held: _Document | None, broken: bool) -> str:
+    name = f"{source.space} {source.key}"
+    if held is None:
+        return f"{name}: the index lacks it"
+    if held.text == source.text:
+        return f"{name}: the index holds other words for it"
+    start = next((at for at, pair in enumerate(zip(source.text, held.text, strict=False)) if pair[0] != pair[1]), 0)
+    row, indexed = (_shown(text, start) for text in (source.text, held.text))
+    return f"{name}: the row has {row}, the index has {indexed}" + (", and so has the history" if broken else "")
+
+
+def _shown(text: str, start: int) -> str:
+    begin = max(0, start - _BEFORE_CHARS) if len(text) > _SHOWN_CHARS else 0
+    return f'"{one_line(text[begin:], _SHOWN_CHARS)}"'
+
+
+def _ignore(_line: str) -> None:
+    pass
+
+
+def _slices(sources: Iterator[IndexSource]) -> Iterator[list[IndexSource]]:
+    """The sources in lists of a bounded size, so that not all texts of a store lie in memory at once."""
+    several: list[IndexSource] = []
+    size = 0
+    for source in sources:
+        several.append(source)
+        size += len(source.text)
+        if size > SLICE_BYTES or len(several) == _SLICE_ROWS:
+            yield several
+            several, size = [], 0
+    yield several
+
+
+def _differing(tx: Tx, sources: Sequence[IndexSource]) -> list[tuple[IndexSource, _Document | None]]:
+    """The memories that the index lacks or holds differently, and what it holds."""
+    keys = [(source.space, source.key) for source in sources]
+    held = {(row.space, row.key): row for row in tx.all("kernel.consistency.documents", _Document, keys=keys)}
+    pairs = [(source, held.get((source.space, source.key))) for source in sources]
+    return [(source, row) for source, row in pairs if row is None or (row.text, row.grams) != _indexed(source)]
+
+
+def _indexed(source: IndexSource) -> tuple[str, str]:
+    return source.text, index.extra_fts_text(source.text, source.words)

@@ -1,0 +1,51 @@
+"""Long work in slices, each with a transaction of its own, so that other writes get their turn in between."""
+
+import time
+from collections.abc import Generator
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+from kernel.store.transaction import Tx
+
+R = TypeVar("R")
+Steps = Generator[None, Tx, R]
+"""Work that yields wherever it may go on in another transaction, and is sent the one to go on with."""
+# What a slice writes is indexed when it commits, which takes as long again.
+SLICE_SECONDS = 0.05
+
+
+class Unfinished(Enum):
+    """The answer of a slice that is not the last one."""
+
+    MORE = "more"
+
+
+MORE: Final = Unfinished.MORE
+
+
+class Slices(Generic[R]):
+    """Steps as work for the writer: each call goes on with them for a while, and returns MORE until they are done."""
+
+    def __init__(self, steps: Steps[R]) -> None:
+        self._steps = steps
+        next(steps)
+
+    def __call__(self, tx: Tx) -> R | Unfinished:
+        end = time.monotonic() + SLICE_SECONDS
+        try:
+            while True:
+                self._steps.send(tx)
+                if time.monotonic() > end:
+                    return MORE
+        except StopIteration as done:
+            return done.value
+
+
+def run_steps(tx: Tx, steps: Steps[R]) -> R:
+    """The result of all steps in one transaction."""
+    try:
+        next(steps)
+        while True:
+            steps.send(tx)
+    except StopIteration as done:
+        return done.value

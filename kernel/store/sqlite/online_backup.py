@@ -1,0 +1,27 @@
+"""Copies a database with SQLite's backup API while it is read and written."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+_PAGES = 256  # 1 MB a step, after which progress is reported
+
+
+def copy_database(db: apsw.Connection, target: Path, progress: Callable[[int, int], None] | None) -> None:
+    """Copies what the connection sees to a new file, private to the user."""
+    target.touch(mode=0o600)
+    copy = apsw.Connection(str(target))
+    try:
+        job = copy.backup("main", db, "main")
+        try:
+            while not job.done:
+                job.step(_PAGES)
+                if progress:
+                    progress(job.page_count - job.remaining, job.page_count)
+            job.finish()
+        finally:
+            job.close(True)
+        copy.pragma("journal_mode", "delete")  # so no log belongs to it, see log_stamp.py
+    finally:
+        copy.close()

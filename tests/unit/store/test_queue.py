@@ -1,0 +1,68 @@
+"""Callers take turns in a queue, and none of them fills it or makes the others wait."""
+
+import pytest
+
+from kernel.errors import Fault
+from kernel.store.context import CallContext
+from kernel.store.queue import BoundedQueue, Job
+
+
+def job(actor: str, answered: list[Job] | None = None) -> Job:
+    return Job(lambda _tx: None, CallContext("things", "add", actor), (answered if answered is not None else []).append)
+
+
+def actors(jobs: list[Job] | None) -> str:
+    return "".join(one.context.actor[0] for one in jobs or [])
+
+
+def test_callers_take_turns_and_each_keeps_its_order() -> None:
+    queue = BoundedQueue(20)
+    jobs = [job(actor) for actor in "aaaabbc"]
+    for one in jobs:
+        queue.put(one)
+    taken = [queue.take(1) for _ in jobs]
+    assert [actors(one) for one in taken] == list("abcabaa")
+    of_a = [one[0] for one in taken if one and one[0].context.actor == "a"]
+    assert (of_a, queue.waiting) == (jobs[:4], 0)
+
+
+def test_a_group_has_an_equal_part_of_each_caller_and_keeps_neighbours() -> None:
+    queue = BoundedQueue(20)
+    for actor in "aaaaaaaabbbc":
+        queue.put(job(actor))
+    assert [actors(queue.take(6)), actors(queue.take(6))] == ["aabbca", "baaaaa"]
+
+
+def test_names_that_clients_give_themselves_are_no_callers_of_their_own() -> None:
+    queue = BoundedQueue(20)
+    for actor in ("a/one", "a/two", "a/three", "b"):
+        queue.put(job(actor))
+    assert [actors(queue.take(1)) for _ in range(4)] == list("abaa")
+
+
+def test_full_queue_makes_room_for_a_caller_with_fewer_jobs() -> None:
+    queue, answered = BoundedQueue(4), list[Job]()
+    jobs = [job("a", answered) for _ in range(4)]
+    for one in jobs:
+        queue.put(one)
+    with pytest.raises(Fault):
+        queue.put(job("a"))
+    queue.put(job("b"))
+    queue.put(job("b"))
+    with pytest.raises(Fault):
+        queue.put(job("b"))
+    assert answered == jobs[:1:-1]
+    assert {one.answer.code for one in answered} == {"busy"}
+    assert [actors(queue.take(4)), queue.waiting] == ["aabb", 0]
+
+
+def test_caller_that_has_fallen_behind_is_refused_and_others_are_not() -> None:
+    queue = BoundedQueue(20, max_wait=0.0)
+    queue.put(job("a"))
+    queue.put(job("a"))
+    queue.take(1)
+    with pytest.raises(Fault):
+        queue.put(job("a"))
+    queue.put(job("b"))
+    assert [actors(queue.take(1)), actors(queue.take(1))] == ["a", "b"]
+    queue.put(job("a"))
