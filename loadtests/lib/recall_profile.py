@@ -51,7 +51,7 @@ class RecallProfile:
 
     def __init__(self, data: Path) -> None:
         config = Config(data)
-        self._context = app.base_context(config.model)
+        self._context = app.context_of(config)
         self._db = Connection(config.file, self._context, readonly=True)
         self._db.load_vectors()
         self._decode = msgspec.json.Decoder(_TOOL.request).decode
