@@ -175,10 +175,23 @@ class TokenVectors:
 
         return np.frombuffer(tokens, self._id)
 
-    def rows(self, ids: "Ids") -> "Array":
-        """The vectors of tokens, one per row, times their weights."""
-        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
-        return found if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
+    @cached_property
+    def _lengths(self) -> "Array":
+        """The length of each token's vector, times its weight."""
+        import numpy as np
+
+        lengths = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix, dtype=np.float32))
+        lengths = lengths if self._rows is None else lengths.take(self._rows)
+        return lengths if self._weights is None else np.abs(lengths * self._weights).astype(np.float32)
+
+    def rows(self, ids: "Ids") -> "tuple[NDArray[Any], Array]":
+        """The vectors of tokens, one per row, times their weights, and their lengths."""
+        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0)
+        if not self._exact:
+            found = (
+                found.astype("f4") if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
+            )
+        return found, self._lengths.take(ids)
 
     def sum(self, tokens: bytes) -> "Array":
         """The weighted sum of the vectors of packed `tokens`, which points where their mean does."""

@@ -84,7 +84,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.near_duplicates",
         "kernel.search.rerank",
     }
-    assert importers("numkong") == {"kernel.search.ann"}
+    assert importers("numkong") == {"kernel.embed.late_interaction", "kernel.search.ann"}
     assert importers("tokenizers") == {"kernel.embed.model"}
 
 

@@ -22,8 +22,8 @@ def scores(query: str, *texts: str) -> list[float]:
     return EMBEDDER.interaction(query_tokens, text_tokens).tolist()
 
 
-def rows(ids: np.ndarray) -> np.ndarray:
-    return MATRIX[ids]
+def rows(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return MATRIX[ids], np.linalg.norm(MATRIX[ids], axis=1)
 
 
 def interaction(query: np.ndarray, texts: list[np.ndarray]) -> list[float]:
