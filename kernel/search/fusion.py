@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kernel.search.hits import Candidates, Hit
+from kernel.search.hits import Candidates, Hit, positions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,16 +39,6 @@ class Scored(NamedTuple):
     score: float
     hit: Hit
     parts: Parts
-
-
-class Window(NamedTuple):
-    """A document between the two before and the two after it in its partition, by insertion; None past the ends."""
-
-    before: int | None
-    previous: int | None
-    doc: int
-    next: int | None
-    after: int | None
 
 
 class Fused(NamedTuple):
@@ -89,13 +79,14 @@ def fuse(hits: Sequence[Hit], weights: Weights) -> list[Scored]:
 
 
 def fuse_candidates(
-    found: Candidates, weights: Weights, windows: Sequence[Window] = (), neighbours: float = 0.0
+    found: Candidates, weights: Weights, windows: "Ids | None" = None, neighbours: float = 0.0
 ) -> Fused:
     """Candidates with their scores, best first; ties go to the older document.
 
     A score is the weighted mean of the signals, each over its largest value; a signal without any value is left out.
     A candidate without a late-interaction score gets the median. Then the scores of the neighbours in `windows` are
-    added, times `neighbours` and decaying with distance.
+    added, times `neighbours` and decaying with distance. A window is a document between the two before and the two
+    after it in its partition, by insertion; 0 for none.
     """
     import numpy as np
 
@@ -106,7 +97,7 @@ def fuse_candidates(
     parts = np.stack([*(_scaled(values, weight) for values, weight in signals), np.zeros(len(late))])
     total = sum(weight for weight, values in zip(weights[:3], parts, strict=False) if values.any()) or 1.0
     own = parts[:3].sum(axis=0) / total
-    if neighbours > 0 and windows:
+    if neighbours > 0 and windows is not None and len(windows):
         parts[3] = neighbours * total * _neighbour_scores(found.docs, own, windows)
     scores = own + parts[3] / total
     largest = max(1.0, float(scores.max(initial=0.0)))
@@ -115,13 +106,11 @@ def fuse_candidates(
     return Fused(found.take(order), scores[order], (parts / (total * largest)).T[order])
 
 
-def _neighbour_scores(docs: "Ids", scores: "Floats", windows: Sequence[Window]) -> "Floats":
+def _neighbour_scores(docs: "Ids", scores: "Floats", windows: "Ids") -> "Floats":
     """The decayed sum of neighbours' scores for each document, as far as the windows reach."""
     import numpy as np
 
-    table = np.array([[-1 if doc is None else doc for doc in window] for window in windows])
-    at = np.minimum(docs.searchsorted(table), len(docs) - 1)
-    at[docs[at] != table] = -1
+    at = positions(docs, windows)
     at = np.take_along_axis(at, np.argsort(at < 0, axis=1, kind="stable"), 1)  # what is no candidate goes to the end
     extra = np.zeros(len(docs))
     for distance, decay in enumerate(_NEIGHBOUR_DECAY, start=1):

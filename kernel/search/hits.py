@@ -40,19 +40,30 @@ class Candidates(NamedTuple):
         """The documents at these positions, or where a mask is true."""
         return Candidates(self.docs[at], self.words[at], self.meaning[at], self.late[at])
 
+    def sorted(self) -> "Candidates":
+        """The same in rising order of their ids."""
+        import numpy as np
+
+        return self.take(np.argsort(self.docs))
+
 
 def candidates(ranks: Mapping[int, float], cosines: Mapping[int, float]) -> Candidates:
     """The documents found by words, with their BM25, and those found by meaning, with their cosine."""
     import numpy as np
 
     docs = np.array(sorted(ranks.keys() | cosines.keys()), np.int64)
-    return Candidates(docs, _column(docs, ranks), _column(docs, cosines), np.full(len(docs), np.nan))
+    found = Candidates(docs, *np.full((3, len(docs)), np.nan))
+    for column, values in ((found.words, ranks), (found.meaning, cosines)):
+        column[docs.searchsorted(np.fromiter(values, np.int64, len(values)))] = [*values.values()]
+    return found
 
 
-def _column(docs: "Ids", values: Mapping[int, float]) -> "Floats":
+def positions(docs: "Ids", wanted: "Ids") -> "Ids":
+    """Where each of `wanted` stands in `docs`, -1 for what does not."""
     import numpy as np
 
-    column = np.full(len(docs), np.nan)
-    if values:
-        column[docs.searchsorted([*values])] = [*values.values()]
-    return column
+    if not len(docs):
+        return np.full(wanted.shape, -1)
+    order = np.argsort(docs)
+    at = order[np.minimum(docs.searchsorted(wanted, sorter=order), len(docs) - 1)]
+    return np.where(docs[at] == wanted, at, -1)

@@ -1,12 +1,13 @@
 """Reranking of the best hits: late interaction, near-duplicates, and neighbours in time."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.embed.model import Embedder, Embedding
-from kernel.search.fusion import Fused, Weights, Window, fuse_candidates, preliminary_order
-from kernel.search.hits import Candidates
+from kernel.search.fusion import Fused, Weights, fuse_candidates, preliminary_order
+from kernel.search.hits import Candidates, positions
 from kernel.search.near_duplicates import LONG_TEXT_TOKENS, NearDuplicates
+from kernel.search.semantic import unit_vectors
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Ids = NDArray[np.int64]
     Matrix = NDArray[np.float32]
 
 POOL_SIZE = 32  # hits reranked: LoCoMo R@10 .763, as with 40; 64, with 24 seeds, .770
@@ -34,18 +36,13 @@ class Ranking(NamedTuple):
     leaders: Mapping[int, int]
 
 
-class _Vector(NamedTuple):
-    doc: int
-    vector: bytes
-    scale: float
-    tokens: bytes
-
-
 class _Pool(NamedTuple):
-    """The documents to rerank, the tokens of those that have a vector, and their near-duplicates."""
+    """The documents to rerank, each between its neighbours (see `fuse_candidates`), their tokens, none without a
+    vector, and their near-duplicates.
+    """
 
-    docs: list[int]
-    tokens: dict[int, bytes]
+    windows: "Ids"
+    tokens: list[bytes]
     duplicates: NearDuplicates
 
 
@@ -62,79 +59,78 @@ def rerank(
     embedder = tx.context.embedder
     query = embed_texts(tx, [text]) if model else None
     if embedder is None or not query or not query[0].scale:
-        windows = _windows(tx, found.docs[order[:most]].tolist(), weights)
+        windows = _windows(_rows(tx, model, found.docs[order[:most]]))
         neighbours = weights.neighbours * _NEIGHBOUR_SHARE_WITHOUT_VECTORS
         return Ranking(fuse_candidates(found, weights, windows, neighbours), {})
-    pool = _pool(tx, embedder, model, found.docs[order].tolist(), most)
-    windows = _windows(tx, pool.docs, weights)
+    pool = _pool(tx, embedder, model, found.docs[order], most)
     if wanted is not None:
-        found = _nearby(found, order[: max(most, _FUSED_PER_RESULT * wanted)], pool.docs, windows)
-    seeds = windows[:_NEIGHBOUR_SEEDS]
-    added = _vectors(tx, model, sorted({doc for one in seeds for doc in one if doc} - {*found.docs.tolist()}))
-    share = _neighbour_share(pool, added, seeds)
-    if share:
-        found = _with_neighbours(found, added, query[0] if weights.meaning > 0 else None)
+        found = _nearby(found, order[: max(most, _FUSED_PER_RESULT * wanted)], pool.windows)
+    share = 0.0
+    if weights.neighbours > 0:
+        seeds = pool.windows[:_NEIGHBOUR_SEEDS]
+        added, units = unit_vectors(tx, model, seeds[(positions(found.docs, seeds) < 0) & (seeds > 0)].tolist())
+        share = _neighbour_share(pool, added, units, seeds)
+        if share:
+            found = _with_neighbours(found, added, units, query[0] if weights.meaning > 0 else None)
     if weights.late > 0:
+        held = [at for at, tokens in enumerate(pool.tokens) if tokens]
         opening = _OPENING_SHARE * (1 - share)
-        late = found.late.copy()
-        late[found.docs.searchsorted([*pool.tokens])] = embedder.interaction(
-            query[0].tokens, [*pool.tokens.values()], opening
-        )
-        found = found._replace(late=late)
-    fused = fuse_candidates(found, weights, windows, weights.neighbours * share)
+        scores = embedder.interaction(query[0].tokens, [pool.tokens[at] for at in held], opening)
+        found = found._replace(late=found.late.copy())
+        found.late[found.docs.searchsorted(pool.windows[held, 2])] = scores
+    fused = fuse_candidates(found, weights, pool.windows, weights.neighbours * share)
     return Ranking(fused, pool.duplicates.leaders)
 
 
-def _pool(tx: Tx, embedder: Embedder, model: int, docs: Sequence[int], size: int) -> _Pool:
-    pool = _Pool([], {}, NearDuplicates(embedder.dimensions))
-    count = size
-    while docs and len(pool.docs) < size:
-        some, docs, count = docs[:count], docs[count:], 2 * count
-        known = {row.doc: row for row in _vectors(tx, model, some)}
-        rows = [known[doc] for doc in some if doc in known]
-        long = embedder.counts([row.tokens for row in rows]) > LONG_TEXT_TOKENS
-        pool.duplicates.add([row.doc for row in rows], _units(rows, embedder.dimensions), long)
-        kept = [doc for doc in some if pool.duplicates.ranks.get(doc, 0) < _GROUP_SIZE_IN_POOL]
-        pool.docs.extend(kept)
-        pool.tokens.update((doc, known[doc].tokens) for doc in kept if doc in known)
-    return pool
+def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:
+    duplicates, kept, count = NearDuplicates(embedder.dimensions), list[Any](), size
+    while len(docs) and len(kept) < size:
+        rows = _rows(tx, model, docs[:count])
+        docs, count = docs[count:], 2 * count
+        known, units = unit_vectors(tx, model, [row[2] for row in rows])
+        at = positions(known, _windows(rows)[:, 2])
+        held = [row for row, found in zip(rows, at.tolist(), strict=True) if found >= 0]
+        long = embedder.counts([row[5] for row in held]) > LONG_TEXT_TOKENS
+        duplicates.add([row[2] for row in held], units[at[at >= 0]], long)
+        kept += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
+    return _Pool(_windows(kept), [row[5] for row in kept], duplicates)
 
 
-def _nearby(
-    found: Candidates, first: "NDArray[np.int64]", pool: Sequence[int], windows: Sequence[Window]
-) -> Candidates:
-    """The candidates at the `first` positions, those of the pool, and those in a window of the pool."""
+def _rows(tx: Tx, model: int, docs: "Ids") -> list[Any]:
+    def row(*values: Any) -> Any:
+        return values
+
+    return tx.all("kernel.rerank.neighbours_and_tokens", row, ids=docs.tolist(), model=model)
+
+
+def _windows(rows: list[Any]) -> "Ids":
     import numpy as np
 
-    around = {*pool, *(doc for window in windows for doc in window)}
-    kept = np.array([doc in around for doc in found.docs.tolist()], np.bool_)
+    return np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
+
+
+def _nearby(found: Candidates, first: "Ids", windows: "Ids") -> Candidates:
+    """The candidates at the `first` positions, and those in a window of the pool."""
+    import numpy as np
+
+    kept = np.zeros(len(found.docs), np.bool_)
     kept[first] = True
+    around = positions(found.docs, windows)
+    kept[around[around >= 0]] = True
     return found.take(kept)
 
 
-def _vectors(tx: Tx, model: int, docs: Sequence[int]) -> list[_Vector]:
-    return tx.all("kernel.rerank.vectors_and_tokens", _Vector, ids=docs, model=model) if docs else []
-
-
-def _windows(tx: Tx, docs: Sequence[int], weights: Weights) -> list[Window]:
-    """The neighbours of the documents, in the same order; none where neighbours have no weight."""
-    return tx.all("kernel.rerank.neighbours", Window, ids=docs) if weights.neighbours else []
-
-
-def _neighbour_share(pool: _Pool, added: Sequence[_Vector], windows: Sequence[Window]) -> float:
+def _neighbour_share(pool: _Pool, added: "Ids", units: "Matrix", windows: "Ids") -> float:
     """The share of their weight that neighbours have: all of it where documents are like their own neighbours."""
     import numpy as np
 
-    if not windows:
-        return 0.0
-    units = np.concatenate([pool.duplicates.units, _units(added, pool.duplicates.units.shape[1])])
-    rows = {doc: at for at, doc in enumerate([*pool.duplicates.docs, *(row.doc for row in added)])}
-    table = np.array([[rows.get(doc or 0, -1) for doc in window] for window in windows])
+    docs = np.concatenate([np.array(pool.duplicates.docs, np.int64), added])
     low, high = _COHERENCE_RANGE
-    return min(1.0, max(0.0, (_coherence(units, table) - low) / (high - low)))
+    coherence = _coherence(np.concatenate([pool.duplicates.units, units]), positions(docs, windows))
+    return min(1.0, max(0.0, (coherence - low) / (high - low)))
 
 
-def _coherence(units: "Matrix", windows: "NDArray[np.int64]") -> float:
+def _coherence(units: "Matrix", windows: "Ids") -> float:
     """How much more similar documents are to their own neighbours than to those of others, up to 1.
 
     `windows` holds the rows of `units` for each document between its neighbours, -1 for none. The neighbours of other
@@ -142,38 +138,26 @@ def _coherence(units: "Matrix", windows: "NDArray[np.int64]") -> float:
     """
     import numpy as np
 
-    own: list[float] = []
-    other: list[float] = []
-    for side in (0, 1, 3, 4):
-        docs, neighbours = windows[(windows[:, 2] >= 0) & (windows[:, side] >= 0)][:, [2, side]].T
-        if (count := len(docs)) > 1:
-            products = units[docs] @ units[neighbours].T
-            trace, total = float(np.trace(products)), float(products.sum())
-            own.append(trace / count)
-            other.append((total - trace) / (count**2 - count))
-    if not own:
+    windows = windows[windows[:, 2] >= 0]
+    around = windows[:, [0, 1, 3, 4]]
+    held = around >= 0
+    docs, neighbours = units[windows[:, 2]], units[around] * held[:, :, None]
+    own = (neighbours @ docs[:, :, None]).sum(axis=(0, 2))  # for each side; each neighbour with its own document
+    every = ((held.T.astype(np.float32) @ docs) * neighbours.sum(axis=0)).sum(axis=1)  # and with all documents
+    counts = held.sum(axis=0)
+    sides = counts > 1
+    if not sides.any():
         return 0.0
-    within, between = sum(own) / len(own), sum(other) / len(other)
+    own, every, counts = own[sides], every[sides], counts[sides]
+    within, between = float((own / counts).mean()), float(((every - own) / (counts**2 - counts)).mean())
     return (within - between) / (1 - between) if between < 1 else 0.0
 
 
-def _with_neighbours(found: Candidates, rows: Sequence[_Vector], query: Embedding | None) -> Candidates:
+def _with_neighbours(found: Candidates, docs: "Ids", units: "Matrix", query: Embedding | None) -> Candidates:
     """The candidates and further documents, with the cosine of these and the query's vector if it is given."""
     import numpy as np
 
-    docs = np.concatenate([found.docs, np.array([row.doc for row in rows], np.int64)])
-    none = np.full(len(rows), np.nan)
-    cosines = none
-    if query is not None and rows:
-        unit = np.frombuffer(query.vector, np.int8) * np.float32(query.scale)
-        cosines = _units(rows, len(unit)) @ unit
-    columns = (np.concatenate(pair) for pair in zip(found[1:], (none, cosines, none), strict=True))
-    return Candidates(docs, *columns).take(np.argsort(docs))
-
-
-def _units(rows: Sequence[_Vector], dimensions: int) -> "Matrix":
-    """The vectors scaled to unit length, one per row."""
-    import numpy as np
-
-    whole = np.frombuffer(b"".join([row.vector for row in rows]), np.int8).reshape(-1, dimensions)
-    return whole * np.array([row.scale for row in rows], np.float32)[:, None]
+    none = np.full(len(docs), np.nan)
+    cosines = none if query is None else units @ (np.frombuffer(query.vector, np.int8) * np.float32(query.scale))
+    columns = (np.concatenate(pair) for pair in zip(found, (docs, none, cosines, none), strict=True))
+    return Candidates(*columns).sorted()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kernel.search import ann_storage
 from kernel.search.ann import VectorIndex
@@ -9,6 +10,10 @@ from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
 from kernel.store.transaction import Tx
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _MIN_SHORTLIST = 1280  # vectors of a large store scored exactly, by SQL; recall@10 1.00 at 1M memories
 _SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
@@ -47,6 +52,28 @@ def vector_search(
         near = _score(tx, "kernel.semantic.score_vectors", vector, model, shortlist, limit)
     missing = [doc for doc in also if doc not in near]
     return near | _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
+
+
+class _Vector(NamedTuple):
+    doc: int
+    vector: bytes
+    scale: float
+
+
+def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
+    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
+    import numpy as np
+
+    cache: SearchCache = tx.context.search_cache
+    last = cache.last_ids(tx)
+    if not _is_loading(tx, last) and (index := _index(tx, model, last)).exact:
+        found, whole, scales = index.vectors(docs, last.vector)
+    else:
+        rows = tx.all("kernel.semantic.vectors", _Vector, ids=docs, model=model)
+        found = np.array([row.doc for row in rows], np.int64)
+        whole = np.frombuffer(b"".join([row.vector for row in rows]), np.int8).reshape(len(rows), -1)
+        scales = np.array([row.scale for row in rows])
+    return found, whole * scales.astype(np.float32)[:, None]
 
 
 def l2_distance(cosine: float) -> float:

@@ -23,3 +23,8 @@ CROSS JOIN doc_vector AS v ON v.doc = d.id
 WHERE v.model = :model AND v.scale > 0
 ORDER BY similarity DESC
 LIMIT :limit;
+
+-- name: vectors
+SELECT v.doc, v.vector, v.scale
+FROM doc_vector AS v
+WHERE v.doc IN (SELECT value FROM json_each(:ids)) AND v.model = :model AND v.scale > 0;
