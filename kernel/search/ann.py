@@ -139,17 +139,19 @@ class VectorIndex:
         import numpy as np
 
         parts = self._parts(partitions, docs, upto)
+        if not parts:
+            return {}
         cosines = _compare(parts, np.frombuffer(vector, np.int8), "dot", "int8")
         for part, span in spans(parts):
             cosines[span] *= part.column("scales")
         cosines *= scale
-        best = np.argpartition(-cosines, limit)[:limit] if len(cosines) > limit else np.arange(len(cosines))
-        if len(also) and len(best) < len(cosines):
+        chosen = np.ones(len(cosines), np.bool_)
+        if limit < len(cosines):
             members = Members(also)
-            others = [np.flatnonzero(members.of(part.column("docs"))) + span.start for part, span in spans(parts)]
-            best = np.concatenate([best, *others])
-        best = np.unique(best)
-        found: Ids = gather(parts, best, "docs") if len(best) else best
+            chosen = np.concatenate([members.of(part.column("docs")) for part in parts])
+            chosen[np.argpartition(cosines, -limit)[-limit:]] = True
+        best = np.flatnonzero(chosen)
+        found: Ids = gather(parts, best, "docs")
         return dict(zip(found.tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))
 
     def vectors(self, docs: Sequence[int], upto: int = 2**63 - 1) -> "tuple[Ids, Array, Floats]":

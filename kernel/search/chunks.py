@@ -103,6 +103,10 @@ class Part(NamedTuple):
         column = self.chunk.columns[name]
         return column[: self.rows] if self.chosen is None else column[self.chosen]
 
+    def take(self, name: str, at: "Ids") -> "Array":
+        """A column of the rows at these positions."""
+        return self.chunk.columns[name][at if self.chosen is None else self.chosen[at]]
+
 
 class Members:
     """A set of small positive numbers, as a look-up table."""
@@ -111,7 +115,7 @@ class Members:
         import numpy as np
 
         self._table = np.zeros(max(numbers, default=0) + 2, np.bool_)
-        self._table[numbers] = True
+        self._table[[*numbers]] = True
 
     def of(self, values: "Array") -> "NDArray[np.bool_]":
         """Whether each of the values is a member."""
@@ -132,12 +136,9 @@ def gather(parts: Sequence[Part], at: "Ids", name: str) -> "Array":
     """A column of the rows at these rising positions among those of all parts."""
     import numpy as np
 
+    if len(parts) == 1:
+        return parts[0].take(name, at)
     placed = spans(parts)
     pieces = np.split(at, at.searchsorted([span.stop for _, span in placed[:-1]]))
     rows = (piece - span.start for piece, (_, span) in zip(pieces, placed, strict=True))
-    return np.concatenate(
-        [
-            part.chunk.columns[name][some if part.chosen is None else part.chosen[some]]
-            for some, part in zip(rows, parts, strict=True)
-        ]
-    )
+    return np.concatenate([part.take(name, some) for some, part in zip(rows, parts, strict=True)])

@@ -1,6 +1,7 @@
 """Lexical search: the documents that hold terms of a query, ranked by BM25."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from kernel.search.bm25 import bm25, pack_tf
@@ -202,8 +203,8 @@ def _ranked(
 
 def _best(docs: Sequence[int], ranks: Sequence[float], limit: int) -> Ranks:
     """The best documents with their ranks; ties go to the older one."""
-    order = sorted(range(len(docs)), key=lambda at: (-ranks[at], docs[at]))[:limit]
-    return {docs[at]: ranks[at] for at in order}
+    rows = sorted(zip(docs, ranks, strict=True))
+    return dict(sorted(rows, key=itemgetter(1), reverse=True)[:limit])  # keeps the order of equal ranks
 
 
 def _partition_filter(
