@@ -76,7 +76,7 @@ def _cosines(query: "Array", query_lengths: "Floats", vectors: "Array", lengths:
     return cosines
 
 
-def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "Floats":
+def _score_batch(cosines: "Floats", sizes: "Sizes", weights: "Floats", opening_share: float) -> "Array":
     """The score of each text; `cosines` are by position, text and query token."""
     import numpy as np
 

@@ -61,18 +61,23 @@ class _Vector(NamedTuple):
 
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
-    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
+    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row.
+
+    From memory where that holds what `tx` sees: a copy with uncommitted rows would cost more than reading a few.
+    """
     import numpy as np
 
     cache: SearchCache = tx.context.search_cache
     last = cache.last_ids(tx)
-    if not _is_loading(tx, last) and (index := _index(tx, model, last)).exact:
+    in_memory = cache.can_cache(tx) and not _is_loading(tx, last)
+    if in_memory and (index := _index(tx, model, last)).exact:
         found, whole, scales = index.vectors(docs, last.vector)
     else:
         rows = tx.all("kernel.semantic.vectors", _Vector, ids=docs, model=model)
         found = np.array([row.doc for row in rows], np.int64)
-        whole = np.frombuffer(b"".join([row.vector for row in rows]), np.int8).reshape(len(rows), -1)
-        scales = np.array([row.scale for row in rows])
+        whole = np.frombuffer(b"".join([row.vector for row in rows]), np.int8)
+        whole = whole.reshape(-1, cache.vectors.sketcher.dimensions)
+        scales = np.array([row.scale for row in rows], np.float64)
     return found, whole * scales.astype(np.float32)[:, None]
 
 
