@@ -83,6 +83,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.hits",
         "kernel.search.near_duplicates",
         "kernel.search.rerank",
+        "kernel.search.semantic",
     }
     assert importers("numkong") == {"kernel.embed.late_interaction", "kernel.search.ann"}
     assert importers("tokenizers") == {"kernel.embed.model"}
