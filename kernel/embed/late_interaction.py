@@ -1,6 +1,6 @@
 """Late interaction (MaxSim): how well a text matches a query token by token, over static token vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,17 +50,25 @@ def interaction(
     positions[distinct] = np.arange(len(distinct))
     cosines = _cosines(vectors, weights, *token_vectors(distinct))
     held, starts = positions.take(tokens), np.cumsum(sizes) - sizes
-    batches: list[Any] = [np.flatnonzero(sizes)]
-    while batches:
-        texts = batches.pop()
-        longest = int(sizes[texts].max())
-        if len(texts) > 1 and longest * len(texts) > _BATCH_TOKENS:
-            batches += np.array_split(texts[np.argsort(sizes[texts], kind="stable")], 2)
-            continue
-        table = starts[texts] + np.arange(longest)[:, None]  # a row for each position, a column for each text
+    for texts in _batches(sizes):
+        # A row for each position, a column for each text.
+        table = starts[texts] + np.arange(sizes[texts].max())[:, None]
         table = np.where(table < starts[texts] + sizes[texts], held.take(table, mode="clip"), len(distinct))
         scores[texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
     return scores
+
+
+def _batches(sizes: "Sizes") -> "Iterator[Ids]":
+    """The texts with tokens, in batches of at most _BATCH_TOKENS positions if each is filled up to the longest."""
+    import numpy as np
+
+    batches: list[Any] = [np.flatnonzero(sizes)]
+    while batches:
+        texts = batches.pop()
+        if len(texts) > 1 and int(sizes[texts].max()) * len(texts) > _BATCH_TOKENS:
+            batches += np.array_split(texts[np.argsort(sizes[texts], kind="stable")], 2)
+        else:
+            yield texts
 
 
 def _cosines(query: "Array", query_lengths: "Floats", vectors: "Array", lengths: "Floats") -> "Floats":
