@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from handlers.brain.schemas import Memory
 from handlers.brain.settings import HALF_LIFE_DAYS
 from kernel.settings import setting
 from kernel.store.transaction import Tx
@@ -12,23 +12,25 @@ ACCESS_GAIN = 0.1  # what one access adds to a decay score
 _SECONDS_PER_DAY = 86_400
 
 
-def record_access(tx: Tx, db: str, seen: Sequence[Memory]) -> None:
+class _DecayScore(NamedTuple):
+    id: str
+    decay_score: float
+    since: str
+
+
+def record_access(tx: Tx, db: str, ids: Sequence[str]) -> None:
     """Counts one access of each memory, in one statement that does not touch the index."""
-    if not seen:
+    if not ids:
         return
     half_life = half_life_days(tx)
-    rows = [(row.id, min(1.0, current_decay(row, tx.now, half_life) + ACCESS_GAIN)) for row in seen]
+    seen = tx.all("brain.decay.scores", _DecayScore, db=db, ids=ids)
+    rows = [(row.id, min(1.0, decayed(row.decay_score, row.since, tx.now, half_life) + ACCESS_GAIN)) for row in seen]
     tx.run("brain.decay.record_access", db=db, rows=rows, now=tx.now)
 
 
 def half_life_days(tx: Tx) -> float:
     """The days without access after which a decay score halves."""
     return setting(tx, HALF_LIFE_DAYS)
-
-
-def current_decay(row: Memory, now: str, half_life: float) -> float:
-    """The decay score of a memory now, in [0, 1]: halved with every half-life since its last access."""
-    return decayed(row.decay_score, row.last_accessed_at or row.created_at, now, half_life)
 
 
 def decayed(decay_score: float, since: str, now: str, half_life: float) -> float:

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
 from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
+from handlers.brain.fields import FIELDS_PARAMETER, Fields, check_fields, keep_fields
 from handlers.brain.index_text import ACTIVE, entity_source, entity_text, update_index
 from handlers.brain.links import delete_links_of
 from handlers.brain.schemas import (
@@ -49,6 +50,7 @@ class GetEntities(Struct, forbid_unknown_fields=True):
     status: Annotated[ShortText | None, Meta(description="Only this status; if left out, active")] = None
     limit: Limit = 50
     offset: Offset = 0
+    fields: Fields = None
 
 
 class UpdateEntity(Struct, forbid_unknown_fields=True):
@@ -127,6 +129,7 @@ def create_entity(tx: Tx, request: CreateEntity) -> Entity:
 def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     """Get entities by type, tags or status, the most recently updated first."""
     space(tx, request.db)
+    check_fields(request.fields, Entity)
     found = tx.all(
         "brain.entities.page",
         Entity,
@@ -139,6 +142,7 @@ def get_entities(tx: Tx, request: GetEntities) -> list[Entity]:
     )
     if not request.offset:
         check_filters(found, type=request.type)
+    keep_fields(request.fields, found)
     return found
 
 
@@ -209,7 +213,7 @@ def _created_text(request: CreateEntity) -> list[str]:
 
 TOOLS: tuple[Tool, ...] = (
     write(create_entity, Hints("Create entity"), permission="write", hooks=Hooks(texts=_created_text)),
-    read(get_entities, Hints("Get entities"), permission="read"),
+    read(get_entities, Hints("Get entities"), permission="read", deviations=(FIELDS_PARAMETER,)),
     write(update_entity, Hints("Update entity", destructive=True, idempotent=True), permission="write"),
     read(
         get_entity_full,

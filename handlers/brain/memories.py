@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from handlers.brain import decay, repository
 from handlers.brain.base import embedding_columns, json_text, nothing_to_update, parse_time, space
 from handlers.brain.deviations import AS_ORIGINAL
+from handlers.brain.fields import FIELDS_PARAMETER, check_fields, keep_fields
 from handlers.brain.immutability import check_mutable
 from handlers.brain.index_text import ACTIVE, memory_source, update_index
 from handlers.brain.links import carry_entity_links, delete_links_of
@@ -59,6 +60,7 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     recently updated.
     """
     space(tx, request.db)
+    check_fields(request.fields, Memory)
     found = tx.all(
         "brain.memories.page",
         Memory,
@@ -75,6 +77,7 @@ def get_memories(tx: Tx, request: GetMemories) -> list[Memory]:
     )
     if not request.offset:
         check_filters(found, category=request.category, status=request.status)
+    keep_fields(request.fields, found)
     return found
 
 
@@ -180,7 +183,7 @@ def _draft_or_fault(tx: Tx, request: SaveMemory) -> Draft | Fault:
 
 
 def _record_access(tx: Tx, request: GetMemories, result: list[Memory]) -> None:
-    decay.record_access(tx, request.db, result)
+    decay.record_access(tx, request.db, [row.id for row in result])
 
 
 def _saved_text(request: SaveMemory) -> list[str]:
@@ -207,6 +210,7 @@ TOOLS: tuple[Tool, ...] = (
         permission="read",
         hooks=Hooks(after_read=_record_access),
         deviations=(
+            FIELDS_PARAMETER,
             Deviation("behaviour: status", "no default stated", "active", AS_ORIGINAL),
             Deviation(
                 "behaviour: created_after, created_before",

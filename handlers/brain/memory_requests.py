@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from handlers.brain.fields import Fields
 from handlers.brain.schemas import (
     Category,
     Database,
@@ -53,6 +54,7 @@ class GetMemories(Struct, forbid_unknown_fields=True):
     min_importance: Annotated[Annotated[int, Meta(ge=0, le=5)] | None, Meta(description="Least importance")] = None
     limit: Limit = 50
     offset: Offset = 0
+    fields: Fields = None
 
 
 class UpdateMemory(Struct, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from handlers.brain.base import embedding_columns, json_text, new_id, not_found, nothing_to_update, space
+from handlers.brain.fields import Fields, check_fields, keep_fields
 from handlers.brain.index_text import note_source, note_text, update_index
 from handlers.brain.schemas import (
     Database,
@@ -54,6 +55,7 @@ class GetNotes(Struct, forbid_unknown_fields=True):
     entity_id: Annotated[Id | None, Meta(description="Only about this entity")] = None
     limit: Limit = 20
     offset: Offset = 0
+    fields: Fields = None
 
 
 class UpdateNote(Struct, forbid_unknown_fields=True):
@@ -106,6 +108,7 @@ def save_note(tx: Tx, request: SaveNote) -> Note:
 def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     """Get notes by type, category, tags, project or entity, the most recently updated first."""
     space(tx, request.db)
+    check_fields(request.fields, Note)
     found = tx.all(
         "brain.notes.page",
         Note,
@@ -120,6 +123,7 @@ def get_notes(tx: Tx, request: GetNotes) -> list[Note]:
     )
     if not request.offset:
         check_filters(found, note_type=request.note_type)
+    keep_fields(request.fields, found)
     return found
 
 

@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
 from handlers.brain.base import embedding_columns, json_text, new_id, space
+from handlers.brain.fields import Fields, check_fields, keep_fields
 from handlers.brain.index_text import resource_source, resource_text, update_index
 from handlers.brain.schemas import Database, Id, Limit, LongText, Offset, Points, Resource, ShortText, Tags, Title
 from kernel.store import history
@@ -45,6 +46,7 @@ class GetResources(Struct, forbid_unknown_fields=True):
     domain: Annotated[ShortText | None, Meta(description="Only of this host, such as github.com")] = None
     limit: Limit = 50
     offset: Offset = 0
+    fields: Fields = None
 
 
 def save_resource(tx: Tx, request: SaveResource) -> Resource:
@@ -83,7 +85,8 @@ def save_resource(tx: Tx, request: SaveResource) -> Resource:
 def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
     """Get resources by type, category, tags, status, project or host, the newest first."""
     space(tx, request.db)
-    return tx.all(
+    check_fields(request.fields, Resource)
+    found = tx.all(
         "brain.resources.page",
         Resource,
         db=request.db,
@@ -96,6 +99,8 @@ def get_resources(tx: Tx, request: GetResources) -> list[Resource]:
         limit=request.limit,
         offset=request.offset,
     )
+    keep_fields(request.fields, found)
+    return found
 
 
 def domain(url: str | None) -> str | None:

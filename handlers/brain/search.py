@@ -8,6 +8,7 @@ from msgspec.structs import astuple
 
 from handlers.brain import decay, querylog, repository
 from handlers.brain.base import databases, space
+from handlers.brain.fields import FIELDS_PARAMETER, Fields, check_fields, keep_fields
 from handlers.brain.querylog import LoggedQuery, elapsed_ms, start_timer
 from handlers.brain.schemas import Database, Entity, Limit, LinkableKind, Memory
 from kernel.search import index
@@ -32,6 +33,7 @@ class Search(Struct, forbid_unknown_fields=True):
     query: QueryText
     types: Annotated[Kinds | None, Meta(description="memory, entity; both if left out")] = None
     limit: Annotated[Limit, Meta(description="Most results of each type")] = 20
+    fields: Fields = None
 
 
 class SearchAll(Struct, forbid_unknown_fields=True):
@@ -40,6 +42,7 @@ class SearchAll(Struct, forbid_unknown_fields=True):
     query: QueryText
     dbs: Annotated[Databases | None, Meta(description="Which databases; all if left out")] = None
     limit: Annotated[Limit, Meta(description="Most results of each type in each database")] = RESULTS_PER_DATABASE
+    fields: Fields = None
 
 
 class RankedMemory(Memory, kw_only=True):
@@ -68,7 +71,10 @@ def search(tx: Tx, request: Search) -> DatabaseResults:
     """Search memories and entities of one database by their words, tags and category. For a question in plain words
     hybrid_search finds more.
     """
-    return _search_database(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
+    check_fields(request.fields, RankedMemory, RankedEntity)
+    found = _search_database(tx, request.db, request.query, request.types or ["memory", "entity"], request.limit)
+    keep_fields(request.fields, [*(found.memories or []), *(found.entities or [])])
+    return found
 
 
 def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
@@ -76,7 +82,11 @@ def search_all(tx: Tx, request: SearchAll) -> dict[str, DatabaseResults]:
     asked = dict.fromkeys(request.dbs or databases(tx))
     for db in asked:
         space(tx, db, "dbs")
-    return {db: _search_database(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
+    check_fields(request.fields, RankedMemory, RankedEntity)
+    answer = {db: _search_database(tx, db, request.query, ["memory", "entity"], request.limit) for db in asked}
+    for found in answer.values():
+        keep_fields(request.fields, [*(found.memories or []), *(found.entities or [])])
+    return answer
 
 
 def _search_database(tx: Tx, db: str, query: str, types: Sequence[LinkableKind], limit: int) -> DatabaseResults:
@@ -126,20 +136,27 @@ def _record_search_all(tx: Tx, request: SearchAll, result: dict[str, DatabaseRes
 
 def _record(tx: Tx, query: str, result: Mapping[str, DatabaseResults]) -> None:
     for db, found in result.items():
-        decay.record_access(tx, db, found.memories or [])
+        decay.record_access(tx, db, [row.id for row in found.memories or []])
     ids = [row.id for found in result.values() for row in [*(found.memories or []), *(found.entities or [])]]
     milliseconds = sum(vars(found)["milliseconds"] for found in result.values())
     querylog.log_query(tx, LoggedQuery(",".join(result), query, "fts", ids, milliseconds))
 
 
 TOOLS: tuple[Tool, ...] = (
-    read(search, Hints("Search by words"), permission="read", hooks=Hooks(after_read=_record_search)),
+    read(
+        search,
+        Hints("Search by words"),
+        permission="read",
+        hooks=Hooks(after_read=_record_search),
+        deviations=(FIELDS_PARAMETER,),
+    ),
     read(
         search_all,
         Hints("Search every database by words"),
         permission="read",
         hooks=Hooks(after_read=_record_search_all),
         deviations=(
+            FIELDS_PARAMETER,
             Deviation(
                 "values dbs",
                 "any",

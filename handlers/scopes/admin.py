@@ -133,7 +133,9 @@ def memory_health(tx: Tx, request: GetHealth) -> HealthReport:
 def memory_init(
     tx: Tx, request: Init | GetStatus | Reset
 ) -> Initialized | InitializationStatus | ResetDone | ResetRefused:
-    """Manage database initialization and migrations; reset deletes all data of these tools and keeps a backup."""
+    """Manage database initialization and migrations; reset deletes all data of these tools, keeps a backup, and can be
+    taken back by `quipu undo`.
+    """
     applied = migrations(tx, DIALECT)
     count = len(applied)
     if isinstance(request, Init):

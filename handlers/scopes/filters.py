@@ -7,7 +7,7 @@ from kernel.store.transaction import Tx
 
 
 class Candidate(NamedTuple):
-    """An entry that may be in the result, with the version to show; `indexed` if the index holds that version."""
+    """An entry that may be in the result; `indexed` if the index holds the version to show."""
 
     seq: int
     id: str
@@ -15,7 +15,6 @@ class Candidate(NamedTuple):
     scope: str
     priority: int | None
     created_at: str
-    version_id: str
     expired: int
     indexed: int
 

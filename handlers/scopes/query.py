@@ -182,8 +182,7 @@ def _to_results(tx: Tx, page: Sequence[RankedCandidate], shown: _View) -> list[Q
         return []
     # One statement for each part of the page, not for each entry.
     ids = [one.candidate.id for one in page]
-    pairs = [(one.candidate.id, one.candidate.version_id) for one in page]
-    rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, pairs=pairs, at=shown.at)}
+    rows = {pair[0].id: pair for pair in tx.all("scopes.query.page", entry_and_version, ids=ids, at=shown.at)}
     tags: dict[str, list[TagRef]] = {}
     for entry_id, tag in tx.all("scopes.query.tags", _tag_row, ids=ids):
         tags.setdefault(entry_id, []).append(tag)

@@ -13,7 +13,7 @@ FROM (
 -- name: by_score
 -- The active entries of each kind and scope with the highest scores while they are fresh; either the expired ones or
 -- the others.
-SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, :expired, 1
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, :expired, 1
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
@@ -51,7 +51,7 @@ WHERE e.seq IN (
 
 -- name: by_priority
 -- The active guidelines of each scope with the highest scores after recency has fallen to 0.
-SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id, 0, 1
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, 0, 1
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
 WHERE e.seq IN (
@@ -83,29 +83,28 @@ WHERE e.seq IN (
 
 -- name: by_score_as_of
 -- The same as of a time, of the entries that are still active. `top` is the greatest standing without a priority of an
--- entry that existed then, so that the index skips younger ones.
-SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id, :expired, v.id = e.current_version_id
+-- entry that existed then, so that the index skips younger ones. Only a late entry may have had no version then, and
+-- only knowledge expires: the others need no look at their versions. The last column is not looked up.
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, :expired, 0
 FROM json_each(:kinds) AS k
 CROSS JOIN json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
-CROSS JOIN scopes_version AS v ON v.id = (
-    SELECT p.id FROM scopes_version AS p WHERE p.entry_id = e.id AND p.created_at <= :at
-    ORDER BY p.version_num DESC
-    LIMIT 1
-)
 WHERE e.seq IN (
     SELECT i.seq
     FROM scopes_entry AS i
     WHERE
         i.kind = k.value AND i.scope = s.value AND i.deactivated_at IS NULL
         AND i.standing <= CASE WHEN k.value = 'guideline' THEN 9e999 ELSE :top END AND i.created_at <= :at
-        AND :expired = (
-            SELECT coalesce(w.valid_until <= :at, 0)
-            FROM scopes_version AS w
-            WHERE w.entry_id = i.id AND w.created_at <= :at
-            ORDER BY w.version_num DESC
-            LIMIT 1
-        )
+        AND CASE
+            WHEN k.value <> 'knowledge' AND i.late = 0 THEN :expired = 0
+            ELSE :expired = (
+                SELECT coalesce(w.valid_until <= :at, 0)
+                FROM scopes_version AS w
+                WHERE w.entry_id = i.id AND w.created_at <= :at
+                ORDER BY w.version_num DESC
+                LIMIT 1
+            )
+        END
         AND (
             :shadowed
             OR i.shared = 0
@@ -132,21 +131,16 @@ WHERE e.seq IN (
 
 -- name: by_priority_as_of
 -- The same of the guidelines with the highest scores after recency has fallen to 0.
-SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id, 0, v.id = e.current_version_id
+SELECT e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, 0, 0
 FROM json_each(:scopes) AS s
 CROSS JOIN scopes_entry AS e
-CROSS JOIN scopes_version AS v ON v.id = (
-    SELECT p.id FROM scopes_version AS p WHERE p.entry_id = e.id AND p.created_at <= :at
-    ORDER BY p.version_num DESC
-    LIMIT 1
-)
 WHERE e.seq IN (
     SELECT i.seq
     FROM scopes_entry AS i
     WHERE
         i.kind = 'guideline' AND i.scope = s.value AND i.deactivated_at IS NULL AND i.priority IS NOT NULL
         AND i.created_at <= :at
-        AND EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at)
+        AND (i.late = 0 OR EXISTS (SELECT 1 FROM scopes_version AS w WHERE w.entry_id = i.id AND w.created_at <= :at))
         AND (
             :shadowed
             OR i.shared = 0
@@ -227,7 +221,7 @@ WHERE
 -- name: entries
 -- Entries by id, whether each is expired, and whether the index holds it; without shadowed ones unless `shadowed`.
 SELECT
-    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, e.current_version_id,
+    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at,
     e.kind = 'knowledge' AND EXISTS (
         SELECT 1 FROM scopes_version AS v WHERE v.id = e.current_version_id AND v.valid_until <= :now
     ),
@@ -253,7 +247,7 @@ WHERE
 -- name: entries_as_of
 -- The same as of a time, with the version of that time.
 SELECT
-    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at, v.id,
+    e.seq, e.id, e.kind, e.scope, e.priority, e.created_at,
     v.valid_until IS NOT NULL AND v.valid_until <= :at,
     e.deactivated_at IS NULL AND v.id = e.current_version_id
 FROM json_each(:ids) AS i
@@ -355,15 +349,24 @@ UNION
 SELECT :id;
 
 -- name: page
--- Entries with the given versions, as pairs (entry id, version id).
+-- Entries with their current versions, or with those of a time.
 SELECT
     e.id, e.kind, e.scope_type, e.scope_id, e.name, e.category, e.priority, v.id,
     e.deactivated_at IS NULL OR e.deactivated_at > :at, e.created_at, e.created_by,
     v.id, v.entry_id, v.version_num, v.description, v.parameters, v.examples, v.constraints, v.content, v.rationale,
     v.source, v.confidence, v.valid_until, v.created_at, v.created_by, v.change_reason, v.conflict_flag
-FROM json_each(:pairs) AS p
-CROSS JOIN scopes_entry AS e ON e.id = p.value ->> 0
-CROSS JOIN scopes_version AS v ON v.id = p.value ->> 1;
+FROM json_each(:ids) AS i
+CROSS JOIN scopes_entry AS e ON e.id = i.value
+CROSS JOIN scopes_version AS v ON v.id = CASE
+    WHEN :at IS NULL THEN e.current_version_id
+    ELSE (
+        SELECT p.id
+        FROM scopes_version AS p
+        WHERE p.entry_id = e.id AND p.created_at <= :at
+        ORDER BY p.version_num DESC
+        LIMIT 1
+    )
+END;
 
 -- name: tags
 -- The tags of these entries, in the order they were attached.

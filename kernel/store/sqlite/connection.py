@@ -248,7 +248,8 @@ class Connection:
             with self.writing(call_context) as following:
                 work(following)
         if self.wal_pages > _CHECKPOINT_PAGES:
-            self.checkpoint()
+            with suppress(apsw.FullError, apsw.IOError):  # it is committed: the log has it
+                self.checkpoint()
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""

@@ -139,6 +139,7 @@ def tables(plan: list[str]) -> list[str]:
             )
             for key, at, table in (
                 ("hybrid_search.memory_signals", "m", "memory"),
+                ("decay.scores", "m", "memory"),
                 ("hybrid_search.entity_signals", "e", "entity"),
                 ("hybrid_search.note_signals", "n", "note"),
                 ("hybrid_search.notes", "n", "note"),
@@ -350,9 +351,10 @@ def tables(plan: list[str]) -> list[str]:
         (
             "scopes.query.page",
             [
-                "SCAN p VIRTUAL TABLE",
+                "SCAN i VIRTUAL TABLE",
                 "SEARCH e USING INDEX sqlite_autoindex_scopes_entry_1 (id=?)",
                 "SEARCH v USING INDEX sqlite_autoindex_scopes_version_1 (id=?)",
+                "SEARCH p USING INDEX sqlite_autoindex_scopes_version_2 (entry_id=?)",
             ],
         ),
         (

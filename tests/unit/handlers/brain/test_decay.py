@@ -1,18 +1,11 @@
 """How present a memory is: full when it was just accessed, half after each half-life, never outside its bounds."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.brain.decay import current_decay
-from handlers.brain.schemas import Memory
-from tests.unit.handlers.brain.test_memories import NOW, row
-
-
-def memory(decay: float = 1.0, created: str = NOW, accessed: str | None = None) -> Memory:
-    shown = row("mem_1", "x", decay_score=decay, created_at=created, last_accessed_at=accessed)
-    return msgspec.convert(shown, Memory)
+from handlers.brain.decay import decayed
+from tests.unit.handlers.brain.test_memories import NOW
 
 
 @pytest.mark.parametrize(
@@ -33,11 +26,11 @@ def memory(decay: float = 1.0, created: str = NOW, accessed: str | None = None) 
 def test_decay_score_halves_with_every_half_life(
     decay: float, accessed: str | None, now: str, half_life: float, present: float
 ) -> None:
-    assert current_decay(memory(decay, accessed=accessed), now, half_life) == pytest.approx(present)
+    assert decayed(decay, accessed or NOW, now, half_life) == pytest.approx(present)
 
 
 @given(st.floats(-2, 2), st.datetimes(), st.floats(0.001, 100_000))
 def test_decay_score_stays_in_0_to_1(decay: float, now: object, half_life: float) -> None:
     at = f"{str(now)[:10]}T00:00:00.000Z"
 
-    assert 0 <= current_decay(memory(decay), at, half_life) <= 1
+    assert 0 <= decayed(decay, NOW, at, half_life) <= 1

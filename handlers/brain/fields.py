@@ -1,0 +1,36 @@
+"""Which keys of its rows a reading tool returns: whole rows are long, and most callers need two or three keys."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct
+
+from kernel.errors import Fault
+from kernel.tools import Deviation
+
+_Key = Annotated[str, Meta(min_length=1, max_length=64)]
+Fields = Annotated[
+    Annotated[list[_Key], Meta(max_length=64)] | None,
+    Meta(description="Only these keys of each row, and its id; every key if left out"),
+]
+FIELDS_PARAMETER = Deviation(
+    "parameter fields", "no", "yes", "A row has some twenty keys, of which a model rarely needs more than two or three"
+)
+
+
+def check_fields(fields: Sequence[str] | None, *row_types: type[Struct]) -> None:
+    """Raises Fault where rows of none of these types have a key of that name."""
+    known = dict.fromkeys(name for kind in row_types for name in kind.__struct_fields__)
+    for name in fields or ():
+        if name not in known:
+            raise Fault("invalid", f"Invalid arguments: fields: there is no {name!r}; the keys are {', '.join(known)}")
+
+
+def keep_fields(fields: Sequence[str] | None, rows: Iterable[Struct]) -> None:
+    """Leaves every other key out of the rows as they are encoded."""
+    if fields is None:
+        return
+    for row in rows:
+        for name in row.__struct_fields__:
+            if name != "id" and name not in fields:
+                setattr(row, name, UNSET)  # which msgspec leaves out, whatever the type of the field
