@@ -1,9 +1,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-all test-extras originals test-lowest faults check lint cover mutation bench load peers clients \
-	quality conformance lock wheel binary bundle sbom container container-test ship
+	quality conformance hygiene lock wheel binary bundle sbom container container-test ship
 MAKEFLAGS += --no-print-directory
 ARGS ?=
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 VENV := .venv/bin
 SUITE := tests/contracts/conformance/node_modules
@@ -18,8 +18,8 @@ help: ## list the targets
 QUICK_FOLDERS = $(if $(filter tests/%,$(ARGS)),,tests/unit tests/contracts)
 IN_MEMORY = $(shell df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 
-run: .venv/.ok ## serve on 127.0.0.1:7847
-	@exec $(VENV)/python -m kernel serve $(ARGS)
+run: .venv/.run ## install what the server needs and serve on 127.0.0.1:7847 (ARGS="--port 8080")
+	@exec $(VENV)/quipu serve $(ARGS)
 
 test: .venv/.ok ## run the unit tests and every contract once (ARGS=tests/unit/store narrows them)
 	@$(IN_MEMORY) $(VENV)/python -m pytest -m quick -n logical --hypothesis-profile=short $(QUICK_FOLDERS) $(ARGS)
@@ -69,8 +69,14 @@ check: lint test ## format, lint, types, import rules, tests
 lint: .venv/.ok .venv-node/.ok
 	@$(VENV)/ruff format --check --quiet . || { $(VENV)/ruff format --diff --quiet .; exit 1; }
 	@$(VENV)/ruff check --quiet .
-	@$(NODE) $(VENV)/pyright --warnings
+	@$(MAKE) --jobs=2 .types .types-windows
 	@$(VENV)/lint-imports --no-cache --no-logo
+
+.PHONY: .types .types-windows
+.types:
+	@$(NODE) $(VENV)/pyright --warnings
+.types-windows:
+	@$(NODE) $(VENV)/pyright --warnings --pythonplatform Windows kernel handlers
 
 cover: .venv/.ok ## run the tests and report what they did not reach
 	@$(VENV)/coverage erase
@@ -100,7 +106,7 @@ wheel: .venv/.ok ## build the wheel in dist/
 	@$(VENV)/python -m hatchling build --target wheel --directory dist
 
 binary: .venv-ship/.ok ## build dist/quipu, which needs no Python, and dist/quipu.run, the same in one file
-	@.ci/ship/binary .venv-ship/bin/python
+	@.venv-ship/bin/python .ci/ship/binary.py
 
 bundle: wheel .venv-node/.ok .ci/bundle/node_modules/.ok ## build the .mcpb bundle and server.json in dist/ (NAMESPACE=io.github.USER)
 	@$(NODE) .ci/bundle/build $(VENV)/python "$$(ls -t dist/quipu_memory-*.whl | head -n 1)"
@@ -124,19 +130,41 @@ mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
+hygiene: .venv-hygiene/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
+	@.venv-hygiene/bin/zizmor --offline --quiet .github
+	@.venv-hygiene/bin/validate-pyproject pyproject.toml
+	@.venv-hygiene/bin/python -m hatchling build --target sdist --target wheel --directory build/hygiene
+	@.venv-hygiene/bin/twine check --strict build/hygiene/*
+	@.venv-hygiene/bin/pip-audit --disable-pip --require-hashes --requirement .ci/runtime.lock
+
 # An environment with exactly what its lock file names, by hash.
 define environment
+	@echo "Making a virtual environment in $(@D)" >&2
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed" >&2; exit 1; }
 	@rm -rf $(@D)
-	@if command -v uv >/dev/null; then \
-		uv venv --quiet --python "$(PYTHON)" $(@D) && uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<; \
-	else \
-		"$(PYTHON)" -m venv $(@D) && $(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<; \
-	fi
+	@if command -v uv >/dev/null; then uv venv --quiet --python "$(PYTHON)" $(@D); else "$(PYTHON)" -m venv $(@D); fi
+	$(call install,$<)
 endef
 
-.venv/.ok: requirements.lock
+define install
+	@echo "Installing $$(grep -c == $(1)) packages of $(1) into $(@D)" >&2
+	@if command -v uv >/dev/null; then \
+		uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $(1); \
+	else \
+		$(@D)/bin/python -m pip install $(PIP) --disable-pip-version-check --require-hashes -r $(1); \
+	fi
+endef
+PIP := --quiet
+
+# What running needs, and the command; the tools for tests are added to it.
+.venv/.run: PIP := --no-compile
+.venv/.run: .ci/$(if $(shell ldd --version 2>&1 | grep -i musl),musl,runtime).lock requirements.lock .ci/quipu
 	$(environment)
+	@cp .ci/quipu $(VENV)/quipu
+	@touch $@
+
+.venv/.ok: .venv/.run
+	$(call install,requirements.lock)
 	@touch $@
 
 # The lowest numpy has no wheels for Python 3.13.
@@ -154,6 +182,10 @@ endef
 	@touch $@
 
 .venv-ship/.ok: .ci/ship.lock
+	$(environment)
+	@touch $@
+
+.venv-hygiene/.ok: .ci/hygiene.lock
 	$(environment)
 	@touch $@
 

@@ -12,7 +12,7 @@ from kernel.dispatch import Dispatch, catch_faults
 from kernel.embed.model import FILES, Embedder
 from kernel.errors import Fault
 from kernel.maintenance.backup import Folder, copy_before_migration
-from kernel.maintenance.data_access import DataAccess
+from kernel.maintenance.data_access import DataAccess, check_log_now
 from kernel.observe import logs
 from kernel.schema import with_configured_choices
 from kernel.search.ann import VectorIndex
@@ -25,6 +25,7 @@ from kernel.settings import read_settings
 from kernel.store import statements
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import migrate
+from kernel.store.sqlite import log_stamp
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.database import SqliteDatabase
 from kernel.store.sqlite.wal_header import check_wal
@@ -51,19 +52,22 @@ _HAD_KEYS = "had_keys"
 
 
 class Stored(NamedTuple):
-    """Of a file: its seal key, the number of its migrations, and whether there were API keys."""
+    """Of a file: its seal key, the number of its migrations, whether there were API keys, and whether the process that
+    had it before did not close it.
+    """
 
     seal_key: bytes
     schema: int
     had_keys: bool
+    unclean: bool = False
 
 
 class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `metrics` and
-    `tracing` are None unless configured.
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `unclean`
+    says that the process before did not close the file. `metrics` and `tracing` are None unless configured.
     """
 
     config: Config
@@ -72,6 +76,7 @@ class Kernel(NamedTuple):
     seal_key: bytes
     schema: int
     had_keys: bool = False
+    unclean: bool = False
     metrics: "MetricsRegistry | None" = None
     tracing: "Tracing | None" = None
 
@@ -190,11 +195,11 @@ def open_data(config: Config, shared: StoreContext, *, new_life: bool = False) -
     """`prepare_data`, and the right to use the data directory until it is closed; a `new_life` is that of a server."""
     while True:
         with ExitStack() as stack:
-            access = stack.enter_context(closing(DataAccess(config.data, config.home)))
+            access = stack.enter_context(closing(DataAccess(config.data, config.home, durable=config.durable)))
             stored = _prepared(config, shared, new_life=new_life and access.alone)
             if access.share():
                 stack.pop_all()
-                return access, stored
+                return access, stored._replace(unclean=access.unclean)
 
 
 def _prepared(config: Config, shared: StoreContext, *, new_life: bool) -> Stored:
@@ -231,6 +236,19 @@ def note_keys(tx: Tx) -> None:
     tx.run("kernel.setting.add_if_missing", name=_HAD_KEYS, value="1")
 
 
+def had_keys(config: Config) -> bool:
+    """Whether the database of the tenant remembers API keys; raises Fault where it cannot be read."""
+    check_log_now(config.file, durable=config.durable)
+    if not config.file.is_file():
+        return False
+    db = Connection(config.file, base_context(None), readonly=True)
+    try:
+        found = db.read(CallContext(), _stored) if db.has_table("setting") else None
+        return found is not None and found.had_keys
+    finally:
+        db.close()
+
+
 def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
     needed = api_keys.needed(config.data)
     db = Connection(config.file, shared, readonly=False)
@@ -243,7 +261,7 @@ def _migrate(config: Config, shared: StoreContext, new_life: bool) -> Stored:
                 if needed:
                     note_keys(tx)
         if new_life:
-            db.renew_stamp()
+            log_stamp.begin_life(db)
         return found
     finally:
         db.close()

@@ -1,8 +1,10 @@
 """The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
+import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,6 +21,7 @@ from kernel.http.rest import AuthGate, Ready, ToolRoutes
 from kernel.limits import LOOPBACK, Limits
 from kernel.maintenance import consistency
 from kernel.maintenance.compact import tidy
+from kernel.maintenance.page_check import damage_of
 from kernel.mcp.server import Service, profiles
 from kernel.mcp.server import ToolProfile as Profile
 from kernel.search.semantic import load_vectors
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from kernel.observe.metrics import MetricsRegistry
 
 _TIDY_SECONDS = 60.0
+_log = logging.getLogger(__name__)
 
 
 class Application:
@@ -42,9 +46,11 @@ class Application:
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
         self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
-        dialects = {"/mcp": served, **{f"/mcp/{dialect.name}": (dialect,) for dialect in served}}
-        self.access = access_control(kernel, self.tenants, frozenset(dialects))
-        self._mcp = {path: self._endpoint(path, some, limits) for path, some in dialects.items()}
+        addresses = {"/mcp": served} | {address(chosen): chosen for chosen in selections(served)}
+        resources = frozenset(path for path in addresses if "," not in path)
+        self.access = access_control(kernel, self.tenants, resources)
+        self._mcp = {path: self._endpoint(path, chosen, limits) for path, chosen in addresses.items()}
+        self._position = {dialect.name: number for number, dialect in enumerate(served)}
         self._tools = ToolRoutes(kernel.dispatch, limits, self.access)
         self._pages = AuthGate(lambda: self._starlette, limits, self.access)
         fast = {**{path.encode(): one.direct for path, one in self._mcp.items()}, **self._tools.fast_routes}
@@ -58,8 +64,14 @@ class Application:
         if self.kernel.tracing is not None and scope["type"] == "http":
             self.kernel.tracing.on_request(scope)
         path: str = scope.get("path", "")  # the lifespan has none, and Starlette answers it
-        app = self._mcp.get(path) or (self._tools if path.startswith("/tools/") else self._pages)
+        app = self._mcp.get(path) or self._mcp.get(self._in_order(path))
+        app = app or (self._tools if path.startswith("/tools/") else self._pages)
         await app(scope, receive, send)
+
+    def _in_order(self, path: str) -> str:
+        """The address of several dialects with their names in the order of `addresses`."""
+        names = path.removeprefix("/mcp/").split(",", len(self._position))
+        return f"/mcp/{','.join(sorted(names, key=lambda name: self._position.get(name, -1)))}"
 
     def close(self) -> None:
         """Closes every store, once the loop has ended."""
@@ -94,6 +106,17 @@ class Application:
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
+
+
+def selections(dialects: Sequence[Dialect]) -> Iterator[tuple[Dialect, ...]]:
+    """Each dialect, and every set of several, in the order given."""
+    for count in range(1, len(dialects) + 1):
+        yield from combinations(dialects, count)
+
+
+def address(dialects: Sequence[Dialect]) -> str:
+    """The path at which MCP has just these dialects, such as /mcp/paths,common."""
+    return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
 
 
 def open_application(config: Config) -> Application | Fault:
@@ -190,6 +213,8 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
         catch_faults(embedder.load)
     if loaded is not None:
         loaded()
+    if kernel.unclean:
+        catch_faults(_tell_damage, kernel)
     if embedder is not None:
         catch_faults(store.read_sync, load_vectors)
         store.context.search_cache.warming = False
@@ -199,3 +224,13 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
             catch_faults(tidy, store, stopping.is_set)
         process.trim_memory()
         stopping.wait(_TIDY_SECONDS)
+
+
+def _tell_damage(kernel: Kernel) -> None:
+    """Logs what is damaged in a file that the process before did not close."""
+    file = kernel.config.file
+    damage = damage_of(file, kernel.store.context, structure=False)
+    if damage:
+        _log.error("%s was not closed, and it is damaged: %s; stop the server and run `quipu check`", file.name, damage)
+    else:
+        _log.info("%s was not closed; every page of it is as it was written", file.name)

@@ -1,7 +1,8 @@
 """The configuration of one server, read once from environment variables."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
@@ -10,10 +11,12 @@ from kernel import data_dir
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
-from kernel.limits import BOUNDS, PREFIX, Limits
+from kernel.limits import BOUNDS, Limits
+from kernel.limits import PREFIX as LIMIT_PREFIX
 
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
+PREFIX = "QUIPU_"
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
@@ -122,6 +125,31 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
     )
 
 
+class _Asked(Mapping[str, str]):
+    """An empty environment that remembers which names were looked up."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __getitem__(self, key: str) -> str:
+        self.names.add(key)
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@cache
+def variables() -> frozenset[str]:
+    """The variables that `from_mapping` reads."""
+    asked = _Asked()
+    from_mapping(asked)
+    return frozenset(asked.names)
+
+
 def on_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
     return host.lower() in {"localhost", "::1"} or _LOOPBACK.fullmatch(host) is not None
@@ -140,7 +168,7 @@ def default_data(values: Mapping[str, str], platform: str) -> Path:
 def _limits(values: Mapping[str, str]) -> Limits:
     defaults = Limits()
     given = {
-        field: _number(values, PREFIX + field.upper(), getattr(defaults, field), allowed.low, allowed.high)
+        field: _number(values, LIMIT_PREFIX + field.upper(), getattr(defaults, field), allowed.low, allowed.high)
         for field, allowed in BOUNDS.items()
     }
     return defaults._replace(**given)

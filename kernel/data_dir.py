@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kernel.errors import Fault
@@ -13,6 +13,7 @@ from kernel.lazy_regex import regex
 MAIN = "main"  # the tenant of callers without another
 _NAME = regex(r"[a-z0-9][a-z0-9_-]{0,62}")
 _TENANTS = "tenants"
+_REPLACE_SECONDS, _REPLACE_POLL_SECONDS = 2.0, 0.01  # a server reads the file of keys in a millisecond
 _LOCK_POLL_SECONDS = 0.02
 
 
@@ -44,13 +45,38 @@ def make_private(folder: Path) -> None:
         raise Fault("storage", f"Cannot use the data directory {folder}: {error.strerror}") from None
 
 
+def fsync(descriptor: int) -> None:
+    """Makes a file durable; `os.fsync` on macOS leaves it in the cache of the drive."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        with suppress(OSError):  # some file systems do not have it
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def replace(source: Path, target: Path) -> None:
+    """Renames a file over another; on Windows it waits a moment for programs that have the other one open."""
+    deadline = time.monotonic() + _REPLACE_SECONDS
+    while True:
+        try:
+            source.replace(target)
+        except PermissionError:
+            if sys.platform != "win32" or time.monotonic() > deadline:
+                raise
+            time.sleep(_REPLACE_POLL_SECONDS)
+        else:
+            return
+
+
 def fsync_folder(folder: Path) -> None:
     """Syncs a folder, so that new and renamed files survive a power cut."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -1,7 +1,9 @@
 """Runs the server: HTTP on a socket, or MCP over standard input and output."""
 
 import asyncio
+import errno
 import gc
+import logging
 import os
 import signal
 import sys
@@ -83,7 +85,10 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then opens the kernel in a thread."""
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit as ended:
+            raise _cannot_listen(self.config.host, self.config.port, ended.__context__) from None
         self._address = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
         if self.started:
             loop = asyncio.get_running_loop()
@@ -150,6 +155,8 @@ def http(config: Config) -> int:
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
     server = Server(config)
+    # What uvicorn logs of a socket that cannot be opened is raised as a Fault.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
     # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
@@ -187,6 +194,17 @@ def _need_keys(config: Config) -> None:
             f"Listening on {config.host} needs keys: make one with `quipu key create`, "
             "or say that anybody may read and write everything with --open (QUIPU_OPEN=1).",
         )
+
+
+def _cannot_listen(host: str, port: int, error: BaseException | None) -> BaseException:
+    """The Fault of a server whose socket could not be opened."""
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        remedy = "`quipu doctor` says by whom; --port or PORT chooses another"
+        return Fault("busy", f"Port {port} of {host} is in use: {remedy}.")
+    if number == errno.EACCES:
+        return Fault("busy", f"Port {port} of {host} is not allowed to this user: --port or PORT chooses another.")
+    return Fault("invalid", f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}.")
 
 
 def _already_stopping(_number: int, _frame: object) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Union, Unpack, get_args,
 
 from kernel.errors import Code, Fault
 from kernel.settings import Setting
+from kernel.store.imports import Import
 from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
@@ -234,21 +235,6 @@ class Restored(NamedTuple):
     key: str
     text: str | None
     left: str | None
-
-
-class Imported(NamedTuple):
-    """The result of an import: rows by kind, and remarks for the user, one line each."""
-
-    counts: Mapping[str, int]
-    remarks: Sequence[str] = ()
-
-
-class Import(NamedTuple):
-    """`quipu import KIND PATH`: `run(tx, path, password)` imports the data of the program that a dialect reproduces."""
-
-    kind: str
-    about: str
-    run: Callable[[Tx, Path, str | None], Imported]
 
 
 class Dialect(NamedTuple):

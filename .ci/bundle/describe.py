@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from kernel import app  # noqa: E402
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-NAMESPACE = os.environ.get("NAMESPACE") or "io.github.quipu-memory"  # noqa: TID251
+NAMESPACE = os.environ.get("NAMESPACE") or "io.github.quipu-memory"
 TITLE, TAGLINE = "Quipu", "The memory that AI agents share: one small server, one SQLite file"
 START = 'import sys\n\nfrom quipu_memory.__main__ import main\n\nsys.argv[1:] = ["stdio"]\nmain()\n'
 

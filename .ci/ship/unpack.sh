@@ -19,8 +19,10 @@ if [ ! -x "$home/quipu" ]; then
     tail -n +@LINES@ "$0" | tar -xzf - -C "$new" || fail "cannot unpack into $where"
     sync -f "$new" 2>/dev/null || sync
     # The first of several starters wins; the others find its folder in their way, which holds the same.
-    mv -T "$new" "$home" 2>/dev/null || [ -e "$home/quipu" ] || fail "cannot move the unpacked files to $home"
-    rm -rf "$new"
+    # Only GNU's mv has -T; without it the loser of a race finds its folder inside the winner's.
+    mv -T "$new" "$home" 2>/dev/null || [ -e "$home" ] || mv "$new" "$home" 2>/dev/null || [ -e "$home/quipu" ] ||
+        fail "cannot move the unpacked files to $home"
+    rm -rf "$new" "$home/${new##*/}"
     [ -x "$home/quipu" ] || fail "no program may run from $where"
 fi
 case $0 in # what a client that is set up to start it shall start: this file, not what it was unpacked to

@@ -1,7 +1,6 @@
 """Dialect `brain` (seed 003): atomic memories with importance, entities, links, and search with visible signals."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,8 +25,10 @@ from handlers.brain.index_text import entity_source, memory_source, note_source,
 from handlers.brain.schemas import Entity, Memory, Note, Resource
 from handlers.brain.settings import DATABASES, SETTINGS
 from kernel.errors import Fault
+from kernel.store.imports import Import, Imported, Source
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Import, Imported, IndexSource, Reply, Tool
+from kernel.tools import Dialect, IndexSource, Reply, Tool
 
 _TEXT = "text/plain; charset=utf-8"
 _JSON = "application/json"
@@ -95,12 +96,12 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-def _import_project_brain(tx: Tx, path: Path, password: str | None) -> Imported:
+def _import_project_brain(source: Source) -> Steps[Imported]:
     from handlers.brain.import_project_brain import (
         import_files,
     )  # for the command only, so that a server starts without it
 
-    return import_files(tx, path, password)
+    return import_files(source)
 
 
 DIALECT = Dialect(

@@ -6,7 +6,7 @@ Format: https://utelle.github.io/SQLite3MultipleCiphers/docs/ciphers/cipher_chac
 import hashlib
 import struct
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from kernel.errors import Fault
 
@@ -16,7 +16,9 @@ _SALT_BYTES, _PLAIN_HEADER_BYTES, _NONCE_BYTES, _TAG_BYTES = 16, 24, 16, 16
 _RESERVED_BYTES = _NONCE_BYTES + _TAG_BYTES
 _WAL_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 # Bytes 18 and 19 of the header: the plain copy has no write-ahead log (https://sqlite.org/fileformat2.html).
+_FORMAT_VERSIONS_AT = 18
 _ROLLBACK_JOURNAL = b"\x01\x01"
+_HEADER_BYTES = 100
 
 
 class _Ciphers(NamedTuple):
@@ -38,47 +40,57 @@ def decrypt(path: Path, password: str, target: Path) -> Path:
         raise Fault(
             "invalid", f"{path.name} has an unfinished transaction in {journal.name}: open it with project-brain."
         )
-    raw = _read(path)
-    size = int.from_bytes(raw[16:18], "big")
+    start, length = _read(path, _HEADER_BYTES), path.stat().st_size
+    size = int.from_bytes(start[16:18], "big")
     size = 65_536 if size == 1 else size
-    if size < 512 or size & (size - 1) or len(raw) % size or raw[20:21] != bytes([_RESERVED_BYTES]):
+    if size < 512 or size & (size - 1) or length % size or start[20:21] != bytes([_RESERVED_BYTES]):
         raise Fault("invalid", f"{path.name} is neither a SQLite database nor one that project-brain encrypted.")
     library = _load_ciphers()
-    key = hashlib.pbkdf2_hmac("sha256", password.encode(), raw[:_SALT_BYTES], _PBKDF2_ROUNDS)
-    pages: dict[int, bytes] = {}
-    for number in range(1, len(raw) // size + 1):
-        plain = _decrypt_page(library, key, number, raw[(number - 1) * size : number * size])
-        if plain is None:
-            what = "The password does not open" if number == 1 else f"Page {number} is damaged in"
-            raise Fault("invalid", f"{what} {path.name}.")
-        pages[number] = plain
-    pages, count = _apply_wal(library, key, path.with_name(f"{path.name}-wal"), size, pages)
-    first = pages[1]
-    pages[1] = first[:18] + _ROLLBACK_JOURNAL + first[20:]
-    target.write_bytes(b"".join(pages.get(number, bytes(size)) for number in range(1, count + 1)))
+    key = hashlib.pbkdf2_hmac("sha256", password.encode(), start[:_SALT_BYTES], _PBKDF2_ROUNDS)
+    try:
+        _decrypt_file(library, key, path, size, target)
+    except Fault:
+        target.unlink()
+        raise
     return target
 
 
-def _apply_wal(
-    library: _Ciphers, key: bytes, log: Path, size: int, pages: dict[int, bytes]
-) -> tuple[dict[int, bytes], int]:
-    """The pages after every committed transaction of the write-ahead log, and the database size in pages."""
-    raw = _read(log) if log.is_file() else b""
-    salts, count = raw[16:24], len(pages)
-    found, pending = dict(pages), dict[int, bytes]()
-    for at in range(_WAL_HEADER_BYTES, len(raw) - size - _FRAME_HEADER_BYTES + 1, size + _FRAME_HEADER_BYTES):
-        number, commit = struct.unpack(">2I", raw[at : at + 8])
-        start = at + _FRAME_HEADER_BYTES
-        if raw[at + 8 : at + 16] != salts or not number:
-            break
-        plain = _decrypt_page(library, key, number, raw[start : start + size])
-        if plain is None:
-            break
-        pending[number] = plain
-        if commit:
-            found.update(pending)
-            pending, count = {}, commit
-    return found, count
+def _decrypt_file(library: _Ciphers, key: bytes, path: Path, size: int, target: Path) -> None:
+    with target.open("w+b") as plain_file:
+        with path.open("rb") as file:
+            for number in range(1, path.stat().st_size // size + 1):
+                plain = _decrypt_page(library, key, number, file.read(size))
+                if plain is None:
+                    what = "The password does not open" if number == 1 else f"Page {number} is damaged in"
+                    raise Fault("invalid", f"{what} {path.name}.")
+                plain_file.write(plain)
+        log = path.with_name(f"{path.name}-wal")
+        if log.is_file():
+            _apply_wal(library, key, log, size, plain_file)
+        plain_file.seek(_FORMAT_VERSIONS_AT)
+        plain_file.write(_ROLLBACK_JOURNAL)
+
+
+def _apply_wal(library: _Ciphers, key: bytes, log: Path, size: int, target: BinaryIO) -> None:
+    """Writes the pages of every committed transaction of the write-ahead log, and cuts the file to its size."""
+    found, pending, pages = dict[int, int](), dict[int, int](), 0
+    with log.open("rb") as file:
+        salts = file.read(_WAL_HEADER_BYTES)[16:24]
+        while len(frame := file.read(_FRAME_HEADER_BYTES + size)) == _FRAME_HEADER_BYTES + size:
+            number, commit = struct.unpack(">2I", frame[:8])
+            raw = frame[_FRAME_HEADER_BYTES:]
+            if frame[8:16] != salts or not number or _decrypt_page(library, key, number, raw) is None:
+                break
+            pending[number] = file.tell() - size
+            if commit:
+                found.update(pending)
+                pending, pages = {}, commit
+        for number, at in found.items():
+            file.seek(at)
+            target.seek((number - 1) * size)
+            target.write(_decrypt_page(library, key, number, file.read(size)) or b"")
+    if pages:
+        target.truncate(pages * size)
 
 
 def _decrypt_page(library: _Ciphers, key: bytes, number: int, raw: bytes) -> bytes | None:

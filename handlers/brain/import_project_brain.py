@@ -1,8 +1,9 @@
 """`quipu import project-brain DIR`: imports the files of project-brain, the original of `brain`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import astuple
@@ -10,7 +11,7 @@ from msgspec.structs import astuple
 from handlers.brain import import_rows
 from handlers.brain.base import databases, embedding_columns, space
 from handlers.brain.encrypted_file import decrypt, is_encrypted
-from handlers.brain.import_rows import Event, required_text, text, time
+from handlers.brain.import_rows import Event, Row, required_text, text, time
 from handlers.brain.index_text import (
     ACTIVE,
     ARCHIVED,
@@ -21,14 +22,18 @@ from handlers.brain.index_text import (
     update_index,
 )
 from handlers.brain.schemas import Entity, Link, Memory, Note, Resource
+from handlers.brain.settings import DATABASES
 from kernel.errors import Fault
 from kernel.store import history
 from kernel.store.external import ExternalDatabase, open_external
-from kernel.store.progress import expect, steps
-from kernel.store.transaction import Tx
-from kernel.tools import Imported, IndexSource
+from kernel.store.imports import Imported, Source
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.slices import Steps
+from kernel.store.transaction import SLICE_BYTES, Tx
+from kernel.tools import IndexSource
 
-ROWS_PER_INSERT = 1000  # bounds the JSON text of one statement
+_BATCH_ROWS = 100  # of one statement and one step
+_BATCH_BYTES = SLICE_BYTES // 2
 TABLES: tuple[str, ...] = (
     "memories",
     "entities",
@@ -42,6 +47,7 @@ TABLES: tuple[str, ...] = (
 TABLES_WITH_TAGS = ("memories", "entities", "notes", "resources")
 _INDEX_TABLE_MARKS = ("_fts", "vec_")
 S = TypeVar("S", Memory, Entity, Link, Note, Resource)
+ImportBatch = Callable[[Tx, "_File", Sequence[Row]], int]  # imports a batch of rows; the number of new ones
 
 
 class _LinkEnd(NamedTuple):
@@ -49,42 +55,49 @@ class _LinkEnd(NamedTuple):
     id: str
 
 
-class _ImportedLink(NamedTuple):
+class _File(NamedTuple):
+    """The file of one database: what came of it, and the remarks on its links."""
+
     db: str
-    id: str
-    source: _LinkEnd
-    target: _LinkEnd
-
-
-class _DatabaseImport(NamedTuple):
+    source: ExternalDatabase
     counts: dict[str, int]
-    links: list[_ImportedLink]
-    remarks: list[str]
+    odd_tags: dict[str, int]
+    link_remarks: list[str]
 
 
-def import_files(tx: Tx, path: Path, password: str | None) -> Imported:
+def import_files(given: Source) -> Steps[Imported]:
     """Imports the files of a folder, one for each database.
 
     Rows whose id exists are skipped, so a second import adds only new rows. Vectors are not imported: texts are
     embedded again.
     """
-    known = databases(tx)
-    files = {db: path / f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
-    if not files:
+    path, known = given.path, given.settings[DATABASES]
+    found = {db: path / f"{db}.db" for db in known if (path / f"{db}.db").is_file()}
+    if not found:
         raise Fault("invalid", f"There is no {' or '.join(f'{db}.db' for db in known)} in {path.name or path}.")
-    counts = dict.fromkeys(TABLES, 0)
-    other_files = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
-    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in other_files]
-    links: list[_ImportedLink] = []
-    with TemporaryDirectory(prefix="quipu-") as folder:
-        for db, file in files.items():
-            with open_external(_decrypted(file, password, Path(folder))) as source:
-                expect(tx, sum(len(source.rows(table)) for table in TABLES_WITH_TAGS))
-                brought = _import_database(tx, db, source)
-            counts = {name: counts[name] + brought.counts[name] for name in TABLES}
-            remarks += [f"{db}: {remark}" for remark in brought.remarks]
-            links += brought.links
-    return Imported(counts, remarks + _dangling_link_remarks(tx, links))
+    others = sorted(file.name for file in path.glob("*.db") if file.stem not in known)
+    remarks = [f"{name}: left out, as it is none of the databases {', '.join(known)}" for name in others]
+    with ExitStack() as stack:
+        files = [_opened(stack, db, file, given) for db, file in found.items()]
+        tx = yield
+        begin_steps(tx, sum(file.source.count(table) for file in files for table in TABLES))
+        for file in files:
+            for table, import_batch in _IMPORTS.items():
+                yield from _import_table(file, table, import_batch)
+            yield from _import_other_history(file)
+        for file in files:  # the ends of a link may be in any of the files
+            yield from _import_table(file, "links", _import_links)
+        counts = {table: sum(file.counts[table] for file in files) for table in TABLES}
+        remarks += [f"{file.db}: {remark}" for file in files for remark in _skipped_remarks(file)]
+    return Imported(counts, remarks + [f"{file.db}: {remark}" for file in files for remark in file.link_remarks])
+
+
+def _opened(stack: ExitStack, db: str, file: Path, given: Source) -> _File:
+    """The file of a database, once all that is imported from it has been found readable."""
+    source = stack.enter_context(open_external(_decrypted(file, given.password, given.copies), given.copies))
+    source.check(dict.fromkeys(TABLES, ()))
+    source.index("memory_history", "memory_id")
+    return _File(db, source, dict.fromkeys(TABLES, 0), dict.fromkeys(TABLES_WITH_TAGS, 0), [])
 
 
 def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
@@ -96,145 +109,159 @@ def _decrypted(file: Path, password: str | None, folder: Path) -> Path:
     return decrypt(file, password, folder / file.name)
 
 
-def _import_database(tx: Tx, db: str, source: ExternalDatabase) -> _DatabaseImport:
-    counts = dict.fromkeys(TABLES, 0)
-    links = _import_links(tx, db, source)
-    counts["memories"], counts["memory_history"] = _import_memories(tx, db, source)
-    counts["entities"] = _import_entities(tx, db, source)
-    counts["notes"] = _import_notes(tx, db, source)
-    counts["resources"] = _import_resources(tx, db, source)
-    counts["links"] = len(links)
-    counts["config"] = _import_config(tx, source)
-    queries = [import_rows.query(row, db, tx.now) for row in source.rows("query_log")]
-    counts["query_log"] = tx.run("brain.querylog.insert", rows=queries)
-    return _DatabaseImport(counts, links, _skipped_remarks(source, counts))
+def _import_table(file: _File, table: str, import_batch: ImportBatch) -> Steps[None]:
+    """Imports a table, a batch a step."""
+    for rows in _batches(file.source.rows(table)):
+        tx = yield
+        file.counts[table] += import_batch(tx, file, rows)
+        if table in TABLES_WITH_TAGS:
+            file.odd_tags[table] += sum(import_rows.odd_tags(row) for row in rows if required_text(row, "id"))
+        for _ in rows:
+            count_step(tx)
 
 
-def _import_memories(tx: Tx, db: str, source: ExternalDatabase) -> tuple[int, int]:
-    """The number of new memories, and of events of these or of memories that were deleted in the source."""
-    found = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in source.rows("memories")]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=db, rows=rows))
-    here = space(tx, db)
-    events = _events(tx, here, source, {row.id for row in new})
-    _append_history(tx, here, new, events)
-    _index(tx, [memory_source(here, row) for row in new if row.status == ACTIVE])
-    return len(new), len(events)
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """The rows in batches that are bounded in number and bytes; a larger row is a batch of its own."""
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        own = sum(len(value) for value in row.values() if isinstance(value, str | bytes))
+        if batch and (len(batch) == _BATCH_ROWS or size + own > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += own
+    if batch:
+        yield batch
 
 
-def _events(tx: Tx, here: str, source: ExternalDatabase, new: set[str]) -> list[Event]:
-    """The events of new memories and of memories without history here, in order."""
-    events = [
-        import_rows.event(row, tx.now) for row in source.rows("memory_history") if required_text(row, "memory_id")
-    ]
-    others = {event.key for event in events} - new
-    unknown = {key for key in others if not history.read(tx, here, key)}
-    mine = [event for event in events if event.key in new | unknown]
-    return sorted(mine, key=lambda event: (event.at, event.operation != "created"))
-
-
-def _append_history(tx: Tx, here: str, new: Sequence[Memory], events: Sequence[Event]) -> None:
-    """Appends the events; the history of each new memory is completed up to its current content."""
-    by_memory: dict[str, list[Event]] = {row.id: [] for row in new}
-    for event in events:
-        by_memory.setdefault(event.key, []).append(event)
+def _import_memories(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
+    """The number of new memories; each comes with its history."""
+    found = [import_rows.memory(row, tx.now, embedding_columns(tx)) for row in rows]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.memories", str, db=file.db, rows=rows))
+    here = space(tx, file.db)
     for row in new:
-        by_memory[row.id] = import_rows.complete_history(row, by_memory[row.id])
-    for key, operation, before, after, reason, at in (event for own in by_memory.values() for event in own):
+        events = _events(tx, file, row.id)
+        _append_history(tx, here, import_rows.complete_history(row, events))
+        file.counts["memory_history"] += len(events)
+    _index(tx, [memory_source(here, row) for row in new if row.status == ACTIVE])
+    return len(new)
+
+
+def _import_other_history(file: _File) -> Steps[None]:
+    """Imports the events of memories without history here: of those that were deleted in the source."""
+    for key in file.source.values("memory_history", "memory_id"):
+        tx = yield
+        here = space(tx, file.db)
+        if key and not history.read(tx, here, key):
+            events = _events(tx, file, key)
+            _append_history(tx, here, events)
+            file.counts["memory_history"] += len(events)
+
+
+def _events(tx: Tx, file: _File, key: str) -> list[Event]:
+    """The events of one memory, in order."""
+    rows = file.source.rows_with("memory_history", "memory_id", key)
+    events = [import_rows.event(row, tx.now) for row in rows]
+    return sorted(events, key=lambda event: (event.at, event.operation != "created"))
+
+
+def _append_history(tx: Tx, here: str, events: Iterable[Event]) -> None:
+    for key, operation, before, after, reason, at in events:
         history.append(tx, here, key, operation, before=before, after=after, reason=reason, at=at)
 
 
-def _import_entities(tx: Tx, db: str, source: ExternalDatabase) -> int:
-    found = [import_rows.entity(row, tx.now, embedding_columns(tx)) for row in source.rows("entities")]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.entities", str, db=db, rows=rows))
-    _index(tx, [entity_source(space(tx, db), row) for row in new if row.status == ACTIVE])
+def _import_entities(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
+    found = [import_rows.entity(row, tx.now, embedding_columns(tx)) for row in rows]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.entities", str, db=file.db, rows=rows))
+    _index(tx, [entity_source(space(tx, file.db), row) for row in new if row.status == ACTIVE])
     return len(new)
 
 
-def _import_notes(tx: Tx, db: str, source: ExternalDatabase) -> int:
-    found = [import_rows.note(row, db, tx.now, embedding_columns(tx)) for row in source.rows("notes")]
+def _import_notes(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
+    found = [import_rows.note(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
     new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.notes", str, rows=rows))
-    _index(tx, [note_source(space(tx, db), row) for row in new])
+    _index(tx, [note_source(space(tx, file.db), row) for row in new])
     return len(new)
 
 
-def _import_resources(tx: Tx, db: str, source: ExternalDatabase) -> int:
-    found = [import_rows.resource(row, db, tx.now, embedding_columns(tx)) for row in source.rows("resources")]
+def _import_resources(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
+    found = [import_rows.resource(row, file.db, tx.now, embedding_columns(tx)) for row in rows]
     new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.resources", str, rows=rows))
-    _index(tx, [resource_source(space(tx, db), row) for row in new if row.status != ARCHIVED])
+    _index(tx, [resource_source(space(tx, file.db), row) for row in new if row.status != ARCHIVED])
     return len(new)
 
 
-def _import_links(tx: Tx, db: str, source: ExternalDatabase) -> list[_ImportedLink]:
-    found = [import_rows.link(row, tx.now) for row in source.rows("links")]
-    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=db, rows=rows))
-    return [
-        _ImportedLink(db, row.id, _LinkEnd(row.source_type, row.source_id), _LinkEnd(row.target_type, row.target_id))
-        for row in new
-    ]
+def _import_links(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
+    """The number of new links; an end that exists in no database is remarked upon, and the link kept."""
+    found = [import_rows.link(row, tx.now) for row in rows]
+    new = _insert_new(found, lambda rows: tx.all("brain.import_project_brain.links", str, db=file.db, rows=rows))
+    ends = {row.id: (_LinkEnd(row.source_type, row.source_id), _LinkEnd(row.target_type, row.target_id)) for row in new}
+    asked = [*dict.fromkeys(end for pair in ends.values() for end in pair)]
+    absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=asked, databases=databases(tx)))
+    file.link_remarks.extend(
+        f"link {key} was kept, though there is no {end.kind} {end.id}"
+        for key, pair in ends.items()
+        for end in pair
+        if end in absent
+    )
+    return len(new)
 
 
-def _import_config(tx: Tx, source: ExternalDatabase) -> int:
-    rows = [
+def _import_config(tx: Tx, _file: _File, rows: Sequence[Row]) -> int:
+    found = [
         (
             required_text(row, "key"),
             required_text(row, "value"),
             text(row, "description"),
             time(row, "updated_at") or tx.now,
         )
-        for row in source.rows("config")
+        for row in rows
     ]
-    return len(tx.all("brain.import_project_brain.config", str, rows=rows))
+    return len(tx.all("brain.import_project_brain.config", str, rows=found))
+
+
+def _import_queries(tx: Tx, file: _File, rows: Sequence[Row]) -> int:
+    return tx.run("brain.querylog.insert", rows=[import_rows.query(row, file.db, tx.now) for row in rows])
+
+
+_IMPORTS: Mapping[str, ImportBatch] = MappingProxyType(
+    {
+        "memories": _import_memories,
+        "entities": _import_entities,
+        "notes": _import_notes,
+        "resources": _import_resources,
+        "config": _import_config,
+        "query_log": _import_queries,
+    }
+)
 
 
 def _insert_new(found: Sequence[S], insert: Callable[[list[tuple[Any, ...]]], list[str]]) -> list[S]:
     """Inserts rows and returns the new ones; a row without an id is skipped."""
-    kept: list[S] = []
-    for start in range(0, len(found), ROWS_PER_INSERT):
-        batch = [row for row in found[start : start + ROWS_PER_INSERT] if row.id]
-        new = set(insert([astuple(row) for row in batch]))
-        kept += [row for row in batch if row.id in new]
-    return kept
+    kept = [row for row in found if row.id]
+    new = set(insert([astuple(row) for row in kept]))
+    return [row for row in kept if row.id in new]
 
 
-def _index(tx: Tx, sources: Sequence[IndexSource]) -> None:
-    for source in steps(tx, sources):
+def _index(tx: Tx, sources: Iterable[IndexSource]) -> None:
+    for source in sources:
         update_index(tx, source)
 
 
-def _skipped_remarks(source: ExternalDatabase, counts: dict[str, int]) -> list[str]:
-    """A line for each table with skipped rows, and for each unknown table."""
-    remarks: list[str] = []
-    for table in source.tables():
-        if any(mark in table for mark in _INDEX_TABLE_MARKS):
-            continue
-        count = len(source.rows(table))
-        if table in counts and count > counts[table]:
-            remarks.append(f"{count - counts[table]} of {count} rows of {table} were there already or have no id")
-        elif table not in counts and count:
-            remarks.append(f"{count} rows of {table} were left out, as nothing here holds them")
-    return _tag_remarks(source) + remarks
-
-
-def _tag_remarks(source: ExternalDatabase) -> list[str]:
-    """A line for each table with tags that are not a JSON list."""
-    odd = {
-        table: sum(import_rows.odd_tags(row) for row in source.rows(table) if required_text(row, "id"))
-        for table in TABLES_WITH_TAGS
-    }
-    return [
+def _skipped_remarks(file: _File) -> list[str]:
+    """A line for each table with odd tags, with skipped rows, and for each unknown table."""
+    remarks = [
         f"{count} rows of {table} have tags that are no JSON list; what stands between commas was taken for tags"
-        for table, count in odd.items()
+        for table, count in file.odd_tags.items()
         if count
     ]
-
-
-def _dangling_link_remarks(tx: Tx, links: Sequence[_ImportedLink]) -> list[str]:
-    """A line for each end of a link that exists in no database; the link itself is kept."""
-    ends = list(dict.fromkeys(end for link in links for end in (link.source, link.target)))
-    absent = set(tx.all("brain.links.missing_ends", _LinkEnd, ends=ends, databases=databases(tx)))
-    return [
-        f"{link.db}: link {link.id} was kept, though there is no {end.kind} {end.id}"
-        for link in links
-        for end in (link.source, link.target)
-        if end in absent
-    ]
+    for table in file.source.tables():
+        if any(mark in table for mark in _INDEX_TABLE_MARKS):
+            continue
+        count = file.source.count(table)
+        if table in file.counts and count > file.counts[table]:
+            remarks.append(f"{count - file.counts[table]} of {count} rows of {table} were there already or have no id")
+        elif table not in file.counts and count:
+            remarks.append(f"{count} rows of {table} were left out, as nothing here holds them")
+    return remarks

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -24,6 +25,7 @@ from handlers.notes.safe_fs import (
     sync_folder,
 )
 from handlers.notes.scan import MAX_FILE_BYTES, SUFFIX
+from kernel.data_dir import fsync
 from kernel.errors import Fault
 
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -213,12 +215,12 @@ def _require_regular_file(folder: OpenFolder, name: str) -> None:
 
 
 def _write_and_sync(fd: int, data: bytes, mode: int) -> None:
-    if mode != 0o600 and hasattr(os, "fchmod"):
+    if mode != 0o600 and sys.platform != "win32":
         os.fchmod(fd, mode)
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
-    os.fsync(fd)
+    fsync(fd)
 
 
 def _unlink_if_present(folder: OpenFolder, name: str) -> None:

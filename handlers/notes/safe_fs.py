@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from kernel.data_dir import fsync
+
 FOLDER = ".mnemonics"
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 LINK_ERRNOS = {errno.ELOOP, errno.ENOTDIR}  # what O_NOFOLLOW reports for a link
@@ -108,4 +110,4 @@ def _clamp_int64(nanoseconds: int) -> int:
 def sync_folder(folder: OpenFolder) -> None:
     """Makes the entries of a folder durable."""
     if folder.fd is not None:
-        os.fsync(folder.fd)
+        fsync(folder.fd)

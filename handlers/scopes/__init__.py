@@ -1,6 +1,5 @@
 """Dialect `scopes` (seed 000): versioned tools, guidelines and knowledge in nested scopes, fifteen bundled tools."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,8 +20,9 @@ from handlers.scopes import (
     tags,
 )
 from kernel.errors import Fault
-from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Import, Imported, Reply, Tool
+from kernel.store.imports import Import, Imported, Source
+from kernel.store.slices import Steps
+from kernel.tools import Dialect, Reply, Tool
 
 
 def reply(tool: Tool, result: Any) -> Reply:
@@ -59,12 +59,12 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
-def _import_agent_memory(tx: Tx, path: Path, password: str | None) -> Imported:
+def _import_agent_memory(source: Source) -> Steps[Imported]:
     from handlers.scopes.import_agent_memory import (
         import_database,
     )  # for the command only, so that a server starts without it
 
-    return import_database(tx, path, password)
+    return import_database(source)
 
 
 DIALECT = Dialect(

@@ -32,6 +32,8 @@ from handlers.scopes.inheritance import check_scope, check_scope_filter, require
 from handlers.scopes.tags import id_by_name
 from kernel import tools
 from kernel.errors import Fault
+from kernel.store import imports
+from kernel.store.imports import Imported, Source
 from kernel.store.slices import Steps, run_steps
 from kernel.store.transaction import Tx
 from kernel.text import yaml_block
@@ -134,11 +136,12 @@ def _check_mapping_keys(document: Mapping[str, Any], given: Mapping[str, Any]) -
             raise faults.invalid(f"scopeMapping.{source}", "is no scope of the document", hint)
 
 
-def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
+def import_file(source: Source) -> Steps[Imported]:
     """Imports an export file of any size, JSON or YAML by its suffix; the same as `memory_import`."""
+    path = source.path
     shape: Format = "yaml" if path.suffix in {".yaml", ".yml"} else "json"
     try:
-        done = run_steps(tx, _import_steps(Import("import", "", shape), _content(path, shape)))
+        done = yield from _import_steps(Import("import", "", shape), _content(path, shape))
     except OSError as error:
         raise Fault("invalid", f"Cannot read {path.name}: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -150,7 +153,7 @@ def import_file(tx: Tx, path: Path, _password: str | None) -> tools.Imported:
     if not done.success:
         raise Fault("invalid", f"{path.name} is no export: {done.errors[0].error}")
     counts = {"created": done.created, "updated": done.updated, "skipped": done.skipped}
-    return tools.Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
+    return Imported(counts, [f"{left.entry}: {left.error}" for left in done.errors])
 
 
 def _content(path: Path, shape: Format) -> str | mmap:
@@ -256,7 +259,7 @@ def _reasons(found: Sequence[Problem]) -> str:
     return f"{found[0].entry}: {found[0].error}" + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
 
 
-IMPORT = tools.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)
+IMPORT = imports.Import("memory-export", "a file that memory_export wrote, JSON or YAML by its ending", import_file)
 
 TOOLS: tuple[tools.Tool, ...] = (
     tools.read(

@@ -1,13 +1,14 @@
 """`quipu import agent-memory`: imports the database of agent-memory 0.2 to 0.9, by its column names."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from handlers.scopes import entries
 from handlers.scopes.entry_kinds import GUIDELINE, KNOWLEDGE, TOOL, Kind
 from handlers.scopes.field_types import normal_name
-from handlers.scopes.import_agent_memory_tags import import_conflicts, import_locks, import_tags_and_relations
+from handlers.scopes.import_agent_memory_tags import add_conflict, import_locks, import_tags_and_relations, sum_rows
 from handlers.scopes.import_coercion import Row, integer, json_column, real_number, required_time, text, time_or_text
 from handlers.scopes.import_entries import DEFAULT_PRIORITY, VERSION_COLUMNS
 from handlers.scopes.inheritance import GLOBAL, scope_key
@@ -16,79 +17,73 @@ from kernel.errors import Fault
 from kernel.search import index
 from kernel.store import history
 from kernel.store.external import ExternalDatabase, open_external
-from kernel.store.progress import expect, steps
+from kernel.store.imports import Imported, Source
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Imported
 
 _MAX_SCOPES_NAMED = 10
 KINDS = (TOOL, GUIDELINE, KNOWLEDGE)
 _JSON_COLUMNS = {"parameters", "examples"}
-_READ_TABLES = {
+_COUNTED_TABLES = (
     "organizations",
     "projects",
     "sessions",
-    "tools",
-    "tool_versions",
-    "guidelines",
-    "guideline_versions",
-    "knowledge",
-    "knowledge_versions",
-    "tags",
+    *(kind.plural for kind in KINDS),
     "entry_tags",
     "entry_relations",
     "conflict_log",
     "file_locks",
-}
+)
+_READ_TABLES = {*_COUNTED_TABLES, "tags", *(f"{kind.name}_versions" for kind in KINDS)}
 # Derived from the other tables, or not written by users.
 _DERIVED_TABLES = {"entry_embeddings", "_migrations", "__drizzle_migrations"}
 
 
-class _Known(NamedTuple):
-    id: str
-    current_version_id: str
-
-
-def import_database(tx: Tx, path: Path, _password: str | None) -> Imported:
+def import_database(given: Source) -> Steps[Imported]:
     """Imports every row that is not here yet, under its own id; existing rows are not changed.
 
     An entry that was not changed here since an earlier import gets its new versions, and is deactivated if it was
     deactivated there. Raises Fault("invalid") for a file of another program.
     """
-    remarks: list[str] = []
-    with open_external(path) as source:
+    with open_external(given.path, given.copies) as source:
         tables = source.tables()
         if not {kind.plural for kind in KINDS} <= set(tables):
-            raise Fault("invalid", f"{path.name} is no database of agent-memory: its tables are not there.")
-        expect(tx, sum(len(source.rows(kind.plural)) for kind in KINDS))
-        counts = {
-            "organizations": sum(_add_org(tx, row) for row in source.rows("organizations")),
-            "projects": sum(_add_project(tx, row) for row in source.rows("projects")),
-            "sessions": sum(_add_session(tx, row) for row in source.rows("sessions")),
-            **{kind.plural: _import_entries(tx, kind, source, remarks) for kind in KINDS},
-            **import_tags_and_relations(tx, source, remarks),
-            "conflicts": import_conflicts(tx, source),
-            "locks": import_locks(tx, source, remarks),
-        }
-        remarks += _missing_scopes(tx, source)
-        left = sorted(name for name in tables if _is_unread(name) and source.rows(name))
+            raise Fault("invalid", f"{given.path.name} is no database of agent-memory: its tables are not there.")
+        source.check(dict.fromkeys(_READ_TABLES, ()))
+        for kind in KINDS:
+            source.index(f"{kind.name}_versions", f"{kind.name}_id")
+        tx = yield
+        begin_steps(tx, sum(source.count(table) for table in _COUNTED_TABLES))
+        counts: dict[str, int] = {}
+        for table, add in _SCOPES.items():
+            counts[table] = yield from sum_rows(source.rows(table), add)
+        lost = Counter[str]()
+        remarks: list[str] = []
+        for kind in KINDS:
+            counts[kind.plural] = yield from _import_entries(kind, source, remarks, lost)
+        counts |= yield from import_tags_and_relations(source, remarks)
+        counts["conflicts"] = yield from sum_rows(source.rows("conflict_log"), add_conflict)
+        counts["locks"] = yield from import_locks(source, remarks)
+        left = sorted(name for name in tables if _is_unread(name) and source.count(name))
+    remarks += _lost_remarks(lost)
     if left:
         remarks.append(f"Left out, since there is nothing like them here: {', '.join(left)}.")
     return Imported(counts, remarks)
 
 
-def _missing_scopes(tx: Tx, source: ExternalDatabase) -> list[str]:
+def _lost_scope(tx: Tx, row: Row) -> str | None:
+    """The scope of an entry if it does not exist."""
+    name, number = text(row, "scope_type") or GLOBAL, text(row, "scope_id")
+    exists = name == GLOBAL or tx.one("scopes.inheritance.exists", int, type=name, id=number)
+    return None if exists else scope_key(name, number)
+
+
+def _lost_remarks(lost: Counter[str]) -> list[str]:
     """A remark if the scopes of some entries do not exist."""
-    scopes = [
-        (text(row, "scope_type") or GLOBAL, text(row, "scope_id")) for kind in KINDS for row in source.rows(kind.plural)
-    ]
-    missing = [
-        scope_key(name, number)
-        for name, number in scopes
-        if name != GLOBAL and not tx.one("scopes.inheritance.exists", int, type=name, id=number)
-    ]
-    names = ", ".join(sorted(set(missing))[:_MAX_SCOPES_NAMED])
-    count = f"{len(missing)} entries stand in scopes that are not in the file ({names})"
-    return [f"{count}: they are kept, and an import of their export leaves them out."] if missing else []
+    names = ", ".join(sorted(lost)[:_MAX_SCOPES_NAMED])
+    count = f"{lost.total()} entries stand in scopes that are not in the file ({names})"
+    return [f"{count}: they are kept, and an import of their export leaves them out."] if lost else []
 
 
 def _is_unread(table: str) -> bool:
@@ -136,22 +131,27 @@ def _add_session(tx: Tx, row: Row) -> int:
     )
 
 
-def _import_entries(tx: Tx, kind: Kind, source: ExternalDatabase, remarks: list[str]) -> int:
+_SCOPES: Mapping[str, Callable[[Tx, Row], int]] = MappingProxyType(
+    {"organizations": _add_org, "projects": _add_project, "sessions": _add_session}
+)
+
+
+def _import_entries(kind: Kind, source: ExternalDatabase, remarks: list[str], lost: Counter[str]) -> Steps[int]:
     """Imports the entries of a kind with their versions. The number of new entries."""
-    rows = source.rows(kind.plural)
-    known = tx.all("scopes.import_agent_memory.current_versions", _Known, ids=[text(row, "id") for row in rows])
-    here = {row.id: row.current_version_id for row in known}
-    versions: dict[str | None, list[Row]] = {}
-    for row in source.rows(f"{kind.name}_versions"):
-        versions.setdefault(text(row, f"{kind.name}_id"), []).append(row)
     new = 0
-    for row in steps(tx, rows):
+    for row in source.rows(kind.plural):
+        tx = yield
+        count_step(tx)
+        if scope := _lost_scope(tx, row):
+            lost[scope] += 1
         number = text(row, "id") or ""
-        found = sorted(versions.get(number, ()), key=lambda one: integer(one, "version_num", 0))
-        if number not in here:
-            _add_entry(tx, kind, row, found)
+        rows = source.rows_with(f"{kind.name}_versions", f"{kind.name}_id", number)
+        versions = sorted(rows, key=lambda one: integer(one, "version_num", 0))
+        here = tx.one("scopes.import_agent_memory.current_version", str, id=number)
+        if here is None:
+            _add_entry(tx, kind, row, versions)
             new += 1
-        elif not _fast_forward(tx, kind, row, found, here[number]):
+        elif not _fast_forward(tx, kind, row, versions, here):
             remarks.append(f"{kind.label} {text(row, kind.name_field)} ({number}) was changed here, and is left so.")
     return new
 

@@ -1,37 +1,63 @@
 """Imports the tags, relations, conflicts and file locks of an agent-memory database."""
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
 from handlers.scopes.field_types import normal_name
 from handlers.scopes.import_coercion import Row, integer, json_column, required_time, text, time_or_text
 from handlers.scopes.lock_paths import accepts, normal_path
 from handlers.scopes.tags import id_by_name
 from kernel.store.external import ExternalDatabase
+from kernel.store.progress import count_step
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
 
 IMPORTED = "imported"
+_UNRELEASABLE = "no agent could release them by their path and holder"
+_EXPIRED = "their time is over"
 
 
-def import_tags_and_relations(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> dict[str, int]:
+def sum_rows(rows: Iterable[Row], add: Callable[[Tx, Row], int]) -> Steps[int]:
+    """Adds rows, each in a step of its own. How many of them are new."""
+    new = 0
+    for row in rows:
+        tx = yield
+        count_step(tx)
+        new += add(tx, row)
+    return new
+
+
+def import_tags_and_relations(source: ExternalDatabase, remarks: list[str]) -> Steps[dict[str, int]]:
     """Imports tags, their attachments, and relations. The number of new rows of each.
 
     A tag is identified by its name in any case.
     """
-    rows = source.rows("tags")
     ids: dict[str | None, str] = {}
-    tags = 0
-    for row in rows:
-        name = normal_name(text(row, "name") or "")
-        known = id_by_name(tx, name)
-        ids[text(row, "id")] = known or _add_tag(tx, row, name)
-        tags += known is None
-    marked = source.rows("entry_tags")
-    lost = [row for row in marked if text(row, "tag_id") not in ids]
+    tags = yield from sum_rows(source.rows("tags"), partial(_import_tag, ids))
+    lost: Counter[str] = Counter()
+    marks = yield from sum_rows(source.rows("entry_tags"), partial(_import_mark, ids, lost))
     if lost:
-        remarks.append(f"{len(lost)} marks were left out: their tags are not in the file.")
-    return {
-        "tags": tags,
-        "marks": sum(_attach_tag(tx, row, ids[text(row, "tag_id")]) for row in marked if text(row, "tag_id") in ids),
-        "relations": sum(_add_relation(tx, row) for row in source.rows("entry_relations")),
-    }
+        remarks.append(f"{lost.total()} marks were left out: their tags are not in the file.")
+    relations = yield from sum_rows(source.rows("entry_relations"), _add_relation)
+    return {"tags": tags, "marks": marks, "relations": relations}
+
+
+def _import_tag(ids: dict[str | None, str], tx: Tx, row: Row) -> int:
+    """Adds a tag and notes its id here."""
+    name = normal_name(text(row, "name") or "")
+    known = id_by_name(tx, name)
+    ids[text(row, "id")] = known or _add_tag(tx, row, name)
+    return known is None
+
+
+def _import_mark(ids: Mapping[str | None, str], lost: Counter[str], tx: Tx, row: Row) -> int:
+    """Attaches a tag, or counts it as lost."""
+    tag = ids.get(text(row, "tag_id"))
+    if tag is None:
+        lost["tags"] += 1
+        return 0
+    return _attach_tag(tx, row, tag)
 
 
 def _add_tag(tx: Tx, row: Row, name: str) -> str:
@@ -73,47 +99,46 @@ def _add_relation(tx: Tx, row: Row) -> int:
     )
 
 
-def import_conflicts(tx: Tx, source: ExternalDatabase) -> int:
-    """Imports the log of conflicts. The number of new rows."""
-    return sum(
-        tx.run(
-            "scopes.import_agent_memory_tags.add_conflict",
-            id=text(row, "id"),
-            entry_type=text(row, "entry_type"),
-            entry_id=text(row, "entry_id"),
-            version_a_id=text(row, "version_a_id"),
-            version_b_id=text(row, "version_b_id"),
-            now=required_time(tx, row, "detected_at"),
-            resolved=int(integer(row, "resolved", 0) != 0),
-            resolution=text(row, "resolution"),
-            resolved_at=time_or_text(row, "resolved_at"),
-            resolved_by=text(row, "resolved_by"),
-        )
-        for row in source.rows("conflict_log")
+def add_conflict(tx: Tx, row: Row) -> int:
+    """Adds an entry of the log of conflicts."""
+    return tx.run(
+        "scopes.import_agent_memory_tags.add_conflict",
+        id=text(row, "id"),
+        entry_type=text(row, "entry_type"),
+        entry_id=text(row, "entry_id"),
+        version_a_id=text(row, "version_a_id"),
+        version_b_id=text(row, "version_b_id"),
+        now=required_time(tx, row, "detected_at"),
+        resolved=int(integer(row, "resolved", 0) != 0),
+        resolution=text(row, "resolution"),
+        resolved_at=time_or_text(row, "resolved_at"),
+        resolved_by=text(row, "resolved_by"),
     )
 
 
-def import_locks(tx: Tx, source: ExternalDatabase, remarks: list[str]) -> int:
+def import_locks(source: ExternalDatabase, remarks: list[str]) -> Steps[int]:
     """Imports the locks that have not expired, unless the file is locked here. The number of new locks.
 
     A lock is imported only once, so that a second import does not lock a file that was released since.
     """
+    tx = yield
     tx.run("scopes.locks.add_expiry_events", now=tx.now)
     tx.run("scopes.locks.delete_expired", now=tx.now)
-    new = expired = rejected = 0
-    for row in source.rows("file_locks"):
-        expires_at = time_or_text(row, "expires_at")
-        if expires_at is not None and expires_at <= tx.now:
-            expired += 1
-        elif not accepts(text(row, "file_path") or "", text(row, "checked_out_by") or ""):
-            rejected += 1
-        else:
-            new += _add_lock(tx, row, expires_at)
-    if rejected:
-        remarks.append(f"{rejected} file locks were left out: no agent could release them by their path and holder.")
-    if expired:
-        remarks.append(f"{expired} file locks were left out: their time is over.")
+    left: Counter[str] = Counter()
+    new = yield from sum_rows(source.rows("file_locks"), partial(_import_lock, left))
+    remarks += [f"{left[why]} file locks were left out: {why}." for why in (_UNRELEASABLE, _EXPIRED) if left[why]]
     return new
+
+
+def _import_lock(left: Counter[str], tx: Tx, row: Row) -> int:
+    expires_at = time_or_text(row, "expires_at")
+    if expires_at is not None and expires_at <= tx.now:
+        left[_EXPIRED] += 1
+    elif not accepts(text(row, "file_path") or "", text(row, "checked_out_by") or ""):
+        left[_UNRELEASABLE] += 1
+    else:
+        return _add_lock(tx, row, expires_at)
+    return 0
 
 
 def _add_lock(tx: Tx, row: Row, expires_at: str | None) -> int:

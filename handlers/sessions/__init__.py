@@ -1,7 +1,6 @@
 """Dialect `sessions` (seed 002): memories of coding sessions with ranked search, and a graph of what they mention."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +10,10 @@ from handlers.sessions.deviations import DEVIATIONS
 from handlers.sessions.schemas import MemoryList, MentionedEntities, SearchResults
 from handlers.sessions.settings import SETTINGS
 from kernel.errors import Fault
+from kernel.store.imports import Import, Imported, Source
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Dialect, Import, Imported, IndexSource, Reply, Tool
+from kernel.tools import Dialect, IndexSource, Reply, Tool
 
 _JSON = "application/json"
 _LISTS = (MemoryList, SearchResults, MentionedEntities)
@@ -39,12 +40,12 @@ def sources(tx: Tx) -> Iterator[IndexSource]:
     yield from graph.sources(tx)
 
 
-def _import_code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
+def _import_code_memory(source: Source) -> Steps[Imported]:
     from handlers.sessions.import_code_memory import (
         code_memory,
     )  # for the command only, so that a server starts without it
 
-    return code_memory(tx, path, password)
+    return code_memory(source)
 
 
 DIALECT = Dialect(

@@ -1,9 +1,10 @@
 """`quipu import code-memory`: imports the database of mcp-code-vector-memory-sql (`code_memory.db`, seed 002)."""
 
-from collections.abc import Iterable, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,47 +12,81 @@ from handlers.sessions import graph, memories, summary
 from kernel.errors import Fault
 from kernel.security.secrets import find_secret
 from kernel.store.external import ExternalDatabase, open_external
-from kernel.store.progress import steps
+from kernel.store.imports import Imported, Source
+from kernel.store.progress import begin_steps, count_step
+from kernel.store.slices import Steps
 from kernel.store.transaction import Tx
-from kernel.tools import Imported
 
 _DEFAULT_SESSION = "imported"
 _ANY_TIME = ""  # sorts before every time
 _ONE_MILLISECOND = 0.001  # seconds
 _GENERIC_TYPE = "entity"
+_MAX_ID = 2**63 - 1
+# The columns without which the rows of a table cannot be placed.
+_NEEDED = {
+    "memories": ("id",),
+    "graph_entities": ("id",),
+    "graph_observations": ("entity_id", "content"),
+    "graph_relations": ("source_id", "target_id"),
+}
 Columns = Mapping[str, Any]
 
 
-def code_memory(tx: Tx, path: Path, password: str | None) -> Imported:
+class _NewIds(NamedTuple):
+    """New ids by old ids, which come in ascending order: 16 bytes for each of millions."""
+
+    old: "array[int]"
+    new: "array[int]"
+
+
+def _note_id(ids: _NewIds, old: object, new: int) -> None:
+    """Adds an id; one that is no number belongs to a row that no other row refers to."""
+    if isinstance(old, int) and -_MAX_ID <= old <= _MAX_ID and (not ids.old or old > ids.old[-1]):
+        ids.old.append(old)
+        ids.new.append(new)
+
+
+def _new_id(ids: _NewIds, old: object) -> int | None:
+    """The new id; None for an id that was not added."""
+    at = bisect_left(ids.old, old) if isinstance(old, int) else len(ids.old)
+    return ids.new[at] if at < len(ids.old) and ids.old[at] == old else None
+
+
+def code_memory(given: Source) -> Steps[Imported]:
     """Imports the memories under new ids, then the graph; skips what an earlier import added."""
-    with open_external(path) as source:
+    with open_external(given.path, given.copies) as source:
         if "memories" not in source.tables():
-            raise Fault("invalid", f"{path.name} has no table of memories: it is not a code_memory.db.")
+            raise Fault("invalid", f"{given.path.name} has no table of memories: it is not a code_memory.db.")
+        source.check(_NEEDED)
+        source.index("graph_observations", "entity_id")
+        tx = yield
+        begin_steps(tx, sum(source.count(table) for table in ("memories", "graph_entities", "graph_relations")))
         counts = {"memories": 0, "already there": 0, "sensitive, left out": 0, "unreadable, left out": 0}
-        numbers = _import_memories(tx, steps(tx, source.rows("memories")), counts)
-        counts |= _import_graph(tx, source, numbers)
+        numbers = _NewIds(array("q"), array("q"))
+        for columns in source.rows("memories", "id"):
+            tx = yield
+            counts[_import_memory(tx, columns, numbers)] += 1
+            count_step(tx)
+        counts |= yield from _import_graph(source, numbers)
     remarks = [f"{counts[name]} memories: {name}" for name in list(counts)[1:4] if counts[name]]
     return Imported(counts, remarks)
 
 
-def _import_memories(tx: Tx, rows: Iterable[Columns], counts: dict[str, int]) -> dict[int, int]:
-    """Adds the memories. Their new ids by their old ids."""
-    numbers: dict[int, int] = {}
-    for columns in rows:
-        row = _memory_row(tx, columns)
-        if row is None:
-            counts["unreadable, left out"] += 1
-        elif find_secret([row.content, row.kind or "", row.summary, row.tags, row.metadata]):
-            counts["sensitive, left out"] += 1
-        else:
-            dated = _utc_time(columns.get("created_at")) is not None
-            # Duplicates count after `since`, and the rows of an earlier import have the very time of this one.
-            since = memories.time_before(row.created_at, _ONE_MILLISECOND) if dated else _ANY_TIME
-            number = memories.add(tx, row, since)
-            counts["already there" if number is None else "memories"] += 1
-            if number is not None:
-                numbers[columns["id"]] = number
-    return numbers
+def _import_memory(tx: Tx, columns: Columns, numbers: _NewIds) -> str:
+    """Adds one memory. What it counts as."""
+    row = _memory_row(tx, columns)
+    if row is None:
+        return "unreadable, left out"
+    if find_secret([row.content, row.kind or "", row.summary, row.tags, row.metadata]):
+        return "sensitive, left out"
+    dated = _utc_time(columns.get("created_at")) is not None
+    # Duplicates count after `since`, and the rows of an earlier import have the very time of this one.
+    since = memories.time_before(row.created_at, _ONE_MILLISECOND) if dated else _ANY_TIME
+    number = memories.add(tx, row, since)
+    same = {"session_id": row.session_id, "hash": memories.content_hash(row.content), "since": since}
+    found = number or tx.one("sessions.import_code_memory.earliest_copy", int, **same) or 0
+    _note_id(numbers, columns["id"], found)
+    return "already there" if number is None else "memories"
 
 
 def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
@@ -73,60 +108,54 @@ def _memory_row(tx: Tx, columns: Columns) -> memories.MemoryRow | None:
     )
 
 
-def _import_graph(tx: Tx, source: ExternalDatabase, numbers: Mapping[int, int]) -> dict[str, int]:
+def _import_graph(source: ExternalDatabase, numbers: _NewIds) -> Steps[dict[str, int]]:
     """Adds entities, observations and relations, except those of memories that were left out."""
-    names: dict[int, int] = {}
-    observations_of: dict[int, list[Columns]] = {}
-    for columns in source.rows("graph_observations"):
-        observations_of.setdefault(columns["entity_id"], []).append(columns)
-    observations = 0
-    for columns in source.rows("graph_entities"):
+    names = _NewIds(array("q"), array("q"))
+    relations: set[int] = set()
+    entities = observations = 0
+    for columns in source.rows("graph_entities", "id"):
+        tx = yield
+        count_step(tx)
         name = _text(columns.get("name")).strip()
         if name.isprintable() and name and not find_secret([name]):
-            kept = [one for one in observations_of.get(columns["id"], []) if _is_importable(one, numbers)]
-            names[columns["id"]] = _import_entity(tx, name, columns, kept, numbers)
-            observations += len(kept)
-    relations: set[int] = set()
+            number, observed = _import_entity(tx, name, columns, source, numbers)
+            _note_id(names, columns["id"], number)
+            entities += 1
+            observations += observed
     for columns in source.rows("graph_relations"):
-        ends = names.get(columns["source_id"]), names.get(columns["target_id"])
+        tx = yield
+        count_step(tx)
+        ends = _new_id(names, columns["source_id"]), _new_id(names, columns["target_id"])
         kind = _text(columns.get("relation_type")).strip()
         if ends[0] and ends[1] and kind and _is_importable(columns, numbers):
-            memory = numbers.get(cast("int", columns.get("memory_id")))
+            memory = _new_id(numbers, columns.get("memory_id"))
             at = _utc_time(columns.get("created_at")) or tx.now
             relations.add(graph.add_relation_row(tx, ends[0], ends[1], kind, memory, at))
-    graph.index_entities(tx, list(names.values()))
-    return {"entities": len(names), "observations": observations, "relations": len(relations)}
+    return {"entities": entities, "observations": observations, "relations": len(relations)}
 
 
-def _import_entity(
-    tx: Tx, name: str, columns: Columns, observations: Iterable[Columns], numbers: Mapping[int, int]
-) -> int:
-    """Adds one entity with its observations, each with its time and memory. Its id."""
-    kind, at = (
-        _text(columns.get("entity_type")).strip() or _GENERIC_TYPE,
-        _utc_time(columns.get("created_at")) or tx.now,
-    )
-    observed = list(observations)
-    stated = not any(one.get("memory_id") is not None for one in observed)
-    number = graph.add_entity_row(tx, name, kind, [], None, at, stated=stated)
-    for one in observed:
-        memory = numbers.get(cast("int", one.get("memory_id")))
-        graph.add_entity_row(
-            tx,
-            name,
-            _GENERIC_TYPE,
-            [_text(one["content"])],
-            memory,
-            _utc_time(one.get("created_at")) or at,
-            stated=False,
-        )
-    return number
+def _import_entity(tx: Tx, name: str, columns: Columns, source: ExternalDatabase, numbers: _NewIds) -> tuple[int, int]:
+    """Adds one entity with its observations, each with its time and memory. Its id, and how many observations."""
+    kind = _text(columns.get("entity_type")).strip() or _GENERIC_TYPE
+    at = _utc_time(columns.get("created_at")) or tx.now
+    number = graph.add_entity_row(tx, name, kind, [], None, at, stated=False)
+    stated, count = True, 0
+    for one in source.rows_with("graph_observations", "entity_id", columns["id"]):
+        if _is_importable(one, numbers):
+            memory = _new_id(numbers, one.get("memory_id"))
+            seen_at = _utc_time(one.get("created_at")) or at
+            graph.add_entity_row(tx, name, _GENERIC_TYPE, [_text(one["content"])], memory, seen_at, stated=False)
+            stated, count = stated and memory is None, count + 1
+    if stated:
+        graph.add_entity_row(tx, name, kind, [], None, at, stated=True)
+    graph.index_entities(tx, [number])
+    return number, count
 
 
-def _is_importable(columns: Columns, numbers: Mapping[int, int]) -> bool:
+def _is_importable(columns: Columns, numbers: _NewIds) -> bool:
     """Whether the memory of a row was imported, if it has one, and its text holds no secret."""
     memory = columns.get("memory_id")
-    return (memory is None or memory in numbers) and not find_secret([_text(columns.get("content"))])
+    return (memory is None or _new_id(numbers, memory) is not None) and not find_secret([_text(columns.get("content"))])
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernel import app, data_dir
 from kernel.cli.faults import or_raise
+from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
 from kernel.config import Config
 from kernel.data_dir import MAIN
@@ -27,31 +28,32 @@ def backup(arguments: argparse.Namespace, config: Config) -> int:
     if arguments.all is not None:
         if arguments.target is not None or config.tenant != MAIN:
             raise Fault("invalid", "--all DIR takes everything of every tenant: leave FILE and --tenant out")
-        return _backup_all(arguments.all, config)
+        return _backup_all(arguments.all, config, as_json=arguments.json)
     target = arguments.target or config.home / f"quipu-{backup_time()}.db"
-    with closing(open_shared(config.data, config.home)), closing(ProgressBar("backup", sys.stderr)) as bar:
+    with closing(open_shared(config)), closing(ProgressBar("backup", sys.stderr)) as bar:
         or_raise(backup_file, config.file, app.base_context(None), target, bar)
-    print(target)
     left = _left_out(config)
+    show({"file": str(target), "left_out": left}, str(target), as_json=arguments.json)
     if left:
-        print(f"not in this copy: {', '.join(left)}; `quipu backup --all DIR` copies everything", file=sys.stderr)
+        note(f"not in this copy: {', '.join(left)}; `quipu backup --all DIR` copies everything")
     return 0
 
 
-def _backup_all(target: Path, config: Config) -> int:
+def _backup_all(target: Path, config: Config, *, as_json: bool) -> int:
     others = [name for name in data_dir.other_tenants(config.data) if config._replace(tenant=name).file.exists()]
     with ExitStack() as stack:
         tenants: list[Tenant] = []
         for name in (MAIN, *others):
             own = config._replace(tenant=name)
             shared = app.context_of(own)
-            stack.enter_context(closing(open_shared(own.data, own.home)))
+            stack.enter_context(closing(open_shared(own)))
             tenants.append(Tenant(name, own.file, shared, app.folders_of(own, shared)))
         bar = stack.enter_context(closing(ProgressBar("backup", sys.stderr)))
         made = or_raise(backup_all, config.data, tenants, _settings(config), target, bar)
     size = sum(count for count, _ in made.files.values())
-    print(target)
-    print(f"{len(made.tenants)} tenants, {len(made.files)} files, {size} bytes", file=sys.stderr)
+    counts = {"tenants": len(made.tenants), "files": len(made.files), "bytes": size}
+    show({"folder": str(target), **counts}, str(target), as_json=as_json)
+    note(f"{counts['tenants']} tenants, {counts['files']} files, {size} bytes")
     return 0
 
 
@@ -78,13 +80,14 @@ def restore_backup(arguments: argparse.Namespace, config: Config) -> int:
         places[name] = Place(name, own.home, app.folders_of(own, app.context_of(own)))
     work = partial(restore, tenant=config.tenant, time=backup_time())
     told = or_raise(work, config.data, places, source, app.base_context(None))
-    print("\n".join(told))
+    for line in told:
+        show({"restored": line}, line, as_json=arguments.json)
     if source.is_dir():
         now = _settings(config)
         differing = {name: text for name, text in read_manifest(source).settings.items() if now.get(name) != text}
         for name, text in differing.items():
-            print(f"{name} was {text!r} when the backup was made", file=sys.stderr)
-    print("what was there is kept beside it, in names with -before-restore-", file=sys.stderr)
+            note(f"{name} was {text!r} when the backup was made")
+    note("what was there is kept beside it, in names with -before-restore-")
     return 0
 
 

@@ -4,15 +4,15 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
-from kernel.cli import config_files
+from kernel.cli import config_files, config_removal
 from kernel.cli.clients import Client, Entry, Target
 from kernel.config import MODEL, Config, default_data
-from kernel.data_dir import MAIN
+from kernel.data_dir import MAIN, fsync, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 from kernel.maintenance.consistency import backup_time
@@ -35,6 +35,10 @@ _NOT_PASSED_ON = (
     "QUIPU_OPEN",
     "QUIPU_PUBLIC_URL",
 )
+# What clients and the SDKs of MCP let a server inherit of the variables that decide where its data lies.
+_PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+# Folders below uv's cache that hold the environments of `uvx`; `uv cache prune` removes them.
+_UVX_FOLDERS = {"archive-v0", "environments-v2"}
 _NEW_FILE_MODE = 0o600  # an entry can contain an API key
 
 
@@ -57,6 +61,8 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
     if frozen:
         return LaunchCommand((values.get("QUIPU_PROGRAM") or executable,))
     path = Path(script).absolute()
+    if _UVX_FOLDERS & {*path.parts, *Path(executable).parts}:
+        return LaunchCommand((shutil.which("uvx") or "uvx", "quipu-memory"))
     if path.stem in (NAME, "quipu-memory"):
         return LaunchCommand((shutil.which(str(path)) or str(path),))
     if path.parent.name == _WHEEL_PACKAGE:
@@ -66,13 +72,11 @@ def launch_command(script: str, executable: str, values: Mapping[str, str], *, f
 
 
 def http_target(url: str, key: str, dialects: tuple[str, ...]) -> Target:
-    """The target for a running server at `url`, optionally one dialect of it; raises Fault("invalid")."""
+    """The target for a running server at `url`, or only these dialects of it; raises Fault("invalid")."""
     parts = _parse_url(url)
     if key and not _KEY.fullmatch(key):
         raise Fault("invalid", "A key is printable ASCII without spaces")
-    if len(dialects) > 1:
-        raise Fault("invalid", "A URL serves one dialect or all: add one entry per dialect with --name")
-    path = "/".join((parts.path.rstrip("/"), *dialects))
+    path = "/".join((parts.path.rstrip("/"), *([",".join(dialects)] if dialects else [])))
     return Target(url=parts._replace(path=path).geturl(), key=key)
 
 
@@ -90,7 +94,8 @@ def _parse_url(url: str) -> SplitResult:
 def stdio_target(config: Config, started: LaunchCommand, platform: str, dialects: tuple[str, ...]) -> Target:
     """The target for a server that the client starts, with the settings of this process."""
     words = [*started.words, "stdio"]
-    if config.data != default_data(config.environment, platform):
+    known = {name: value for name, value in config.environment.items() if name in _PASSED_ON_BY_CLIENTS}
+    if config.data != default_data(known, platform):
         words += ["--data", str(config.data.absolute())]
     if config.model != MODEL:
         words += ["--model", str(config.model.absolute()) if config.model else "none"]
@@ -137,15 +142,23 @@ def find_entry(client: Client, file: Path, name: str) -> Entry | None:
 def apply_entry(client: Client, file: Path, name: str, entry: Entry) -> ApplyResult:
     """Write an entry into a client's file; raises Fault and leaves the file unchanged if it cannot be edited safely.
 
-    Members of an existing entry that Quipu does not set are kept if both entries are of the same kind, URL or command.
+    Members of an existing entry that Quipu does not set, such as `disabled`, are kept.
     """
     if not _NAME.fullmatch(name):
         raise Fault("invalid", "A name is 1 to 64 letters, digits, underscores and hyphens")
-    file = file.resolve()
+    return _edit(file.resolve(), lambda text: _with_entry(client, text, name, entry))
+
+
+def remove_entry(client: Client, file: Path, name: str) -> ApplyResult:
+    """Remove an entry from a client's file; raises Fault, with the file unchanged, if it cannot be edited safely."""
+    return _edit(file.resolve(), lambda text: _without_entry(client, text, name))
+
+
+def _edit(file: Path, change: Callable[[str], str]) -> ApplyResult:
     before = _bytes(file)
     text = _decoded(file, before)
     try:
-        changed = _with_entry(client, text, name, entry).encode()
+        changed = change(text).encode()
     except Fault as fault:
         raise Fault(
             "invalid", f"{file} was not changed: {fault.message}. Use --print to see the entry to add"
@@ -165,14 +178,18 @@ def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     return edit(text, keys, _merged(client, _table(_value_at(document, keys)) or {}, entry))
 
 
+def _without_entry(client: Client, text: str, name: str) -> str:
+    keys = (*_keys(client, _read(client, text)), name)
+    return config_removal.remove_toml(text, keys) if client.toml else config_removal.remove_json(text, keys)
+
+
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:
-    if ("command" in old) is not ("command" in new):
-        return new
     shape = {**(client.http or {}), **client.stdio}
     kept = {key: value for key, value in old.items() if key not in shape}
     variables = next((key for key, value in client.stdio.items() if value == "{env}"), "")
     # Variables that the user added by hand are kept.
-    env = {**(_table(old.get(variables)) or {}), **new.get(variables, {})} if "command" in new else {}
+    stays = "command" in old and "command" in new
+    env = {**(_table(old.get(variables)) or {}), **new.get(variables, {})} if stays else new.get(variables) or {}
     return {**kept, **new, **({variables: env} if env else {})}
 
 
@@ -224,12 +241,12 @@ def _replace(file: Path, before: bytes, after: bytes) -> Path | None:
         with os.fdopen(descriptor, "wb") as target:
             target.write(after)
             target.flush()
-            os.fsync(target.fileno())
+            fsync(target.fileno())
         Path(name).chmod(file.stat().st_mode & 0o7777 if file.exists() else _NEW_FILE_MODE)
         # Clients rewrite their own files: what changed since the file was read must not be overwritten.
         if _bytes(file) != before:
             raise Fault("conflict", f"{file} was changed by another program meanwhile: try again")
-        Path(name).replace(file)
+        replace(Path(name), file)
     finally:
         Path(name).unlink(missing_ok=True)
     return backup

@@ -2,48 +2,60 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 
-import msgspec
-
 from kernel import app
 from kernel.cli import backup_commands
 from kernel.cli.faults import or_raise
+from kernel.cli.import_command import import_data
 from kernel.cli.key_commands import KEY_COMMANDS
+from kernel.cli.output import note, show
 from kernel.cli.progress_bar import ProgressBar
+from kernel.cli.setup import DEFAULT_DIALECTS
 from kernel.cli.token_cost import tool_list_tokens
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.maintenance import consistency, undo
 from kernel.maintenance.compact import Freed, compact
+from kernel.maintenance.data_access import check_log_now, cut_damaged_log
+from kernel.maintenance.index_check import Finding
+from kernel.maintenance.page_check import trust_pages
 from kernel.search import quarantine
 from kernel.store import audit
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.progress import Progress, with_progress
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import CONSTRAINTS
-from kernel.store.transaction import TARGETS_SHOWN, Tx
+from kernel.store.transaction import TARGETS_SHOWN
 from kernel.text import one_line, one_word
-from kernel.tools import Imported
 
 _SHOWN_DIFFERENCES = 100  # memories that `check` names
 _PREVIEW_CHARS = 80  # of a quarantined text
+
+_ADDRESSES = {
+    "/mcp": app.DIALECTS,
+    f"/mcp/{','.join(DEFAULT_DIALECTS)}": app.select_dialects(DEFAULT_DIALECTS),
+    **{f"/mcp/{dialect.name}": (dialect,) for dialect in app.DIALECTS},
+}
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
     """Run the chosen command."""
     if arguments.command == "tools":
-        return tools(tokens=arguments.tokens)
+        return tools(tokens=arguments.tokens, as_json=arguments.json)
     if arguments.command == "key":
         return KEY_COMMANDS[arguments.key](arguments, config)
     if arguments.command in backup_commands.COMMANDS:
         return backup_commands.COMMANDS[arguments.command](arguments, config)
     shared = app.context_of(config)
+    if arguments.command == "check" and arguments.cut_log:
+        cut = cut_damaged_log(config, consistency.backup_time())
+        show({"log": cut}, cut, as_json=arguments.json)
     if arguments.command != "import":
         app.require_database(config)
+    if arguments.command == "check" and arguments.trust_pages:
+        check_log_now(config.file, durable=config.durable)
+        or_raise(trust_pages, config.file, shared)
     access, *_ = app.open_data(config, shared)
     with closing(access):
         return _STORE_COMMANDS[arguments.command](arguments, config, shared)
@@ -52,66 +64,44 @@ def run(arguments: argparse.Namespace, config: Config) -> int:
 def check(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Print what differs between rows, full text and vectors; return 1 if anything does and was not repaired."""
     lines: list[str] = []
-    found = or_raise(
-        partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
-    )
-    for finding in found:
-        print(f"{finding.part}: {finding.rows} {finding.what}")
-    for line in lines[:_SHOWN_DIFFERENCES]:
-        print(f"  {line}")
+    look = partial(consistency.check, config.file, shared, app.DIALECTS, repair=arguments.repair, report=lines.append)
+    try:
+        found: list[Finding] = or_raise(look)
+        for finding in found:
+            show(finding._asdict(), f"{finding.part}: {finding.rows} {finding.what}", as_json=arguments.json)
+    finally:
+        for line in lines[:_SHOWN_DIFFERENCES]:
+            show({"difference": line}, f"  {line}", as_json=arguments.json)
     left = [finding for finding in found if finding.kept] if arguments.repair else found
-    print("differences found" if left else "repaired" if found else "ok")
+    state = "differences found" if left else "repaired" if found else "ok"
+    show({"state": state}, state, as_json=arguments.json)
     return 1 if left else 0
 
 
-def reindex(_arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
+def reindex(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Rebuild the full-text index and the vectors from the rows."""
     with closing(ProgressBar("reindex", sys.stderr)) as bar:
         done = or_raise(consistency.reindex, config.file, shared, bar)
-    print(f"{done} vectors rebuilt")
+    show({"vectors": done}, f"{done} vectors rebuilt", as_json=arguments.json)
     return 0
 
 
-def tools(*, tokens: bool) -> int:
+def tools(*, tokens: bool, as_json: bool = False) -> int:
     """Print every tool, or for each URL the approximate tokens its tool list takes in a model's context."""
     if tokens:
-        print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
-        for path, dialects in (("/mcp", app.DIALECTS), *((f"/mcp/{one.name}", (one,)) for one in app.DIALECTS)):
+        if not as_json:
+            print(f"{'':25} {'tools':>5} {'tokens':>7} {'with results':>13}")
+        for path, dialects in _ADDRESSES.items():
             every = [tool for dialect in dialects for tool in dialect.tools]
             for address, listed in ((path, every), (f"{path}?tools=read", [t for t in every if t.mode == "read"])):
                 plain, whole = (tool_list_tokens(listed, results=results) for results in (False, True))
-                print(f"{address:25} {len(listed):5} {plain:7} {whole:13}")
+                row = {"address": address, "tools": len(listed), "tokens": plain, "with_results": whole}
+                show(row, f"{address:25} {len(listed):5} {plain:7} {whole:13}", as_json=as_json)
         return 0
     for dialect in app.DIALECTS:
         for tool in dialect.tools:
-            print(f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}")
-    return 0
-
-
-def import_data(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
-    """Import the data of another memory server in one transaction."""
-    known = {found.kind: (dialect, found) for dialect in app.DIALECTS for found in dialect.imports}
-    if arguments.kind not in known:
-        raise Fault("invalid", f"Cannot import {arguments.kind}: choose from {', '.join(known) or 'nothing'}")
-    dialect, chosen = known[arguments.kind]
-    secret: str | None = arguments.password_env
-    password = config.environment.get(secret) if secret else None
-    if secret and not password:
-        raise Fault("invalid", f"The variable {secret} is unset or empty")
-    origin = CallContext(dialect.name, f"import {chosen.kind}")
-
-    def work(tx: Tx) -> Imported:
-        try:
-            return chosen.run(tx, arguments.path, password)
-        except CONSTRAINTS as error:  # such as two rows of one id
-            raise Fault("invalid", f"{arguments.path.name} cannot be imported: {error}.") from None
-
-    with closing(ProgressBar("import", sys.stderr)) as bar:
-        done: Imported = or_raise(_import, config, shared, origin, with_progress(Progress(bar), work))
-    for name, count in done.counts.items():
-        print(f"{name}: {count}")
-    for remark in done.remarks:
-        print(remark, file=sys.stderr)
+            row = {"dialect": dialect.name, "mode": tool.mode, "name": tool.name, "description": tool.description}
+            show(row, f"{dialect.name:10} {tool.mode:9} {tool.name:24} {tool.description}", as_json=as_json)
     return 0
 
 
@@ -119,7 +109,7 @@ def compact_store(arguments: argparse.Namespace, config: Config, shared: StoreCo
     """Compact the database file; print its size before and after, and each step on standard error."""
     before = _timestamp(arguments.forget) if arguments.forget else None
     freed: Freed = or_raise(partial(compact, config.file, shared, _print_step, forget=before))
-    print(f"{freed.before} bytes before, {freed.after} after")
+    show(freed._asdict(), f"{freed.before} bytes before, {freed.after} after", as_json=arguments.json)
     return 0
 
 
@@ -133,22 +123,7 @@ def _timestamp(given: str) -> str:
 
 
 def _print_step(part: str) -> None:
-    print(part, file=sys.stderr, flush=True)
-
-
-def _import(config: Config, shared: StoreContext, origin: CallContext, work: Callable[[Tx], Imported]) -> Imported:
-    db = Connection(config.file, shared, readonly=False)
-    try:
-        db.load_vectors()
-        with db.writing(origin) as tx:
-            before = db.total_changes()
-            done = work(tx)
-            # An import that changed nothing leaves no audit entry.
-            if db.total_changes() > before:
-                audit.record(tx)
-            return done
-    finally:
-        db.close()
+    note(part)
 
 
 def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
@@ -160,7 +135,9 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
     finally:
         db.close()
     for entry in entries:
-        print(msgspec.json.encode(entry._asdict()).decode() if arguments.json else _call_line(entry))
+        show(entry._asdict(), _call_line(entry), as_json=arguments.json)
+    if not entries:
+        note("no calls have changed anything yet")
     if wrong is not None:
         print(f"audit row {wrong} breaks the hash chain", file=sys.stderr)
     return 0 if wrong is None else 1
@@ -168,7 +145,8 @@ def show_calls(arguments: argparse.Namespace, config: Config, shared: StoreConte
 
 def undo_call(arguments: argparse.Namespace, config: Config, shared: StoreContext) -> int:
     """Undo the changes of one call."""
-    print(_call_line(or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)))
+    entry: audit.Entry = or_raise(undo.undo, config.file, shared, app.DIALECTS, arguments.id)
+    show(entry._asdict(), _call_line(entry), as_json=arguments.json)
     print("undone", file=sys.stderr)
     return 0
 
@@ -185,7 +163,10 @@ def show_quarantine(arguments: argparse.Namespace, config: Config, shared: Store
     for one in found:
         preview = one_line(one.text, _PREVIEW_CHARS)
         origin = f"{one.dialect}  {one.tool}  {one_word(one.actor)}"
-        print(f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}")
+        line = f"{one_word(one.id)}  {one.at}  {one.rule}  {origin}  {preview}"
+        show({"id": one.id, **one._asdict()}, line, as_json=arguments.json)
+    if not found:
+        note("nothing is quarantined")
     return 0
 
 

@@ -33,7 +33,7 @@ def set_json(text: str, keys: Sequence[str], value: object) -> str:
     changed = _changed(text, keys, value)
     # The edit is textual; parsing it again proves that nothing else changed its value.
     if read_json(changed) != with_value(read_json(text) or {}, keys, value):
-        raise _unsafe(keys)
+        raise unsafe(keys)
     return changed
 
 
@@ -58,9 +58,9 @@ def set_toml(text: str, keys: Sequence[str], table: Mapping[str, object]) -> str
     # Duplicate headers do not parse, so the first candidate fails for an existing table and for an inline parent.
     for edit in (_append_table, _edit_table):
         changed = edit(text, keys, table)
-        if _parses_as(changed, wanted):
+        if parses_as(changed, wanted):
             return changed
-    raise _unsafe(keys)
+    raise unsafe(keys)
 
 
 def with_value(document: Object, keys: Sequence[str], value: object) -> Object:
@@ -74,7 +74,8 @@ def with_value(document: Object, keys: Sequence[str], value: object) -> Object:
     return {**document, head: with_value(cast("Object", inner), rest, value)}
 
 
-def _unsafe(keys: Sequence[str]) -> Fault:
+def unsafe(keys: Sequence[str]) -> Fault:
+    """The refusal of an edit that could not be made without changing other parts of the file."""
     return Fault("invalid", f"{'.'.join(keys)} cannot be set without changing other parts of the file")
 
 
@@ -147,7 +148,8 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _parses_as(text: str, wanted: Object) -> bool:
+def parses_as(text: str, wanted: Object) -> bool:
+    """Whether a text is TOML of this content."""
     try:
         return tomllib.loads(text) == wanted
     except tomllib.TOMLDecodeError:

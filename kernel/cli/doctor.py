@@ -1,10 +1,10 @@
 """`quipu doctor`: one line per check of the installation, with a remedy for each problem."""
 
-import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from kernel import app, data_dir
-from kernel.cli import client_entries, probe
+from kernel.cli import client_entries, file_systems, output, probe
 from kernel.cli.clients import CLIENTS, Client, Entry, config_file
+from kernel.cli.environment import unknown_variables
 from kernel.config import MODEL, VERSION, Config, on_loopback
 from kernel.data_dir import MAIN
 from kernel.dispatch import catch_faults
@@ -22,23 +23,22 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.maintenance import restore
 from kernel.maintenance.data_access import check_log_now
+from kernel.maintenance.page_check import damage_of
 from kernel.search import index
 from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import DAMAGED, OLDEST_SQLITE, sqlite_version
+from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
+from kernel.store.sqlite.page_checksums import checksum_vfs, has_checksums
+from kernel.store.sqlite.vector_functions import sqlite_vec
 from kernel.store.transaction import Tx
 
 _MIN_FREE_BYTES = 64 << 20
-_GROUP_AND_OTHERS = 0o077
-# Write-ahead logging needs memory shared by all processes of one host: https://sqlite.org/wal.html.
-_NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "fuse.sshfs", "fuse.s3fs", "virtiofs"}
-)
 _MIB = 1 << 20
 
 Grade = Literal["ok", "hint", "wrong"]
+_COLOURS: Mapping[Grade, output.Colour] = {"ok": "green", "hint": "yellow", "wrong": "red"}
 
 
 class Diagnosis(NamedTuple):
@@ -49,16 +49,18 @@ class Diagnosis(NamedTuple):
     detail: str
     remedy: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.grade:5}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
+    def line(self, environment: Mapping[str, str]) -> str:
+        """The check as a line of text, its grade coloured where the terminal allows it."""
+        grade = output.paint(f"{self.grade:5}", _COLOURS[self.grade], sys.stdout, environment)
+        return f"{grade}  {self.subject}: {self.detail}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def run(config: Config, platform: str = sys.platform) -> int:
+def run(config: Config, platform: str = sys.platform, *, as_json: bool = False) -> int:
     """Print the result of every check; return 1 if any is `wrong`, else 0."""
     found: list[Diagnosis] = []
     for look in (sqlite, folder, settings, database, model, disk, server, access, partial(clients, platform=platform)):
         for finding in look(config):
-            print(finding, flush=True)
+            output.show(finding._asdict(), finding.line(config.environment), as_json=as_json)
             found.append(finding)
     return 1 if any(finding.grade == "wrong" for finding in found) else 0
 
@@ -72,13 +74,13 @@ def sqlite(_config: Config) -> Iterator[Diagnosis]:
             "wrong", "engine", f"{version} can lose pages while checkpointing", "install apsw 3.54.1 or newer"
         )
     else:
-        yield Diagnosis("ok", "engine", version)
+        yield Diagnosis("ok", "engine", f"{version}, cosines by {'sqlite-vec' if sqlite_vec() else 'numpy'}")
 
 
 def folder(config: Config) -> Iterator[Diagnosis]:
     """The data directory: writable, on a local file system and private to its user."""
     data = config.data.absolute()
-    there = _existing_parent(data)
+    there = file_systems.existing_parent(data)
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -88,13 +90,18 @@ def folder(config: Config) -> Iterator[Diagnosis]:
         return
     detail = str(data) if there == data else f"{data} is created at the first start"
     yield Diagnosis("ok", "data directory", detail)
-    kind = _file_system(there)
-    if kind in _NETWORK_FILE_SYSTEMS:
+    kind = file_systems.kind_of(there)
+    if kind in file_systems.NETWORK:
         remedy = "choose a local one with --data or QUIPU_DATA"
         yield Diagnosis(
             "wrong", "data directory", f"it is on {kind}, where SQLite's write-ahead log can lose writes", remedy
         )
-    exposed = [path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if _readable_by_others(path)]
+    if copied := file_systems.synchronized_folder(data):
+        detail = f"{copied} is synchronized: a copy taken while the database changes is damaged"
+        yield Diagnosis("hint", "data directory", detail, "choose another folder with --data or QUIPU_DATA")
+    exposed = [
+        path for path in (data, *data.glob("*.db*"), *data.glob("*.json")) if file_systems.readable_by_others(path)
+    ]
     if exposed:
         yield Diagnosis("hint", "data directory", f"other users can access {exposed[0]}", f"chmod -R go= {data}")
 
@@ -104,6 +111,8 @@ def settings(config: Config) -> Iterator[Diagnosis]:
     found = catch_faults(app.context_of, config._replace(model=None))
     if isinstance(found, Fault):
         yield Diagnosis("wrong", "settings", found.message, "correct this setting")
+    for remark in unknown_variables(config):
+        yield Diagnosis("hint", "settings", remark, "it has no effect")
 
 
 def database(config: Config) -> Iterator[Diagnosis]:
@@ -116,40 +125,37 @@ def database(config: Config) -> Iterator[Diagnosis]:
     shared = app.base_context(None) if isinstance(found, Fault) else found
     for name in names:
         subject = "database" if name == MAIN else f"database of {name}"
-        yield _database(subject, config._replace(tenant=name).file, shared)
+        yield _database(subject, config._replace(tenant=name), shared)
 
 
-def _database(subject: str, file: Path, shared: StoreContext) -> Diagnosis:
-    missing = catch_faults(_documents_without_vector, file, shared)
+def _database(subject: str, config: Config, shared: StoreContext) -> Diagnosis:
+    missing = catch_faults(_documents_without_vector, config, shared)
     if isinstance(missing, Fault):
-        told = "quipu restore" in missing.message
-        remedy = "" if told else "`quipu restore` a backup, or choose another data directory"
-        return Diagnosis("wrong", subject, missing.message, remedy)
-    if not file.is_file():
+        remedy = "`quipu restore` a backup, or choose another data directory"
+        return Diagnosis("wrong", subject, missing.message, "" if "quipu restore" in missing.message else remedy)
+    if not config.file.is_file():
         return Diagnosis("ok", subject, "none yet; created at the first start")
     if missing:
         detail = f"{missing} documents have no vector of this model yet; only full-text search finds them"
         return Diagnosis("hint", subject, detail, "a running server or `quipu reindex` embeds them")
-    return Diagnosis("ok", subject, f"{file.stat().st_size / _MIB:.1f} MiB, intact")
+    size = f"{config.file.stat().st_size / _MIB:.1f} MiB"
+    if has_checksums(config.file):
+        return Diagnosis("ok", subject, f"{size}, every page matches its checksum")
+    remedy = "`quipu compact` adds them" if checksum_vfs() else "this build of apsw cannot write them"
+    return Diagnosis("hint", subject, f"{size}, without checksums of pages", remedy)
 
 
-def _documents_without_vector(file: Path, shared: StoreContext) -> int:
+def _documents_without_vector(config: Config, shared: StoreContext) -> int:
     """The number of documents without a vector; raises Fault for a file that cannot be used."""
-    check_log_now(file)
+    file = config.file
+    check_log_now(file, durable=config.durable)
     if not file.is_file():
         return 0
-    try:
-        db = Connection(file, shared, readonly=True)
-    except DAMAGED as error:
-        raise Fault("storage", f"The file is damaged: {error}") from None
-    try:
-        damage = db.integrity_errors(quick=True)
-        if damage:
-            raise Fault("storage", f"The file is damaged: {damage[0]}")
+    if damage := damage_of(file, shared, structure=True):
+        raise Fault("storage", f"The file is damaged: {damage}")
+    with closing(Connection(file, shared, readonly=True)) as db:
         # The tables of an older release get their vectors after its migrations.
         return 0 if pending_migrations(db) else db.read(CallContext(), _count_without_vector)
-    finally:
-        db.close()
 
 
 def _count_without_vector(tx: Tx) -> int:
@@ -186,7 +192,7 @@ def _try_model(folder: Path) -> tuple[Embedding | None, str]:
 
 def disk(config: Config) -> Iterator[Diagnosis]:
     """Free space on the disk of the data directory."""
-    free = shutil.disk_usage(_existing_parent(config.data.absolute())).free
+    free = shutil.disk_usage(file_systems.existing_parent(config.data.absolute())).free
     size = config.file.stat().st_size if config.file.is_file() else 0
     detail = f"{free / _MIB:,.0f} MiB free"
     if free < _MIN_FREE_BYTES:
@@ -206,7 +212,7 @@ def server(config: Config) -> Iterator[Diagnosis]:
     host = probe.connectable(config.host)
     where = f"{host}:{config.port}"
     try:
-        response = probe.handshake(host, config.port)
+        response = probe.handshake(f"http://{f'[{host}]' if ':' in host else host}:{config.port}/mcp")
     except OSError:
         response = probe.Handshake(0)
     if response is None:
@@ -232,6 +238,11 @@ def access(config: Config) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "wrong", "keys", known.message, f"restore {config.data / api_keys.FILE} from a backup, or create new keys"
         )
+    elif not (config.data / api_keys.FILE).exists() and catch_faults(app.had_keys, config) is True:
+        remedy = (
+            "restore it from a backup; `quipu key create` makes new keys, `quipu key reset` says that there are none"
+        )
+        yield Diagnosis("wrong", "keys", f"{api_keys.FILE} is lost: no request is accepted", remedy)
     elif known and not any(key.state(utc_now()) == "active" for key in known):
         yield Diagnosis("wrong", "keys", "all are expired or revoked: no request is accepted", "`quipu key create`")
     elif on_loopback(config.host) or known or config.oauth:
@@ -285,7 +296,7 @@ def _http_entry(client: Client, file: Path, entry: Entry, remedy: str, config: C
     problem = _key_problem(client, entry, config)
     if problem:
         return problem
-    if _bearer(entry) and _readable_by_others(file):
+    if _bearer(entry) and file_systems.readable_by_others(file):
         return Diagnosis("hint", client.title, f"other users can read the key in {file}", f"chmod go= {file}")
     return Diagnosis("ok", client.title, f"points to {url}")
 
@@ -308,23 +319,3 @@ def _bearer(entry: Entry) -> str:
     headers: Any = entry.get("headers") or entry.get("http_headers") or {}
     given = cast("Entry", headers).get("Authorization", "") if isinstance(headers, dict) else ""
     return str(given).partition("Bearer ")[2]
-
-
-def _existing_parent(path: Path) -> Path:
-    """The path itself, or its nearest ancestor that exists."""
-    return next((part for part in (path, *path.parents) if part.exists()), Path("/"))
-
-
-def _readable_by_others(path: Path) -> bool:
-    return os.name == "posix" and path.exists() and bool(path.stat().st_mode & _GROUP_AND_OTHERS)
-
-
-def _file_system(path: Path) -> str:
-    """The type of the file system; empty if the system does not expose it."""
-    try:
-        mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        return ""
-    place = path.resolve()
-    found = [(len(mount[1]), mount[2]) for mount in mounts if place.is_relative_to(mount[1].replace("\\040", " "))]
-    return max(found, default=(0, ""))[1]

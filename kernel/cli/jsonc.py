@@ -25,11 +25,11 @@ class Node(NamedTuple):
 
 def parse(text: str) -> Node | None:
     """Return the root value, None if the text holds none; raises Fault("invalid") with line and column."""
-    start = _skip_blank(text, 0)
+    start = skip_blank(text, 0)
     if start == len(text):
         return None
     node = _value(text, start, 0)
-    end = _skip_blank(text, node.end)
+    end = skip_blank(text, node.end)
     if end < len(text):
         raise _syntax_error(text, end)
     return node
@@ -59,19 +59,19 @@ def _object(text: str, at: int, depth: int) -> Node:
 
 def _items(text: str, at: int, close: str, depth: int) -> Iterator[tuple[int, Node | None]]:
     """Yield (offset, value) for each item of a bracket, and last (offset after the bracket, None)."""
-    at = _skip_blank(text, at + 1)
+    at = skip_blank(text, at + 1)
     while text[at : at + 1] != close:
         start = at
         if close == "}":
-            at = _skip_blank(text, _string(text, at).end())
+            at = skip_blank(text, _string(text, at).end())
             if text[at : at + 1] != ":":
                 raise _syntax_error(text, at)
-            at = _skip_blank(text, at + 1)
+            at = skip_blank(text, at + 1)
         node = _value(text, at, depth + 1)
         yield start, node
-        at = _skip_blank(text, node.end)
+        at = skip_blank(text, node.end)
         if text[at : at + 1] == ",":
-            at = _skip_blank(text, at + 1)
+            at = skip_blank(text, at + 1)
         elif text[at : at + 1] != close:
             raise _syntax_error(text, at)
     yield at + 1, None
@@ -91,7 +91,8 @@ def _scalar(text: str, found: re.Match[str]) -> Any:
         raise _syntax_error(text, found.start()) from None
 
 
-def _skip_blank(text: str, at: int) -> int:
+def skip_blank(text: str, at: int) -> int:
+    """The offset behind blanks and comments."""
     found = _BLANK.match(text, at)
     return found.end() if found else at
 

@@ -1,9 +1,11 @@
-"""The commands that create, list and revoke API keys."""
+"""The commands that create, list, revoke and delete API keys."""
 
 import argparse
-import sys
+
+import msgspec
 
 from kernel import app, data_dir
+from kernel.cli.output import note, show
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.ids import utc_now
@@ -11,7 +13,12 @@ from kernel.security import api_keys
 
 _MAX_NAME_CHARS = 64  # of a key
 _FIRST_KEY = (
-    "The first key: from now on every client needs one (`quipu setup --key`). `quipu key reset` deletes all keys."
+    "The first key: from now on every client needs one, those on this machine too "
+    "(`quipu setup --client NAME --key -`). `quipu key reset` deletes all keys."
+)
+_NONE_ACTIVE = (
+    "No key is active: every client is refused. `quipu key create` makes one, `quipu key reset` deletes all keys and "
+    "lets every client on this machine in."
 )
 
 
@@ -35,37 +42,71 @@ def create_key(arguments: argparse.Namespace, config: Config) -> int:
     first = not api_keys.read(config.data)
     made, secret = api_keys.create(config.data, wanted)
     if first:
-        print(_FIRST_KEY, file=sys.stderr)
-        if made.tenant != data_dir.MAIN:
-            print(f"What was stored without a key is in the tenant {data_dir.MAIN}.", file=sys.stderr)
-    print(f"{_key_line(made, now)}\nThe secret is shown only once:", file=sys.stderr)
-    print(secret)
+        note(_FIRST_KEY)
+    place = config._replace(tenant=made.tenant).file
+    new = "" if place.exists() else ", which is new and empty"
+    note(f"It opens the store of the tenant {made.tenant}, {place}{new}.")
+    if made.tenant != data_dir.MAIN and first:
+        note(f"What was stored without a key is in the tenant {data_dir.MAIN}: leave --tenant out to reach it.")
+    note(f"{_key_line(made, now)}\nThe secret is shown only once:")
+    show({"secret": secret, **_key_fields(made, now)}, secret, as_json=arguments.json)
     return 0
 
 
-def list_keys(_arguments: argparse.Namespace, config: Config) -> int:
+def list_keys(arguments: argparse.Namespace, config: Config) -> int:
     """Print every key, including revoked and expired ones, without secrets."""
     now = utc_now()
-    for key in api_keys.read(config.data):
-        print(_key_line(key, now))
+    known = api_keys.read(config.data)
+    for key in known:
+        show(_key_fields(key, now), _key_line(key, now), as_json=arguments.json)
+    if not known:
+        note("there are no keys")
     return 0
 
 
 def revoke_key(arguments: argparse.Namespace, config: Config) -> int:
     """Revoke a key; a running server stops accepting it within a second."""
     now = utc_now()
-    print(_key_line(api_keys.revoke(config.data, arguments.id, now), now))
+    revoked = api_keys.revoke(config.data, arguments.id, now)
+    show(_key_fields(revoked, now), _key_line(revoked, now), as_json=arguments.json)
+    _warn_without_active_key(config, now)
     return 0
 
 
-def reset_keys(_arguments: argparse.Namespace, config: Config) -> int:
+def delete_key(arguments: argparse.Namespace, config: Config) -> int:
+    """Delete a key, so that it is no longer listed; a running server stops accepting it within a second."""
+    now = utc_now()
+    deleted = api_keys.delete(config.data, arguments.id)
+    show(_key_fields(deleted, now), _key_line(deleted, now), as_json=arguments.json)
+    _warn_without_active_key(config, now)
+    return 0
+
+
+def _warn_without_active_key(config: Config, now: str) -> None:
+    if not any(key.state(now) == "active" for key in api_keys.read(config.data)):
+        note(_NONE_ACTIVE)
+
+
+def reset_keys(arguments: argparse.Namespace, config: Config) -> int:
     """Delete every key, so that a server on this machine asks for none again."""
     api_keys.clear(config.data)
-    print("No keys: a server on this machine serves every caller, one for other machines does not start.")
+    told = "No keys: a server on this machine serves every caller, one for other machines does not start."
+    show({"keys": 0}, told, as_json=arguments.json)
     return 0
 
 
-KEY_COMMANDS = {"create": create_key, "list": list_keys, "revoke": revoke_key, "reset": reset_keys}
+KEY_COMMANDS = {
+    "create": create_key,
+    "list": list_keys,
+    "revoke": revoke_key,
+    "delete": delete_key,
+    "reset": reset_keys,
+}
+
+
+def _key_fields(key: api_keys.Key, now: str) -> dict[str, object]:
+    fields: dict[str, object] = msgspec.to_builtins(key)
+    return {"state": key.state(now), **{name: value for name, value in fields.items() if name != "hash"}}
 
 
 def _key_line(key: api_keys.Key, now: str) -> str:

@@ -2,53 +2,91 @@
 
 import argparse
 import gc
+import logging
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from kernel import config
+from kernel.cli import help_text, output
+from kernel.cli.environment import unknown_variables
 from kernel.data_dir import MAIN
 from kernel.errors import Fault
 from kernel.observe import logs
 from kernel.security.permissions import Permission
 
+_MAX_PORT = 65535
+_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2."""
+        self.exit(2, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
 
 def parser() -> argparse.ArgumentParser:
     """The argument parser; options that are not given default to environment variables."""
-    top = argparse.ArgumentParser(prog="quipu", description="A memory server for AI agents.")
+    top = _Parser(prog="quipu", description="A memory server for AI agents.")
     top.add_argument("--version", action="version", version=f"quipu {config.VERSION}")
-    commands = top.add_subparsers(dest="command", required=True)
-    data = argparse.ArgumentParser(add_help=False)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    data = _Parser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
     data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
     serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
-    serve.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
-    serve.add_argument("--port", type=int, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
     serve.add_argument("--open", action="store_true", default=None, help="accept requests without a key (QUIPU_OPEN=1)")
-    data = argparse.ArgumentParser(add_help=False, parents=[data])
+    service = commands.add_parser("service", parents=[data], help="run the server in the background")
+    service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
+    for command in (serve, service):
+        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
+        command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+    data = _Parser(add_help=False, parents=[data])
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
     stdio.add_argument("--dialect", action="append", default=[], help="serve only this dialect; may be repeated")
-    check = commands.add_parser("check", parents=[data], help="verify that rows, full-text index and vectors match")
-    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
+    _add_check_options(
+        commands.add_parser("check", parents=[data], help="verify that pages, rows, full-text index and vectors match")
+    )
+    _add_backup_parsers(commands, data)
+    _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
+    audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
+    audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
+    undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
+    undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
+    _add_key_parsers(commands.add_parser("key", help="create, list, revoke and delete API keys"))
+    _maintenance_parsers(commands, data)
+    for name, command in help_text.subcommands(top):
+        if name not in {"serve", "service", "stdio", "key"}:
+            command.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    help_text.add_texts(top)
+    return top
+
+
+def _port(given: str) -> int:
+    if not given.isascii() or not given.isdigit() or int(given) > _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{given} is not a port: a number from 0 to {_MAX_PORT}")
+    return int(given)
+
+
+def _add_backup_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     backup = commands.add_parser("backup", parents=[data], help="copy the database, or everything, while it is in use")
     backup.add_argument("target", type=Path, nargs="?", help="file to write (quipu-TIME.db in the data directory)")
     backup.add_argument("--all", type=Path, metavar="DIR", help="copy all tenants, files of notes, keys and settings")
     restore = commands.add_parser("restore", parents=[data], help="put a backup in place; the server must be stopped")
     restore.add_argument("source", type=Path, help="file of `backup FILE`, or folder of `backup --all DIR`")
-    commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
-    _add_import_parser(commands.add_parser("import", parents=[data], help="import the data of another memory server"))
-    audit = commands.add_parser("audit", parents=[data], help="show the audit log and verify its hash chain")
-    audit.add_argument("--limit", type=int, default=50, help="number of calls to show, newest first (50)")
-    audit.add_argument("--json", action="store_true", help="one JSON object per line")
-    undo = commands.add_parser("undo", parents=[data], help="undo the changes of one call")
-    undo.add_argument("id", type=int, help="id of the call, from `quipu audit`")
-    tools = commands.add_parser("tools", help="list the tools of every dialect")
-    tools.add_argument("--tokens", action="store_true", help="tokens that each tool list takes in a model's context")
-    _add_key_parsers(commands.add_parser("key", help="create, list and revoke API keys"))
-    _maintenance_parsers(commands, data)
-    return top
+
+
+def _add_check_options(check: argparse.ArgumentParser) -> None:
+    check.add_argument("--repair", action="store_true", help="rebuild the indexes that differ from the rows")
+    check.add_argument(
+        "--cut-log", action="store_true", help="first drop what stands behind the damage of a write-ahead log"
+    )
+    check.add_argument(
+        "--trust-pages", action="store_true", help="first take all pages as they are: another program wrote the file"
+    )
 
 
 def _add_import_parser(command: argparse.ArgumentParser) -> None:
@@ -61,7 +99,7 @@ def _add_import_parser(command: argparse.ArgumentParser) -> None:
 
 def _add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions = key.add_subparsers(dest="key", required=True)
-    data = argparse.ArgumentParser(add_help=False)
+    data = _Parser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
     create = actions.add_parser("create", parents=[data], help="create a key and print its secret once")
     create.add_argument("--tenant", default=MAIN, help=f"tenant of the key ({MAIN})")
@@ -74,14 +112,19 @@ def _add_key_parsers(key: argparse.ArgumentParser) -> None:
     actions.add_parser("list", parents=[data], help="list all keys, without secrets")
     revoke = actions.add_parser("revoke", parents=[data], help="revoke a key; takes effect within a second")
     revoke.add_argument("id", help="id of the key, from `quipu key list`")
+    delete = actions.add_parser("delete", parents=[data], help="delete a key, so that it is no longer listed")
+    delete.add_argument("id", help="id of the key, from `quipu key list`")
     actions.add_parser("reset", parents=[data], help="delete every key; a server on this machine then asks for none")
 
 
 def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    commands.add_parser("reindex", parents=[data], help="rebuild the full-text index and the vectors from the rows")
     compact = commands.add_parser("compact", parents=[data], help="shrink the database file after deletions")
     compact.add_argument(
         "--forget", metavar="TIME", help="also drop the history of rows deleted before this time (ISO 8601)"
     )
+    tools = commands.add_parser("tools", help="list the tools of every dialect")
+    tools.add_argument("--tokens", action="store_true", help="tokens that each tool list takes in a model's context")
     quarantine = commands.add_parser(
         "quarantine", parents=[data], help="list memories quarantined as suspected prompt injection"
     )
@@ -91,15 +134,20 @@ def _maintenance_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
     health = commands.add_parser("health", help="check the health of a running server")
     for command in (doctor, health):
         command.add_argument("--host", help="address of the server (HOST, 127.0.0.1)")
-        command.add_argument("--port", type=int, help=f"port of the server (PORT, {config.DEFAULT_PORT})")
+        command.add_argument("--port", type=_port, help=f"port of the server (PORT, {config.DEFAULT_PORT})")
 
 
 def _add_setup_options(setup: argparse.ArgumentParser) -> None:
     setup.add_argument("--client", metavar="NAME", help="client to configure; lists the supported ones if left out")
+    setup.add_argument("--all", action="store_true", help="configure every supported client of this machine")
+    setup.add_argument("--remove", action="store_true", help="remove the entry instead of writing it")
     setup.add_argument("--stdio", action="store_true", help="let the client start the server")
     setup.add_argument("--url", help="URL of the server (http://127.0.0.1:PORT/mcp)")
     setup.add_argument(
-        "--dialect", action="append", default=[], help="serve only this dialect; may be repeated with --stdio"
+        "--dialect",
+        action="append",
+        default=[],
+        help="dialect to use, or all; may be repeated (paths and common)",
     )
     setup.add_argument("--key", default="", help="API key; - reads it from standard input")
     setup.add_argument("--name", default="quipu", help="name of the server entry in the client (quipu)")
@@ -120,44 +168,103 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status; a Fault is one line on standard error and status 1."""
     # The matrix products here are too small to gain from BLAS threads; OpenBLAS reads this when numpy is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    output.accept_any_text()
+    try:
+        try:
+            return _checked(arguments)
+        finally:
+            print(end="", flush=True)  # where the output cannot be written, here and not at the interpreter's end
+    except OSError as error:
+        output.discard_rest()
+        if output.is_closed_pipe(error):
+            return output.CLOSED_PIPE
+        output.note(f"quipu: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def _checked(arguments: list[str] | None) -> int:
     chosen = parser().parse_args(arguments)
+    if chosen.command is None:
+        parser().print_help()
+        return 0
     logs.set_up()
     try:
         return _run(chosen, config_of(chosen))
     except Fault as fault:
-        print(f"quipu: {fault.message}", file=sys.stderr)
+        output.note(f"quipu: {output.describe(fault)}")
         return 1
 
 
 def _run(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    # Where SQLite puts what does not fit into memory: there is room for it where the database is.
+    os.environ.setdefault("SQLITE_TMPDIR", str(chosen.data.absolute()))
     logs.set_up(as_json=chosen.log == "json", calls=chosen.log_calls)
-    if arguments.command in {"serve", "stdio"}:
-        gc.disable()  # objects made at startup stay alive; kernel.server enables collection after it
-    if arguments.command == "serve":
-        from kernel import server
+    if arguments.command not in {"health", "doctor"}:  # doctor reports them itself
+        for remark in unknown_variables(chosen, getattr(arguments, "password_env", None)):
+            logging.getLogger("quipu").warning(remark)
+    return _COMMANDS.get(arguments.command, _work_on_data)(arguments, chosen)
 
-        return server.http(chosen)
-    if arguments.command == "stdio":
-        from kernel import server
 
-        return server.stdio(chosen, tuple(arguments.dialect))
-    # Each branch imports what it needs: `health` runs every few seconds in a container.
-    if arguments.command == "health":
-        from kernel.cli import probe
+# Each command imports what it needs: `health` runs every few seconds in a container.
 
-        probe.check_health(chosen.host, chosen.port)
-        return 0
-    if arguments.command == "setup":
-        from kernel.cli import setup
 
-        return setup.run(arguments, chosen)
-    if arguments.command == "doctor":
-        from kernel.cli import doctor
+def _serve(_arguments: argparse.Namespace, chosen: config.Config) -> int:
+    gc.disable()  # objects made at startup stay alive; kernel.server enables collection after it
+    from kernel import server
 
-        return doctor.run(chosen)
+    return server.http(chosen)
+
+
+def _stdio(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    gc.disable()
+    from kernel import server
+
+    return server.stdio(chosen, tuple(arguments.dialect))
+
+
+def _health(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import probe
+
+    probe.check_health(chosen.host, chosen.port)
+    if arguments.json:
+        print('{"status":"ok"}')
+    return 0
+
+
+def _setup(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import setup
+
+    return setup.run(arguments, chosen)
+
+
+def _service(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import service
+
+    return service.run(arguments, chosen)
+
+
+def _doctor(arguments: argparse.Namespace, chosen: config.Config) -> int:
+    from kernel.cli import doctor
+
+    return doctor.run(chosen, as_json=arguments.json)
+
+
+def _work_on_data(arguments: argparse.Namespace, chosen: config.Config) -> int:
     from kernel.cli import commands
 
     return commands.run(arguments, chosen)
+
+
+_COMMANDS = {
+    "serve": _serve,
+    "stdio": _stdio,
+    "health": _health,
+    "setup": _setup,
+    "service": _service,
+    "doctor": _doctor,
+}
 
 
 if __name__ == "__main__":

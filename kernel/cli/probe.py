@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -56,15 +57,18 @@ def connectable(host: str) -> str:
     return _LOOPBACK_OF.get(host, host)
 
 
-def handshake(host: str, port: int) -> Handshake | None:
-    """Send `initialize` to /mcp; None if nothing listens there. Raises OSError if the response is not HTTP."""
-    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+def handshake(url: str, key: str = "") -> Handshake | None:
+    """Send `initialize` to an address; None if nothing listens there. Raises OSError if the response is not HTTP."""
+    parts = urlsplit(url)
+    opened = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = opened(parts.hostname or "", parts.port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.connect()
     except OSError:
         return None
+    headers = {**_HEADERS, "authorization": f"Bearer {key}"} if key else _HEADERS
     try:
-        connection.request("POST", "/mcp", _INITIALIZE, _HEADERS)
+        connection.request("POST", parts._replace(scheme="", netloc="").geturl(), _INITIALIZE, headers)
         response = connection.getresponse()
         body = response.read(1 << 20)  # bounded: the listener may be any program
     except http.client.HTTPException as error:

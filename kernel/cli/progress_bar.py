@@ -6,6 +6,8 @@ from typing import TextIO
 
 _REDRAW_SECONDS = 0.1
 _MIN_BAR_COLUMNS = 20  # narrower terminals get the numbers alone
+_MINUTE, _HOUR = 60, 3600
+_SLOW = 10  # steps a second, below which tenths are shown
 _MIN_SECONDS_LEFT = 3.0  # shorter estimates are not shown
 
 
@@ -42,13 +44,21 @@ class ProgressBar:
 
 
 def render(label: str, done: int, total: int, seconds: float, columns: int) -> str:
-    """One line shorter than `columns`: bar, percentage, counts and the estimated seconds left."""
+    """One line shorter than `columns`: bar, percentage, counts, steps a second and the estimated time left."""
     share = min(1.0, done / total) if total else 1.0
     left = seconds / share - seconds if share else 0.0
-    rest = f" {left:.0f} s left" if seconds > 1 and left > _MIN_SECONDS_LEFT else ""
-    status = f" {share:4.0%} {done:,} of {total:,}{rest}"
+    speed = done / seconds if seconds > 1 else 0.0
+    rate = f" {speed:,.{int(speed < _SLOW)}f}/s" if speed else ""
+    rest = f" {_duration(left)} left" if seconds > 1 and left > _MIN_SECONDS_LEFT else ""
+    status = f" {share:4.0%} {done:,} of {total:,}{rate}{rest}"
     width = min(40, columns - len(label) - len(status) - 4)
     if width < _MIN_BAR_COLUMNS:
         return f"{label}{status}"[: columns - 1]
     full = round(share * width)
     return f"{label} [{'#' * full}{'-' * (width - full)}]{status}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 2 * _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:.1f} h"

@@ -1,4 +1,4 @@
-"""`quipu setup`: configure an MCP client for this server."""
+"""`quipu setup`: configure MCP clients for this server, or remove it from them."""
 
 import argparse
 import sys
@@ -7,36 +7,40 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kernel import app
-from kernel.cli import client_entries
+from kernel.cli import client_entries, probe
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, Entry, Target, config_file, entry_of, install_link_of
+from kernel.cli.output import note, show
 from kernel.config import Config, on_loopback
 from kernel.errors import Fault
 from kernel.security import api_keys
 
+# What somebody without habits of another server should take: memories by path, and the search over all of them.
+DEFAULT_DIALECTS = ("paths", "common")
+_EVERY_DIALECT = "all"
+_UNAUTHORIZED = 401
+
 
 def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platform) -> int:
-    """Write or print the entry for a client, or list the supported clients; return the exit status."""
-    if not arguments.client:
+    """Write, print or remove the entry of clients, or list the supported ones; return the exit status."""
+    if arguments.all and arguments.client:
+        raise Fault("invalid", "--all is for every client of this machine: leave --client out")
+    chosen = _installed(config, platform) if arguments.all else [_client(arguments.client)] if arguments.client else []
+    if not chosen:
+        if arguments.remove:
+            raise Fault("invalid", "--remove needs --client NAME or --all")
         for client in CLIENTS:
-            print(
-                f"{client.name:15} {client.title:15} {describe(client, config.environment, platform, arguments.name)}"
-            )
+            found = describe(client, config.environment, platform, arguments.name)
+            row = {"client": client.name, "title": client.title, "found": found}
+            show(row, f"{client.name:15} {client.title:15} {found}", as_json=arguments.json)
         return 0
-    if arguments.client not in BY_NAME:
-        raise Fault("invalid", f"{arguments.client} is not a supported client: {', '.join(BY_NAME)}")
-    client = BY_NAME[arguments.client]
-    entry = _entry(client, arguments, config, platform)
-    file = config_file(client, config.environment, platform)
-    if arguments.link:
-        link = install_link_of(client, arguments.name, entry)
-        if not link:
-            raise Fault("invalid", f"{client.title} has no install links: leave --link out")
-        print(link)
-    elif arguments.shown:
-        print(client_entries.snippet(client, arguments.name, entry), end="")
-        print(f"goes into {file}", file=sys.stderr)
-    else:
-        _write(client, file, arguments.name, entry)
+    if arguments.key == "-" and not arguments.remove:
+        arguments.key = sys.stdin.readline().strip()  # once, for every client
+    for client in chosen:
+        file = config_file(client, config.environment, platform)
+        if arguments.remove:
+            _remove(client, file, arguments.name, as_json=arguments.json)
+        else:
+            _set_up(client, file, arguments, config, platform)
     return 0
 
 
@@ -52,8 +56,38 @@ def describe(client: Client, values: Mapping[str, str], platform: str, name: str
     return f"{file} has no {name}" if entry is None else f"{file}: {client_entries.describe_target(entry)}"
 
 
-def _entry(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> Entry:
+def _client(name: str) -> Client:
+    if name not in BY_NAME:
+        raise Fault("invalid", f"{name} is not a supported client: {', '.join(BY_NAME)}")
+    return BY_NAME[name]
+
+
+def _installed(config: Config, platform: str) -> list[Client]:
+    """The clients that have a configuration file on this machine."""
+    found = [client for client in CLIENTS if config_file(client, config.environment, platform).is_file()]
+    if not found:
+        raise Fault("not_found", "no supported client has a configuration on this machine: name one with --client")
+    return found
+
+
+def _set_up(client: Client, file: Path, arguments: argparse.Namespace, config: Config, platform: str) -> None:
     target = _target(client, arguments, config, platform)
+    entry = _entry(client, target, arguments, config)
+    if arguments.link:
+        link = install_link_of(client, arguments.name, entry)
+        if not link:
+            raise Fault("invalid", f"{client.title} has no install links: leave --link out")
+        show({"link": link}, link, as_json=arguments.json)
+    elif arguments.shown:
+        snippet = client_entries.snippet(client, arguments.name, entry)
+        show({"file": str(file), "snippet": snippet}, snippet.removesuffix("\n"), as_json=arguments.json)
+        note(f"goes into {file}")
+    else:
+        _write(client, file, arguments.name, entry, as_json=arguments.json)
+        _warn_of_address(target, config)
+
+
+def _entry(client: Client, target: Target, arguments: argparse.Namespace, config: Config) -> Entry:
     entry = entry_of(client, target)
     if entry is None:
         raise Fault(
@@ -61,23 +95,18 @@ def _entry(client: Client, arguments: argparse.Namespace, config: Config, platfo
         )
     parts = urlsplit(target.url)
     if target.key and parts.scheme == "http" and not on_loopback(parts.hostname or ""):
-        print(
-            "the key would be sent unencrypted: terminate TLS in front of the server and use an https URL",
-            file=sys.stderr,
-        )
+        note("the key would be sent unencrypted: terminate TLS in front of the server and use an https URL")
     if target.url and not (target.key or arguments.url) and api_keys.read(config.data):
-        print("the server requires a key: create one with `quipu key create` and pass it with --key", file=sys.stderr)
+        note("the server requires a key: create one with `quipu key create` and pass it with --key")
     return entry
 
 
 def _target(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> Target:
-    dialects = (
-        tuple(dialect.name for dialect in app.select_dialects(tuple(arguments.dialect))) if arguments.dialect else ()
-    )
+    dialects = _dialects(arguments, config)
     remote = bool(arguments.url or arguments.key)
     if arguments.stdio and remote:
         raise Fault("invalid", "--url and --key are for a running server, --stdio for one that the client starts")
-    if arguments.stdio or (client.http is None and not remote):
+    if arguments.stdio or (client.http is None and (arguments.all or not remote)):
         started = client_entries.launch_command(
             sys.argv[0], sys.executable, config.environment, frozen=hasattr(sys, "frozen")
         )
@@ -85,15 +114,56 @@ def _target(client: Client, arguments: argparse.Namespace, config: Config, platf
     if arguments.data or arguments.model or arguments.tenant:
         raise Fault("invalid", "--data, --model and --tenant need --stdio: a running server has its own")
     url = arguments.url or f"{config.public or f'http://127.0.0.1:{config.port}'}/mcp"
-    key = sys.stdin.readline().strip() if arguments.key == "-" else arguments.key
-    return client_entries.http_target(url, key, dialects)
+    return client_entries.http_target(url, arguments.key, dialects)
 
 
-def _write(client: Client, file: Path, name: str, entry: Entry) -> None:
+def _dialects(arguments: argparse.Namespace, config: Config) -> tuple[str, ...]:
+    """The dialects to use, in the order of addresses; none for all of a server, or for an address as it is given."""
+    given = tuple(arguments.dialect)
+    if given == (_EVERY_DIALECT,) or (not given and (config.dialects or arguments.url)):
+        return ()
+    wanted = {dialect.name for dialect in app.select_dialects(given or DEFAULT_DIALECTS)}
+    return tuple(dialect.name for dialect in app.DIALECTS if dialect.name in wanted)
+
+
+def _write(client: Client, file: Path, name: str, entry: Entry, *, as_json: bool) -> None:
     done = client_entries.apply_entry(client, file, name, entry)
-    if not done.changed:
-        print(f"{client.title}: {file} is up to date")
+    told = f"{client.title}: {name} is in {file}{_backup(done)}\nRestart {client.title} to use it."
+    show(_row(file, done), told if done.changed else f"{client.title}: {file} is up to date", as_json=as_json)
+    written = client_entries.find_entry(client, file, name) or {}
+    if written.get("disabled") is True or written.get("enabled") is False:
+        note(f"{client.title}: {name} is disabled in that file; enable it there or in {client.title}")
+
+
+def _remove(client: Client, file: Path, name: str, *, as_json: bool) -> None:
+    done = client_entries.remove_entry(client, file, name)
+    told = f"{client.title}: {name} is removed from {file}{_backup(done)}\nRestart {client.title} to end its use."
+    show(_row(file, done), told if done.changed else f"{client.title}: {file} has no {name}", as_json=as_json)
+
+
+def _row(file: Path, done: client_entries.ApplyResult) -> dict[str, object]:
+    return {"file": str(file), "changed": done.changed, "backup": str(done.backup) if done.backup else None}
+
+
+def _backup(done: client_entries.ApplyResult) -> str:
+    return f"; the previous content is in {done.backup.name}" if done.backup else ""
+
+
+def _warn_of_address(target: Target, config: Config) -> None:
+    """Say what is wrong with the address of an entry, if the client would not reach the server there."""
+    if not target.url:
         return
-    backup = f"; the previous content is in {done.backup.name}" if done.backup else ""
-    print(f"{client.title}: {name} is in {file}{backup}")
-    print(f"Restart {client.title} to use it.")
+    parts = urlsplit(target.url)
+    where = parts.netloc
+    try:
+        met = probe.handshake(target.url, target.key)
+    except OSError as error:
+        note(f"{where} does not answer as a web server: {error}")
+        return
+    if met is None:
+        note(f"nothing listens on {where}: start it with `quipu serve`, or with `quipu service install` for good")
+    elif met.status == _UNAUTHORIZED:
+        if target.key or not api_keys.read(config.data):  # else that was told already
+            note(f"{where} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
+    elif met.name != client_entries.NAME:
+        note(f"{target.url} is not the address of a Quipu server: it answers with status {met.status}")

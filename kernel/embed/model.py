@@ -263,7 +263,7 @@ class ModelTokenizer:
         self._width = _width(vocabulary)
         self._limit = msgspec.json.decode((folder / "config.json").read_bytes(), type=_Config).max_length
         raw = self._path.read_bytes()
-        self._encoder = load_encoder(raw, self._width, self._encode_by_library)
+        self._encoder = load_encoder(raw, self._width)
         known = len(self._encoder.vocabulary) if self._encoder is not None else self._open().get_vocab_size()
         if known > vocabulary:
             raise ValueError(f"{folder.name}: {known} tokens, but vectors for {vocabulary}")
@@ -305,7 +305,11 @@ class ModelTokenizer:
 
 
 def _library(path: Path, limit: int | None) -> "Tokenizer":
-    from tokenizers import Tokenizer
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        reason = "is not WordPiece and needs the tokenizers package: pip install 'quipu-memory[tokenizers]'"
+        raise ValueError(f"{path.parent.name}/{path.name} {reason}") from None
 
     library: Any = Tokenizer.from_file(str(path))  # the stubs leave some arguments untyped
     library.no_padding()

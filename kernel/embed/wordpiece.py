@@ -1,14 +1,12 @@
-"""BERT's WordPiece in plain Python: small, quick to load, equal to the tokenizers library id for id."""
+"""BERT's WordPiece in plain Python: small, quick to load, with the ids of the tokenizers library."""
 
+import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from operator import itemgetter
 
 import msgspec
-
-Fallback = Callable[[str], bytes]
-"""The packed ids of a text by the tokenizers library."""
 
 _CACHED_CHUNKS = 16_384  # 2 to 3 MB when full; twice as many grew a server's memory for ten minutes of a load
 _MAX_CACHED_LENGTH = 40  # characters; longer chunks are hashes, paths and unspaced scripts, which hardly ever recur
@@ -28,8 +26,12 @@ _CJK_IDEOGRAPHS = (
 
 
 class _Added(msgspec.Struct):
+    id: int
     content: str
     normalized: bool
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
 
 
 class BertRules(msgspec.Struct, tag="BertNormalizer"):
@@ -61,19 +63,16 @@ class _File(msgspec.Struct):
     model: _Wordpiece
 
 
-def load_encoder(raw: bytes, width: int, fallback: Fallback) -> "WordPieceEncoder | None":
-    """The encoder of a `tokenizer.json`, or None if it follows other rules than BERT's.
-
-    Ids are packed in `width` bytes; `fallback` encodes texts this module has no proven rules for.
-    """
+def load_encoder(raw: bytes, width: int) -> "WordPieceEncoder | None":
+    """The encoder of a `tokenizer.json`, or None if it follows other rules than BERT's; ids take `width` bytes."""
     try:
         file = msgspec.json.decode(raw, type=_File)
     except msgspec.ValidationError:
         return None
     known = file.normalizer.clean_text and file.model.unk_token in file.model.vocab
-    if not known or any(added.normalized for added in file.added_tokens):
+    if not known or any(one.normalized or one.single_word or one.lstrip or one.rstrip for one in file.added_tokens):
         return None
-    return WordPieceEncoder(file, width, fallback)
+    return WordPieceEncoder(file, width)
 
 
 def pack(ids: Iterable[int], width: int) -> bytes:
@@ -88,16 +87,15 @@ class WordPieceEncoder(dict[str, bytes]):
     Cached chunks cost a tenth of the library's time, and the vocabulary a third of its memory and load time.
     """
 
-    def __init__(self, file: _File, width: int, fallback: Fallback) -> None:
+    def __init__(self, file: _File, width: int) -> None:
         super().__init__()
         self.vocabulary = file.model.vocab
-        self.added = tuple(added.content for added in file.added_tokens)
+        self.added = {added.content: added.id.to_bytes(width, "little") for added in file.added_tokens}
         self.unknown = self.vocabulary[file.model.unk_token]
         self._prefix = file.model.continuing_subword_prefix
         self._max_word_length = file.model.max_input_chars_per_word
         self._characters = CharacterMap(file.normalizer)
         self._width = width
-        self._fallback = fallback
         # Words recur in other chunks, followed by a comma or after a bracket.
         self._packed = lru_cache(_CACHED_CHUNKS)(self._pack)
 
@@ -109,19 +107,24 @@ class WordPieceEncoder(dict[str, bytes]):
 
     def encode(self, text: str) -> bytes:
         """The packed ids of any text, unknown tokens included."""
-        clean = text if text.isprintable() else text.translate(_DELETED)
         for content in self.added:
-            if content in clean:
-                return self._fallback(text)
+            if content in text:
+                parts = self._added_pattern.split(text)
+                return b"".join(self.added[part] if at % 2 else self._encode(part) for at, part in enumerate(parts))
+        return self._encode(text)
+
+    @cached_property
+    def _added_pattern(self) -> re.Pattern[str]:
+        """The added tokens, which are found in a text before anything else; where two begin, the longer counts."""
+        longest_first = sorted(self.added, key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+
+    def _encode(self, text: str) -> bytes:
+        clean = text if text.isprintable() else text.translate(_DELETED)
         return b"".join(map(self.__getitem__, clean.split()))
 
     def __missing__(self, chunk: str) -> bytes:
-        try:
-            words = chunk.translate(self._characters).split()
-        except UnverifiedCharacterError:
-            ids = self._fallback(chunk)
-        else:
-            ids = b"".join(map(self._packed, words))
+        ids = b"".join(map(self._packed, chunk.translate(self._characters).split()))
         if len(chunk) <= _MAX_CACHED_LENGTH:
             if len(self) >= _CACHED_CHUNKS:
                 self.clear()
@@ -151,15 +154,11 @@ class WordPieceEncoder(dict[str, bytes]):
         return ids
 
 
-class UnverifiedCharacterError(Exception):
-    """A character that the tokenizers library may treat differently from this module."""
-
-
 class CharacterMap(dict[int, str]):
     """What BERT's normalizer and splitter make of a character, with spaces around what is a token of its own.
 
-    The library's Unicode tables are older than Python's, so only characters are mapped that have kept their category
-    since Unicode 3.2, or are plain letters, digits or symbols; a test compares every one with the library.
+    Equal to the library but for some 500 marks and signs that its Unicode tables are too old for; a test compares all
+    others. No word with one of them is in a vocabulary.
     """
 
     def __init__(self, rules: BertRules) -> None:
@@ -170,22 +169,13 @@ class CharacterMap(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        kind, old = unicodedata.category(char), unicodedata.ucd_3_2_0.category(char)
-        stable = (
-            (old == kind and kind not in ("Cn", "Cs"))
-            or (old == "Cn" != kind and kind[0] in "LNS")
-            or char in "\u00a7\u00b6"
-        )
-        # Normalisation may reorder other combining characters, which a map of single characters cannot do.
-        if not stable or (unicodedata.combining(char) and kind != "Mn"):
-            raise UnverifiedCharacterError(char)
-        self[code] = made = self._make(char, kind)
+        self[code] = made = self._make(char, unicodedata.category(char))
         return made
 
     def _make(self, char: str, kind: str) -> str:
         if char in "\t\n\r" or kind[0] == "Z":
             return " "
-        if kind[0] == "C" or char == "\ufffd":
+        if (kind[0] == "C" and kind != "Cn") or char == "\ufffd":
             return ""
         text = char
         if self._strip:

@@ -36,6 +36,10 @@ def home(version: str, dialects: Sequence[Dialect], accept: bytes) -> HttpRespon
 def _links(dialects: Sequence[Dialect]) -> list[Link]:
     return [
         Link("/mcp", "MCP, all dialects (POST)"),
+        *(
+            [Link(f"/mcp/{dialects[0].name},{dialects[-1].name}", "MCP, some dialects, by their names")]
+            * (len(dialects) > 1)
+        ),
         *(Link(f"/mcp/{dialect.name}", f"MCP, {dialect.name}: {dialect.about}") for dialect in dialects),
         Link("/tools", "the tools with their schemas; POST /tools/NAME calls one"),
         Link("/openapi.json", "the tools as an OpenAPI 3.1 document"),

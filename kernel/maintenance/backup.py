@@ -74,7 +74,7 @@ class Manifest(NamedTuple):
 
 def backup_file(file: Path, context: StoreContext, target: Path, progress: OnProgress | None = None) -> None:
     """Copies one database while it is in use; raises Fault("conflict") if `target` exists."""
-    db = Connection(file, context, readonly=True)
+    db = Connection(file, context, readonly=True, verified=True)
     try:
         schema_version(db)
         db.backup(target, progress)
@@ -177,7 +177,7 @@ def _copy_tenant(tenant: Tenant, part: Path, progress: OnProgress | None) -> lis
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folders = [(folder, home / "folders" / f"{folder.dialect}-{at}") for at, folder in enumerate(tenant.folders, 1)]
     folders = [(folder, target) for folder, target in folders if folder.path.is_dir()]
-    reader = Connection(tenant.file, tenant.context, readonly=True)
+    reader = Connection(tenant.file, tenant.context, readonly=True, verified=True)
     try:
         schema_version(reader)
         known = [copy_tree(folder.path, target) for folder, target in folders]

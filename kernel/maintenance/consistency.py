@@ -10,6 +10,7 @@ from kernel.errors import Fault
 from kernel.ids import utc_now
 from kernel.lazy_regex import regex
 from kernel.maintenance.index_check import Finding, Report, check_dialect
+from kernel.maintenance.page_check import check_pages
 from kernel.search import ann_storage, index, quarantine
 from kernel.store import audit
 from kernel.store.context import StoreContext
@@ -45,7 +46,8 @@ def check(
     is damaged, which no rebuild can repair.
     """
     with open_writer(file, context) as db:
-        found = _damaged_indexes(db, repair=repair) + _full_text(db)
+        found = check_pages(db, context, dialects, repair=repair, report=report)
+        found += _damaged_indexes(db, repair=repair) + _full_text(db)
         with db.writing() as tx:
             found += _vectors(tx) + _audit(tx)
             found += [one for dialect in dialects for one in check_dialect(tx, dialect, repair=repair, report=report)]

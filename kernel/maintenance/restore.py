@@ -20,10 +20,12 @@ from kernel.security import api_keys
 from kernel.store.context import CallContext, StoreContext
 from kernel.store.migrations import pending_migrations, schema_version
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.errors import DAMAGED, SQLITE_ERRORS
+from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
 from kernel.store.sqlite.folder_lock import FolderLock
 from kernel.store.sqlite.log_stamp import log_belongs
+from kernel.store.sqlite.page_checksums import damaged_pages
 from kernel.store.sqlite.unfinished import fsync_path
+from kernel.store.sqlite.wal_frames import loss_of
 from kernel.store.sqlite.wal_header import check_wal, log_of
 from kernel.store.transaction import Tx
 
@@ -158,11 +160,11 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
         raise Fault("invalid", f"Cannot read {source}: {error.strerror}.") from None
     staged.chmod(0o600)
     try:
-        check_wal(staged)
-        if not log_belongs(staged, log_of(staged)):
-            raise Fault("invalid", f"{log_of(source).name} does not belong to it")
+        _check_log(source, staged)
         documents, schema = _verified(work.context, staged, final)
-    except DAMAGED as error:
+    except SQLITE_ERRORS as error:
+        if not is_damage(error):
+            raise
         raise Fault("invalid", f"{source} is damaged: {error}") from None
     except Fault as fault:
         raise Fault(fault.code, f"{source} cannot be restored: {fault.message}") from None
@@ -173,8 +175,17 @@ def _stage_database(work: Restoring, source: Path, place: Place) -> None:
     work.told.append(f"{place.tenant}: {documents} documents, schema {schema}, {size} bytes")
 
 
+def _check_log(source: Path, staged: Path) -> None:
+    check_wal(staged)
+    if not log_belongs(staged, log_of(staged)):
+        raise Fault("invalid", f"{log_of(source).name} does not belong to it")
+    loss = loss_of(staged)
+    if loss:
+        raise Fault("invalid", f"{log_of(source).name} {loss}")
+
+
 def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, int]:
-    """The number of documents and the schema of a sound copy, whose log is folded into it; raises Fault or DAMAGED."""
+    """The number of documents and the schema of a sound copy, whose log is folded into it."""
     db = Connection(staged, context, readonly=False)
     try:
         if not schema_version(db):
@@ -184,6 +195,10 @@ def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, 
         broken = [text for text in db.integrity_errors() if "fts5" not in text]
         if broken:
             raise Fault("invalid", f"it is damaged: {broken[0]}")
+        db.checkpoint(truncate=True)
+        wrong = damaged_pages(staged)
+        if wrong:
+            raise Fault("invalid", f"it is damaged: page {wrong[0]} does not match its checksum")
         with db.writing() as tx:
             for name, value in _settings_of(current, context):
                 tx.run("kernel.setting.add_if_missing", name=name, value=value)

@@ -46,20 +46,23 @@ def _undoable(tx: Tx, number: int) -> tuple[audit.Entry, str]:
         raise Fault("not_found", f"There is no call {number} in the audit.")
     call = audit.undo_call(tx, number)
     if call is None:
-        raise Fault("not_found", f"What call {number} changed is not kept, or no more.")
+        raise Fault(
+            "not_found", f"Call {number} cannot be undone: it was undone already, expired, or nothing of it was kept."
+        )
     return entry, call
 
 
 def _events(tx: Tx, targets: Sequence[Target]) -> dict[Key, tuple[Event, list[Event]]]:
-    """The event of each target, and those before it, oldest first."""
+    """What a call did to each target, as one event, and the events before it, oldest first."""
     found: dict[Key, tuple[Event, list[Event]]] = {}
-    for space, key, operation in targets:
-        events = history.read(tx, space, key)
+    for space, key, operation in reversed(targets):
+        last, events = found.get((space, key)) or (None, history.read(tx, space, key))
         while events and events[-1].operation != operation:
             events.pop()
         if events:
-            found[space, key] = (events.pop(), events)
-    return found
+            event = events.pop()
+            found[space, key] = (last._replace(before=event.before) if last else event, events)
+    return dict(reversed(found.items()))
 
 
 def _record(tx: Tx, number: int, before: dict[Key, tuple[Event, list[Event]]]) -> None:

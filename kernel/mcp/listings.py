@@ -21,6 +21,14 @@ from kernel.schema import input_schema, output_schema
 from kernel.tools import Dialect, Prompt, Resource, ResourceTemplate, Tool
 
 NAME = "quipu"
+WHEN_TO_RECALL = (
+    "Search the memories before work that may rest on earlier decisions, and when the user refers to something said "
+    "before."
+)
+WHEN_TO_STORE = (
+    "Store what a later conversation will need: decisions with their reasons, preferences, facts about people and "
+    "projects, corrections. One fact a memory; replace a memory that is no longer true; no passwords or keys."
+)
 # Accepted without effect: there are no sessions, so a level or a subscription has nothing to apply to later.
 _ACKNOWLEDGED = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
@@ -64,7 +72,11 @@ def static_results(
             name: close({}, _tail(era, version, "")) for name in _ACKNOWLEDGED if METHODS[name].needs in ("", *served)
         }
     else:
-        discovered = {"supportedVersions": list(MODERN_VERSIONS), "capabilities": served, **_instructions(dialects)}
+        discovered = {
+            "supportedVersions": list(MODERN_VERSIONS),
+            "capabilities": served,
+            **_instructions(tools, dialects),
+        }
         found["server/discover"] = close(discovered, listed)
     if "prompts" in served:
         found["prompts/list"] = close({"prompts": [prompt_entry(p) for d in dialects for p in d.prompts]}, listed)
@@ -79,7 +91,7 @@ def handshakes(version: str, tools: Sequence[Tool], dialects: Sequence[Dialect])
     offered = capabilities(tools, dialects)
     if "resources" in offered:
         offered["resources"] = {"subscribe": True}
-    shared = {"capabilities": offered, "serverInfo": server_info(version), **_instructions(dialects)}
+    shared = {"capabilities": offered, "serverInfo": server_info(version), **_instructions(tools, dialects)}
     plain = _tail(LEGACY, version, "")
     assert COUNTER_OFFER in HANDSHAKE_VERSIONS
     return {offer: close({"protocolVersion": offer, **shared}, plain) for offer in HANDSHAKE_VERSIONS}
@@ -139,9 +151,10 @@ def _described(title: str, about: str) -> Object:
     return {key: text for key, text in (("title", title), ("description", about)) if text}
 
 
-def _instructions(dialects: Sequence[Dialect]) -> Object:
-    text = "\n\n".join(f"{dialect.name}: {dialect.about}" for dialect in dialects if dialect.about)
-    return {"instructions": text} if text else {}
+def _instructions(tools: Sequence[Tool], dialects: Sequence[Dialect]) -> Object:
+    about = [f"{dialect.name}: {dialect.about}" for dialect in dialects if dialect.about]
+    when = [WHEN_TO_RECALL, *([WHEN_TO_STORE] if any(tool.mode != "read" for tool in tools) else ())]
+    return {"instructions": "\n\n".join([" ".join(when), *about])} if about else {}
 
 
 def _tail(era: Era, version: str, cache: Cache, kind: str = "complete") -> bytes:

@@ -1,6 +1,7 @@
 """Counters and histograms of calls, and the state of the stores, in the text format of Prometheus."""
 
 import os
+import sys
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -133,6 +134,8 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
 
 def _process() -> Iterator[str]:
     yield _family("process_cpu_seconds_total", "counter", "Processor time.", [Sample("", {}, time.process_time())])
+    if sys.platform != "linux":
+        return
     try:
         resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
         files = len(list(Path("/proc/self/fd").iterdir()))

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from kernel.errors import Fault
 from kernel.security.injection import matched_rule
 from kernel.store import audit
-from kernel.store.transaction import Tx
+from kernel.store.transaction import SLICE_BYTES, Tx
 
 OFF, FLAG, QUARANTINE = MODES = ("off", "flag", "quarantine")
-_PAGE_ROWS = 1000  # documents read at once by `check_flags`: bounds memory; not measured
+_PAGE_ROWS = 1000  # documents read at once by `check_flags`, if their texts are short; not measured
 
 
 class Suspect(NamedTuple):
@@ -70,7 +70,7 @@ def check_flags(tx: Tx, *, repair: bool) -> int:
     """The number of documents with another flag than the current rules give; `repair` corrects those flags."""
     wrong, last = 0, 0
     while tx.context.injection_mode != OFF and (
-        page := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=_PAGE_ROWS)
+        page := tx.all("kernel.quarantine.documents_after", Suspect, id=last, limit=_PAGE_ROWS, bytes=SLICE_BYTES)
     ):
         last = page[-1].doc
         rules = {suspect.doc: matched_rule(suspect.text) for suspect in page}

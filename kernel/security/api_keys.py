@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from kernel.data_dir import MAIN, file_lock, fsync_folder, make_private
+from kernel.data_dir import MAIN, file_lock, fsync, fsync_folder, make_private, replace
 from kernel.errors import Fault
 from kernel.lazy_regex import regex
 
@@ -20,6 +20,7 @@ PREFIX = "quipu_"
 _NEW = "keys.json.new"
 _LOCK = "keys.json.lock"
 _LOCK_WAIT_SECONDS = 5.0
+_UNKNOWN_ID = "There is no key of this id; `quipu key list` shows them."
 _ID_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # without i, l, o and u
 _ID_LENGTH = 8
 _SECRET_BYTES = 32
@@ -82,10 +83,28 @@ def revoke(data: Path, id_: str, now: str) -> Key:
 
     def take(known: list[Key]) -> list[Key]:
         if id_ not in {key.id for key in known}:
-            raise Fault("not_found", "There is no key of this id; `quipu key list` shows them.")
+            raise Fault("not_found", _UNKNOWN_ID)
         return [_revoked(key, now) if key.id == id_ and not key.revoked else key for key in known]
 
     return next(key for key in _change(data, take) if key.id == id_)
+
+
+def delete(data: Path, id_: str) -> Key:
+    """Deletes a key; raises Fault("conflict") for the last one, without which nobody needs a key."""
+    deleted: list[Key] = []
+
+    def take(known: list[Key]) -> list[Key]:
+        deleted[:] = [key for key in known if key.id == id_]
+        if not deleted:
+            raise Fault("not_found", _UNKNOWN_ID)
+        if len(known) == 1:
+            raise Fault(
+                "conflict", "This is the last key: `quipu key reset` deletes it and lets every local client in."
+            )
+        return [key for key in known if key.id != id_]
+
+    _change(data, take)
+    return deleted[0]
 
 
 def clear(data: Path) -> None:
@@ -155,8 +174,8 @@ def _change(data: Path, change: Callable[[list[Key]], list[Key]]) -> Sequence[Ke
                 changed = change(read(data))
                 file.write(msgspec.json.format(msgspec.json.encode(changed)) + b"\n")
                 file.flush()
-                os.fsync(file.fileno())
-            new.replace(data / FILE)
+                fsync(file.fileno())
+            replace(new, data / FILE)
         except OSError as error:
             raise Fault("storage", f"Cannot write {FILE}: {error.strerror}") from None
         finally:

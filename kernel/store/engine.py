@@ -36,8 +36,8 @@ class WriteConnection(Protocol):
         """The number of rows changed since the connection was opened."""
         ...
 
-    def begin(self, call_context: CallContext) -> Tx:
-        """Opens a write transaction and takes the write lock."""
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction and takes the write lock; a `large` one may change more than fits into memory."""
         ...
 
     def call(

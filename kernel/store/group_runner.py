@@ -29,19 +29,19 @@ class GroupRunner:
     def run(self, db: WriteConnection, group: Sequence[Job]) -> Sequence[Work]:
         """Runs a group and commits it; returns the work that follows the commit."""
         vectors = self._embed_group(group)
-        tx = db.begin(group[0].context)
+        tx = db.begin(group[0].context, large=group[0].exclusive)
         tx.preload(vectors)
         for run in (group,) if len(group) == 1 else merge_runs(group):
             if len(run) == 1 or not self._run_batch(db, tx, run):
                 for job in run:
-                    job.answer = self._audited_call(db, tx, job) if job.audited else self._call(db, tx, job)
+                    job.answer = self.run_audited(db, tx, job) if job.audited else self._call(db, tx, job)
         db.commit(tx)
         return tx.work_after_commit
 
     def _call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         return db.call(tx, job.context, self._catch_faults, job.work, _EXCLUSIVE_BUDGET if job.exclusive else 1)
 
-    def _audited_call(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
+    def run_audited(self, db: WriteConnection, tx: Tx, job: Job) -> Any:
         """Runs one call and records it in the audit if it changed anything."""
         undoable, undo = job.undoable and self._undo_hours > 0, None
         if undoable:

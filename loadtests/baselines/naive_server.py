@@ -13,12 +13,12 @@ from typing import Any
 import apsw
 import msgspec
 import numpy as np
+import sqlite_vec
 
 from kernel.config import MODEL
 from kernel.embed.model import Embedder, Embedding
 from kernel.ids import utc_now
 from kernel.search.query import STOP_WORDS
-from kernel.store.sqlite.extension import vector_extension
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS note (
@@ -72,7 +72,7 @@ class Naive:
         self.db = apsw.Connection(str(file))
         self.db.set_busy_timeout(5000)
         self.db.enable_load_extension(True)
-        self.db.load_extension(str(vector_extension()))
+        self.db.load_extension(sqlite_vec.loadable_path())
         self.db.enable_load_extension(False)
         self.db.pragma("journal_mode", "wal")
         self.db.pragma("synchronous", "FULL" if durable else "NORMAL")

@@ -152,9 +152,12 @@ def _plot(steps: Mapping[int, Pressed], folder: Path) -> None:
         name: [(float(count), run.percentile(share)) for count, run in steps.items()]
         for name, share in _PERCENTILES.items()
     }
-    drawn = chart("Latency of a mixed load", callers, Axis("milliseconds"), latencies)
+    drawn = chart("Latency of completed calls in a mixed load", callers, Axis("milliseconds"), latencies)
     (folder / "latency.svg").write_text(drawn, encoding="utf-8")
-    rates = {"done": [(float(count), run.rate) for count, run in steps.items()]}
+    rates = {
+        "completed": [(float(count), run.rate) for count, run in steps.items()],
+        "refused as busy": [(float(count), run.rate * run.busy / (1 - run.busy)) for count, run in steps.items()],
+    }
     drawn = chart("Throughput of a mixed load", callers, Axis("calls a second", log=False), rates)
     (folder / "throughput.svg").write_text(drawn, encoding="utf-8")
 

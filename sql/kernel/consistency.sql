@@ -62,3 +62,10 @@ SELECT d.space, d.key
 FROM doc_place AS p
 CROSS JOIN doc AS d ON d.place = p.id
 WHERE substr(p.space, 1, instr(p.space || ':', ':') - 1) = :dialect;
+
+-- name: indexes
+SELECT name FROM sqlite_schema WHERE type = 'index';
+
+-- name: page_owners
+-- The tables and indexes with the pages that hold them, without free pages.
+SELECT name, pageno FROM dbstat;

@@ -23,10 +23,20 @@ JOIN doc AS d ON d.id = f.doc
 ORDER BY f.at, f.doc;
 
 -- name: documents_after
--- All documents in pages, with their flags, to match them against the current rules.
+-- The next documents with their flags, to match them against the current rules: at most :limit, with about :bytes of
+-- text and at least one.
 SELECT d.id, d.space, d.key, d.text, d.dialect, d.tool, d.actor, f.rule, f.at
-FROM doc AS d
+FROM (
+    SELECT p.id, p.size, sum(p.size) OVER (ORDER BY p.id) AS total
+    FROM (
+        SELECT id, octet_length(text) AS size
+        FROM doc
+        WHERE id > :id
+        ORDER BY id
+        LIMIT :limit
+    ) AS p
+) AS s
+CROSS JOIN doc AS d ON d.id = s.id
 LEFT JOIN doc_flag AS f ON f.doc = d.id
-WHERE d.id > :id
-ORDER BY d.id
-LIMIT :limit;
+WHERE s.total - s.size < :bytes
+ORDER BY d.id;

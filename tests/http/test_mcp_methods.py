@@ -7,6 +7,7 @@ import pytest
 
 from kernel.ids import utc_now
 from kernel.mcp import elicitation, protocol
+from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
 from kernel.mcp.protocol import HANDSHAKE_VERSIONS
 from tests.http import mcp_fixture
 from tests.http.http_requests import (
@@ -28,7 +29,7 @@ from tests.http.http_requests import (
 from tests.http.mcp_fixture import FIRST, SECOND, Served
 
 SERVER = {"name": "quipu", "title": "Quipu", "version": "1.2.3"}
-ABOUT = "first: The first of two.\n\nsecond: The second of two."
+ABOUT = "\n\n".join([f"{WHEN_TO_RECALL} {WHEN_TO_STORE}", "first: The first of two.", "second: The second of two."])
 OFFERED = {"completions": {}, "logging": {}, "prompts": {}, "resources": {}, "tools": {}}
 STATIC = {"ttlMs": 3_600_000, "cacheScope": "public"}
 FRESH = {"ttlMs": 0, "cacheScope": "private"}

@@ -28,7 +28,7 @@ from tests.http.mcp_fixture import unlocked
 LIMITS = Limits(body=200, depth=8)
 JSON = "application/json"
 MARKDOWN = "text/markdown; charset=utf-8"
-HOME_LINKS = ["/mcp", "/mcp/talk", "/mcp/plain", "/tools", "/openapi.json", "/healthz", "/readyz"]
+HOME_LINKS = ["/mcp", "/mcp/talk,plain", "/mcp/talk", "/mcp/plain", "/tools", "/openapi.json", "/healthz", "/readyz"]
 Send = Callable[..., tuple[int, dict[str, str], bytes]]
 
 

@@ -1,5 +1,6 @@
 """The wheel takes one name in site-packages, is small, and works whatever else is installed beside it."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from kernel.config import VERSION
 from tests.packaging.programs import environment, running
@@ -14,7 +16,8 @@ from tests.reliability.server_process import ROOT
 
 DIST_INFO = f"quipu_memory-{VERSION}.dist-info"
 WHEEL_MB = 8  # half of it is the model
-INSTALLED_MB = 165  # with numpy, tokenizers and what those bring, bytecode included
+INSTALLED_MB = 130  # with numpy, half of it, and bytecode
+MOST_PACKAGES = 14  # besides quipu-memory and sqlite-vec, on the Python that needs most of them
 RIVALS = ("kernel", "handlers", "sql")
 
 
@@ -84,6 +87,39 @@ def test_it_runs_where_others_have_the_same_names_and_have_them_first(wheel: Pat
     start += "from quipu_memory.__main__ import main; main()"
     printed = run([sys.executable, "-c", start, str(site), "tools"], tmp_path, PYTHONPATH=str(site))
     assert printed == run([sys.executable, "-m", "kernel", "tools"], ROOT)
+
+
+def test_links_of_the_readme_work_outside_the_repository(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        shown = archive.read(f"{DIST_INFO}/METADATA").decode()
+    links = re.findall(r"\]\(([^)\s]+)\)", shown)
+    start = f"https://github.com/quipu-memory/quipu/blob/v{VERSION}/"
+    inside = [link.removeprefix(start).partition("#")[0] for link in links if link.startswith(start)]
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert len(inside) > 5
+    assert [path for path in inside if not (ROOT / path).exists()] == []
+
+
+SYSTEMS = {
+    "glibc": {"sys_platform": "linux", "platform_machine": "x86_64"},
+    "Alpine": {"sys_platform": "linux", "platform_machine": "aarch64"},
+    "macOS": {"sys_platform": "darwin", "platform_machine": "arm64"},
+    "Windows": {"sys_platform": "win32", "platform_machine": "AMD64"},
+    "Windows on ARM": {"sys_platform": "win32", "platform_machine": "ARM64"},
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_packages_without_a_wheel_for_a_system_are_not_installed_there(system: str) -> None:
+    lock = ROOT / ".ci" / ("musl.lock" if system == "Alpine" else "runtime.lock")
+    locked = re.findall(r"^([a-z0-9-]+==[^\\\n]+)", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    environment = {**SYSTEMS[system], "python_full_version": "3.13.1", "python_version": "3.13"}
+    wanted = {
+        found.name for found in map(Requirement, locked) if found.marker is None or found.marker.evaluate(environment)
+    }
+    assert len(wanted - {"sqlite-vec"}) <= MOST_PACKAGES
+    assert wanted & {"huggingface-hub", "tokenizers"} == set()
+    assert ("sqlite-vec" in wanted) == (system not in {"Alpine", "Windows on ARM"})
 
 
 @pytest.mark.ship

@@ -32,8 +32,8 @@ Content = str | None  # None: dropped
 class Client:
     """One keep-alive connection to the front door."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    def __init__(self, port: int, patience: float = PATIENCE) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
 
     def call(self, tool: str, **arguments: Any) -> tuple[int, Any]:
         """Status and decoded answer of one tool."""

@@ -71,7 +71,8 @@ def look(folder: Path, images: int, answers: int) -> Look:
             crash.add(entry)
         done, disk = cut, folder / f"disk{number}"
         harmed += crash.write(disk, chance)
-        app.prepare_data(Config(data=disk), app.base_context(None))
+        durable = os.environ.get("QUIPU_DURABILITY") != "normal"
+        app.prepare_data(Config(data=disk, durable=durable), app.base_context(None))
         wrong += lost(disk, writers, recorded[cut].at) + disagreements(disk)
         shutil.rmtree(disk)
     return Look(wrong, harmed)

@@ -16,7 +16,7 @@ from kernel.app import Kernel
 from kernel.maintenance import consistency
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
-from tests.reliability.disk_images import Countdown, Faulty
+from tests.reliability.disk_images import Countdown, Faulty, used
 from tests.reliability.write_scenario import STORY, Kept, Step
 
 EVERY = os.environ.get("IO_ERRORS") == "all"
@@ -27,9 +27,7 @@ _numbers = count()
 def disk() -> Iterator[Faulty]:
     """A disk that fails on demand, for everything opened until the end of the test."""
     faulty = Faulty(f"faulty-{next(_numbers)}")
-    yield faulty
-    faulty.plan = lambda _operation: None
-    apsw.set_default_vfs("unix")
+    yield from used(faulty)
 
 
 @pytest.fixture

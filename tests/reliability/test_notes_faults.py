@@ -22,7 +22,7 @@ from kernel.store import audit
 from kernel.tools import Reply
 from tests.catalogue import Catalogue
 from tests.conftest import Call, everything
-from tests.reliability.disk_images import Countdown, Faulty
+from tests.reliability.disk_images import Countdown, Faulty, used
 from tests.unit.handlers.notes.conftest import put, titles
 
 LATER = "The change is recorded, and the next call completes it."
@@ -51,9 +51,7 @@ _numbers = count()
 def disk() -> Iterator[Faulty]:
     """A disk that fails on demand, for everything the database opens until the end of the test."""
     faulty = Faulty(f"faulty-notes-{next(_numbers)}")
-    yield faulty
-    faulty.plan = lambda _operation: None
-    apsw.set_default_vfs("unix")
+    yield from used(faulty)
 
 
 @pytest.fixture

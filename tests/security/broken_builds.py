@@ -19,7 +19,7 @@ from handlers.notes import safe_fs as steps
 from kernel import data_dir, dispatch, limits, text
 from kernel.http import parsing, receiving, unsent
 from kernel.limits import CallLimits
-from kernel.maintenance import backup, data_access, restore
+from kernel.maintenance import backup, data_access, page_check, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
 from kernel.security import api_keys, auth, permissions, secrets
@@ -30,6 +30,7 @@ from kernel.store.sqlite.query_budget import Budget
 
 HERE = "tests/security"
 RESTORE = "../reliability/test_restore.py"
+FLIPPED = "../reliability/test_flipped_bytes.py"
 
 
 class Broken(NamedTuple):
@@ -227,6 +228,14 @@ def _any_log() -> None:
     put(data_access, log_belongs=lambda _file, _log: True)
 
 
+def _lossy_log() -> None:
+    put(data_access, loss_of=lambda _file, durable=True: "")
+
+
+def _unsummed_pages() -> None:
+    put(page_check, damaged_pages=lambda _file: [])
+
+
 def _restore_beside() -> None:
     put(restore.FolderLock, take=lambda _self, _wanted: True)
 
@@ -312,6 +321,13 @@ BUILDS: Mapping[str, Broken] = {
     "unverified": Broken(
         "R32", "a manifest is not compared", _unverified, "../unit/maintenance/test_backup.py -k as_it_was_made"
     ),
+    "unsummed pages": Broken(
+        "R34",
+        "no page is compared with its checksum",
+        _unsummed_pages,
+        "../reliability/test_flipped_bytes.py -k of_a_file",
+    ),
+    "lossy log": Broken("R35", "a damaged log is opened", _lossy_log, f"{FLIPPED} -k refused_and_kept"),
     "uncommitted": Broken(
         "R33", "a rollback journal stays behind", _uncommitted, "../unit/store/test_external.py -k committed"
     ),

@@ -227,6 +227,17 @@ def test_what_was_written_before_anybody_looked_is_marked_by_a_check(
     running.store.close()
 
 
+def test_a_check_reads_large_memories_a_few_at_a_time(
+    config: Config, caller: Callable[..., Call], capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = open_kernel(config._replace(injection_mode="off"))
+    for path in "abcde":
+        caller(running.dispatch)("add_memory", path=path, content=POISON + " and so on" * 90_000)
+    running.store.close()
+    assert command(config, "check", "--repair") == 0
+    assert capsys.readouterr().out.splitlines()[0] == "quarantine: 5 memories not marked as they look"
+
+
 def test_a_mark_whose_rule_is_gone_is_taken_off_by_a_check(kernel: Kernel, call: Call) -> None:
     call("add_memory", path="a", content=HONEST)
 

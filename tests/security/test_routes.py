@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel import app
+from kernel import app, asgi
 from kernel.config import Config
 from kernel.security import api_keys
 from kernel.security.permissions import Permission
@@ -18,7 +18,8 @@ from tests.security.sockets import Peer, request
 
 METADATA = "/.well-known/oauth-protected-resource"
 TOOLS = [f"/tools/{tool.name}" for dialect in app.DIALECTS for tool in dialect.tools]
-ENDPOINTS = ["/mcp", *(f"/mcp/{dialect.name}" for dialect in app.DIALECTS)]
+ENDPOINTS = ["/mcp", *(asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS))]
+RESOURCES = [path for path in ENDPOINTS if "," not in path]
 PAGES = ["/tools", "/openapi.json", "/readyz", "/metrics", "/docs", "/admin", "/", "/favicon.ico", "/keys.json"]
 SIDEWAYS = [
     "/healthz/",
@@ -35,6 +36,8 @@ SIDEWAYS = [
     "/tools/../tools",
     "/mcp/",
     "/mcp/absent",
+    "/mcp/common,paths",
+    "/mcp/paths,absent",
     "/mcp/../mcp",
     "/%6dcp",
     "/mcp%00",
@@ -46,9 +49,10 @@ SIDEWAYS = [
     f"{METADATA}x",
     f"{METADATA}/tools",
     f"{METADATA}/mcp/absent",
+    f"{METADATA}/mcp/paths,common",
     f"{METADATA}/",
 ]
-EVERYBODYS = ["/healthz", METADATA, f"{METADATA}/mcp", *(f"{METADATA}{path}" for path in ENDPOINTS[1:])]
+EVERYBODYS = ["/healthz", METADATA, *(f"{METADATA}{path}" for path in RESOURCES)]
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
 BODY = b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}'
 HEADERS = {"content-type": JSON, "accept": f"{JSON}, text/event-stream"}

@@ -1,11 +1,13 @@
 """Each tenant has its own folder, private to the user."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from kernel.data_dir import home, make_private
+from kernel.data_dir import fsync_folder, home, make_private, replace
 from kernel.errors import Fault
 
 DATA = Path("/data")
@@ -62,3 +64,53 @@ def test_file_in_place_of_a_folder_is_a_storage_fault(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="Cannot use the data directory") as raised:
         make_private(tmp_path / "file" / "below")
     assert raised.value.code == "storage"
+
+
+def test_fsync_empties_the_cache_of_the_drive_on_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[tuple[str, int]] = []
+    refused = False
+
+    def full(descriptor: int, command: int) -> None:
+        seen.append(("full", command))
+        if refused:
+            raise OSError(errno.ENOTSUP, "")
+
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr("fcntl.F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr("fcntl.fcntl", full)
+    monkeypatch.setattr("os.fsync", lambda descriptor: seen.append(("plain", 0)))
+    fsync_folder(tmp_path)
+    refused = True
+    fsync_folder(tmp_path)
+    assert seen == [("full", 51), ("full", 51), ("plain", 0)]
+
+
+@pytest.mark.parametrize(
+    ("platform", "refusals", "replaced"), [("win32", 3, True), ("win32", 9, False), ("linux", 1, False)]
+)
+def test_a_file_that_is_open_on_windows_is_replaced_once_it_is_closed(
+    platform: str, refusals: int, replaced: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "keys.json", tmp_path / "keys.lock"
+    old.write_text("old")
+    new.write_text("new")
+    rename, clock = Path.replace, iter(range(100))
+    left = refusals
+
+    def sharing_violation(source: Path, target: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise PermissionError(errno.EACCES, "in use")
+        return rename(source, target)
+
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "replace", sharing_violation)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock) / 2)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    if replaced:
+        replace(new, old)
+    else:
+        with pytest.raises(PermissionError):
+            replace(new, old)
+    assert old.read_text() == ("new" if replaced else "old")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kernel.errors import CatchFaults, Fault
-from kernel.store.sqlite.connection import BUSY_MILLISECONDS, Connection
+from kernel.store.sqlite.connection import Connection
 
 PASSIVE_PAGES = 2000  # 8 MB of log: the length from which the thread copies it
 RESTART_PAGES = 16_000  # 64 MB: the length from which the writer waits for readers, so that the log starts over
@@ -54,7 +54,7 @@ class Checkpointer:
         if pages > self._restart_at:
             # With reads that follow each other without a gap, some reader always needs the log that should start over.
             self._restart_at = 2 * pages  # a long read, such as a backup, delays the writer ever more rarely
-            self._checkpoint(pages, partial(_restart, db))
+            self._checkpoint(pages, partial(db.restart_log, RESTART_WAIT_MILLISECONDS))
         elif self._copied:
             self._checkpoint(pages, db.checkpoint)
         elif pages > self._passive_at:
@@ -91,12 +91,3 @@ class Checkpointer:
             self._copying = False
         if isinstance(db, Connection):
             db.close()
-
-
-def _restart(db: Connection) -> None:
-    """Copies all of the log, so that the next commit starts it over; waits briefly for the reads under way."""
-    db.pragma("busy_timeout", RESTART_WAIT_MILLISECONDS)
-    try:
-        db.pragma("wal_checkpoint", "restart")
-    finally:
-        db.pragma("busy_timeout", BUSY_MILLISECONDS)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -10,20 +10,19 @@ import apsw
 
 from kernel.errors import CatchFaults, Fault
 from kernel.store.context import CallContext, StoreContext
-from kernel.store.sqlite import changesets, log_stamp
-from kernel.store.sqlite.errors import DAMAGED
-from kernel.store.sqlite.extension import vector_extension
+from kernel.store.sqlite import changesets, log_stamp, pragmas, vacuum
+from kernel.store.sqlite.errors import SQLITE_ERRORS, is_damage
 from kernel.store.sqlite.online_backup import copy_database
+from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
+from kernel.store.sqlite.vector_functions import add_vector_functions
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
 
 BUSY_MILLISECONDS = 5000  # how long a statement waits for the lock of another process
 _CHECKPOINT_PAGES = 2000  # 8 MB of log: from here on a connection without a checkpointer runs a checkpoint itself
-_MMAP_BYTES = (1 << 31) - (1 << 16)  # SQLITE_MAX_MMAP_SIZE, the most that SQLite maps
-_CACHE_KIB = 16384
 _CACHED_STATEMENTS = 512  # more than sql/ has, so that each statement is prepared once a connection
 _RENEW_STAMP = (
     f"UPDATE {log_stamp.TABLE} SET stamp = CAST(substr(stamp, 1, {len(log_stamp.MAGIC)}) || "  # noqa: S608
@@ -34,11 +33,17 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])  # the tokenize
 
 
 class Connection:
-    """One connection to a database file, and the engine of its transactions; a reader is opened read-only."""
+    """One connection to a database file, and the engine of its transactions; a reader is opened read-only.
 
-    def __init__(self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True) -> None:
+    One that writes verifies the checksums of the pages that it reads from the file, and so does a `verified` reader.
+    """
+
+    def __init__(
+        self, file: Path, context: StoreContext, *, readonly: bool, durable: bool = True, verified: bool = False
+    ) -> None:
         flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        self._db = apsw.Connection(str(file), flags=flags, statementcachesize=_CACHED_STATEMENTS)
+        vfs = vfs_to_write(file) if not readonly else checksum_vfs() if verified else plain_vfs()
+        self._db = apsw.Connection(str(file), flags=flags, vfs=vfs, statementcachesize=_CACHED_STATEMENTS)
         self.context = context
         # The driver's own methods: one Python call less for each statement.
         self.execute = cast("Callable[[str, Params | None], Cursor]", self._db.execute)
@@ -48,21 +53,18 @@ class Connection:
         self._db.set_busy_timeout(BUSY_MILLISECONDS)
         self.budget = apply_limits(self._db, apsw, context.call_limits)
         self._call_seconds = context.call_limits.milliseconds / 1000
-        settings = {
-            "cache_size": -_CACHE_KIB,
-            "temp_store": "memory",
-            "query_only": int(readonly),
-            "mmap_size": _MMAP_BYTES if readonly else 0,
-            "synchronous": "FULL" if durable else "NORMAL",
-        }
-        for name, value in settings.items():
+        for name, value in pragmas.settings(readonly=readonly, durable=durable).items():
             self._db.pragma(name, value)
         for name, function in context.fts5_functions.items():
             self._db.register_fts5_function(name, function)
         if not readonly:
             self._db.set_wal_hook(self._note_wal)
+            self._checksums = has_checksums(file)
+            if file.is_file() and not file.stat().st_size:  # `:memory:` is no file
+                self.request_checksums()
         self._vectors_loaded = False
         self._open_tx: Tx | None = None
+        self._large = False
         self._stamped = False
         self._changes_before = 0
 
@@ -79,8 +81,10 @@ class Connection:
         """Whether an integrity check of FTS5 succeeds."""
         try:
             self.execute(text, params).fetchall()
-        except apsw.CorruptError:
-            return False
+        except SQLITE_ERRORS as error:
+            if is_damage(error):
+                return False
+            raise
         return True
 
     def tokenize(self, text: str) -> list[Token]:
@@ -89,13 +93,10 @@ class Connection:
         return cast("list[Token]", tokens)
 
     def load_vectors(self) -> None:
-        """Loads sqlite-vec; extension loading is off before and after."""
-        if self._vectors_loaded:
-            return
-        self._db.enable_load_extension(True)
-        self._db.load_extension(str(vector_extension()))
-        self._db.enable_load_extension(False)
-        self._vectors_loaded = True
+        """Adds the vector functions, which databases without an index do not need."""
+        if not self._vectors_loaded:
+            add_vector_functions(self._db)
+            self._vectors_loaded = True
 
     def pragma(self, name: str, value: Any = None) -> Any:
         """Reads or sets one pragma."""
@@ -124,12 +125,19 @@ class Connection:
         """At most ten errors of SQLite's integrity check; `quick` does not compare indexes with their tables."""
         try:
             found = self._db.execute(f"PRAGMA {'quick' if quick else 'integrity'}_check(10)").fetchall()
-        except DAMAGED as error:
-            return [str(error)]
+        except SQLITE_ERRORS as error:
+            if is_damage(error):
+                return [str(error)]
+            raise
         return [" ".join(str(text).split()) for (text,) in found if text != "ok"]
 
-    def begin(self, call_context: CallContext) -> Tx:
-        """Opens a write transaction, which holds the write lock of the file."""
+    def begin(self, call_context: CallContext, *, large: bool = False) -> Tx:
+        """Opens a write transaction, which holds the write lock of the file.
+
+        A savepoint keeps the pages that change after it. Those of a `large` transaction go to a file, in the folder
+        that SQLITE_TMPDIR names.
+        """
+        self.keep_temporary_pages(in_file=large)
         self._db.execute("BEGIN IMMEDIATE")
         self._changes_before = self.total_changes()
         self._open_tx = Tx(self, call_context, readonly=False)
@@ -143,7 +151,7 @@ class Connection:
         self._db.execute("COMMIT")
         self._open_tx = None
         if tx.vacuum_after_commit:
-            self._vacuum()
+            vacuum.vacuum_without_undo(self)
 
     def _has_stamp(self) -> bool:
         """Whether the file is one of ours and has been migrated."""
@@ -156,28 +164,15 @@ class Connection:
         return bool(self.values(_TABLE_EXISTS, {"name": name}))
 
     def renew_stamp(self) -> None:
-        """Makes the file distinct from every copy of it, at the beginning of a life; the log is empty afterwards.
+        """Gives the file a stamp that no copy of it has."""
+        with self.writing():
+            self._db.execute(_RENEW_STAMP)
 
-        Where the disk is full the file stays as it is: reads must go on.
-        """
-        with suppress(apsw.FullError, apsw.IOError, apsw.BusyError):
-            self.checkpoint(truncate=True)
-            with self.writing():
-                self._db.execute(_RENEW_STAMP)
-            self.checkpoint(truncate=True)
-
-    def _vacuum(self) -> None:
-        """Rewrites the file without its free pages, then without undo data, which a failure must leave as it is."""
-        self._db.pragma("temp_store", "file")
-        try:
-            self.script("VACUUM")
-            with self.writing() as tx:
-                deleted = tx.run("kernel.audit.delete_all_undo") + tx.run("kernel.audit.delete_all_parts")
-            if deleted:
-                with suppress(apsw.FullError, apsw.IOError):
-                    self.script("VACUUM")
-        finally:
-            self._db.pragma("temp_store", "memory")
+    def keep_temporary_pages(self, *, in_file: bool) -> None:
+        """Where SQLite keeps the pages that a transaction may have to restore, and the copy that a vacuum makes."""
+        if in_file is not self._large:
+            self._db.pragma("temp_store", "file" if in_file else "memory")
+            self._large = in_file
 
     def rollback(self) -> None:
         """Rolls back the open transaction, if there is one, and what its calls did outside the database."""
@@ -238,7 +233,7 @@ class Connection:
         What was to run after the commit has run when the block is left. There is no checkpointer here, so a log that
         has grown long is copied into the file afterwards.
         """
-        tx = self.begin(call_context)
+        tx = self.begin(call_context, large=True)
         try:
             yield tx
             self.commit(tx)
@@ -253,9 +248,27 @@ class Connection:
 
     def checkpoint(self, *, truncate: bool = False) -> None:
         """Copies the write-ahead log into the file; without `truncate` it never waits for readers or a writer."""
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with suppress(apsw.BusyError, apsw.LockedError):
+            self._copy_log(apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def restart_log(self, wait_milliseconds: int) -> None:
+        """Copies all of the log, so that the next commit starts it over; waits for the reads under way."""
+        with suppress(apsw.BusyError, apsw.LockedError), ExitStack() as stack:
+            self._db.set_busy_timeout(wait_milliseconds)
+            stack.callback(self._db.set_busy_timeout, BUSY_MILLISECONDS)
+            self._copy_log(apsw.SQLITE_CHECKPOINT_RESTART, wait_milliseconds)
+
+    def _copy_log(self, mode: int, wait_milliseconds: int = BUSY_MILLISECONDS) -> None:
+        """Copies the log; a connection learns only at its beginning that the pages get checksums."""
+        if has_checksums(Path(self.filename)) == self._checksums:
             self._db.wal_checkpoint(mode=mode)
+            return
+        copy_log(self.filename, mode, wait_milliseconds)
+
+    def request_checksums(self) -> None:
+        """Makes room for checksums in the pages of a new file, or of any file at its next VACUUM."""
+        if checksum_vfs() is not None:
+            self._db.reserve_bytes(None, RESERVED)
 
     def backup(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """Copies the whole database to `target` while it is read and written; `target` appears when it is whole."""
@@ -274,7 +287,7 @@ class Connection:
 
     def backup_committed(self, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
         """`backup` through a connection of its own, without what the open transaction has written."""
-        db = Connection(Path(self.filename), self.context, readonly=True)
+        db = Connection(Path(self.filename), self.context, readonly=True, verified=True)
         try:
             db.backup(target, progress)
         finally:

@@ -9,6 +9,8 @@ DAMAGED = (apsw.CorruptError, apsw.NotADBError)  # raised for a file that is no 
 SQLITE_ERRORS = (apsw.Error,)
 CONSTRAINTS = (apsw.ConstraintError,)
 DISK_FULL = (apsw.FullError,)
+IO_ERRORS = (apsw.IOError,)
+BUSY = (apsw.BusyError,)
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
     ((apsw.BusyError, apsw.LockedError), "busy", "The store is busy, try again."),
     ((apsw.InterruptError,), "busy", "The call was cancelled."),
@@ -27,7 +29,13 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Code, str], ...] = (
 
 def as_fault(error: BaseException) -> Fault | None:
     """The Fault for an error of SQLite; None for one that callers must not see, since it is a bug."""
-    return next((Fault(code, text) for kinds, code, text in _FAULTS if isinstance(error, kinds)), None)
+    kind = apsw.CorruptError if is_damage(error) else type(error)
+    return next((Fault(code, text) for kinds, code, text in _FAULTS if issubclass(kind, kinds)), None)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of SQLite says that the file is damaged; a wrong checksum of a page is an I/O error to it."""
+    return isinstance(error, DAMAGED) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
 
 
 def sqlite_version() -> int:

@@ -7,12 +7,12 @@ import os
 import secrets
 import shutil
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from kernel.data_dir import fsync_folder
+from kernel.data_dir import fsync, fsync_folder
 from kernel.errors import Fault
-from kernel.store.sqlite.folder_lock import FolderLock
+from kernel.store.sqlite.folder_lock import NAME, FolderLock
 
 SUFFIX = ".quipu-unfinished"
 
@@ -24,20 +24,52 @@ def unfinished(target: Path) -> Generator[Path]:
     Raises Fault("conflict") where `target` exists, Fault("storage") where its folder cannot be written to.
     """
     _check_name(target)
-    folder = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
-    try:
-        for left in target.parent.glob(f"*{SUFFIX}"):
-            _discard_abandoned(left)
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise Fault("storage", f"Cannot write {target}: {error.strerror}") from None
-    lock = FolderLock(folder)
-    try:
-        lock.take("exclusive")
+    with temporary_folder(target) as folder:
         yield folder / target.name
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Generator[Path]:
+    """A private folder beside `target`, named after it, which is gone after the block."""
+    folder, lock = _locked_folder(target)
+    try:
+        yield folder
     finally:
         lock.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def discard_abandoned(parent: Path) -> None:
+    """Deletes what killed processes left unfinished in a folder."""
+    for folder in parent.glob(f"*{SUFFIX}"):
+        with suppress(Fault):  # of another user, or gone by now
+            lock = FolderLock(folder)
+            try:
+                abandoned = lock.take("exclusive")
+                if abandoned:
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                lock.close()
+            if abandoned:  # Windows does not delete open files, and one of them was the lock
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked_folder(target: Path) -> tuple[Path, FolderLock]:
+    """A new folder, and the lock that keeps it; another process may take it for abandoned before it has its lock."""
+    discard_abandoned(target.parent)
+    while True:
+        folder = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise Fault("storage", f"Cannot write {target}: {error.strerror}") from None
+        with suppress(Fault):
+            lock = FolderLock(folder)
+            if lock.take("exclusive") and (folder / NAME).exists():
+                return folder, lock
+            lock.close()
+        if folder.exists():
+            raise Fault("storage", f"Cannot write {target}: its folder cannot be locked")
 
 
 def finish(part: Path, target: Path) -> None:
@@ -55,7 +87,7 @@ def fsync_path(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDWR)
     try:
-        os.fsync(descriptor)
+        fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -63,12 +95,3 @@ def fsync_path(path: Path) -> None:
 def _check_name(target: Path) -> None:
     if os.path.lexists(target):
         raise Fault("conflict", f"{target.name} exists already, choose another name")
-
-
-def _discard_abandoned(folder: Path) -> None:
-    lock = FolderLock(folder)
-    try:
-        if lock.take("exclusive"):
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        lock.close()

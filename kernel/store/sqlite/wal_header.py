@@ -11,12 +11,17 @@ LITTLE_ENDIAN, BIG_ENDIAN = 0x377F0682.to_bytes(4), 0x377F0683.to_bytes(4)  # th
 _SUMMED_BYTES = 24
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 0.05
-ADVICE = "Restore a backup with `quipu restore FILE`, or move {} away to lose what it held."
+ADVICE = "Restore a backup with `quipu restore FILE`, or move it and {} away to lose what it held."
 
 
 def log_of(file: Path) -> Path:
     """The write-ahead log of a database file."""
     return file.with_name(f"{file.name}-wal")
+
+
+def index_of(file: Path) -> Path:
+    """The index of the write-ahead log of a database file."""
+    return file.with_name(f"{file.name}-shm")
 
 
 def check_wal(file: Path) -> None:
@@ -31,13 +36,13 @@ def check_wal(file: Path) -> None:
         return
     if not file.is_file() or file.stat().st_size == 0:
         state = "is empty" if file.is_file() else "is missing"
-        raise Fault("storage", f"{file.name} {state} and its log is not. {ADVICE.format(log.name)}")
+        raise Fault("storage", f"{file.name} {state} and its log is not. {ADVICE.format(index_of(file).name)}")
     for _ in range(_ATTEMPTS):  # another process may be writing it at this moment
         if _is_valid(header):
             return
         time.sleep(_PAUSE_SECONDS)
         header = _read_header(log)
-    raise Fault("storage", f"{log.name} is damaged. {ADVICE.format(log.name)}")
+    raise Fault("storage", f"{log.name} is damaged. {ADVICE.format(index_of(file).name)}")
 
 
 def checksum(content: bytes, sums: tuple[int, int], order: str) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from kernel.cli.client_entries import (
     stdio_target,
 )
 from kernel.cli.clients import BY_NAME, Target
-from kernel.config import Config
+from kernel.config import Config, from_mapping
 from kernel.errors import Fault
 from tests.reliability.server_process import ROOT
 
@@ -128,11 +128,11 @@ def entry_after(client: Any, file: Path, old: dict[str, Any], new: dict[str, Any
     return find_entry(client, file, "quipu")
 
 
-def test_other_members_of_an_entry_are_kept_for_the_same_transport(file: Path) -> None:
+def test_other_members_of_an_entry_are_kept_and_variables_for_the_same_transport(file: Path) -> None:
     old = {"url": "http://old/mcp", "headers": {"Authorization": "Bearer old"}, "disabled": False}
     assert entry_after(CURSOR, file, old, ENTRY) == {**ENTRY, "disabled": False}
     command = {"command": "q", "args": ["stdio"], "env": {"A": "1"}}
-    assert entry_after(CURSOR, file, old, command) == command
+    assert entry_after(CURSOR, file, old, command) == {"disabled": False, **command}
     assert entry_after(CURSOR, file, {"command": "p", "env": {"A": "0", "B": "2"}}, command) == {
         **command,
         "env": {"A": "1", "B": "2"},
@@ -161,6 +161,7 @@ def test_find_entry_ignores_values_that_are_not_objects(file: Path) -> None:
         ("http://127.0.0.1:7847/mcp", (), "http://127.0.0.1:7847/mcp"),
         ("http://127.0.0.1:7847/mcp/", ("brain",), "http://127.0.0.1:7847/mcp/brain"),
         ("https://h.example/q/mcp?tools=read", ("brain",), "https://h.example/q/mcp/brain?tools=read"),
+        ("http://127.0.0.1:7847/mcp", ("paths", "common"), "http://127.0.0.1:7847/mcp/paths,common"),
         ("http://[::1]:7847/mcp", (), "http://[::1]:7847/mcp"),
     ],
 )
@@ -192,9 +193,16 @@ def test_key_that_does_not_fit_a_header_is_refused(key: str) -> None:
         http_target("http://h/mcp", key, ())
 
 
-def test_url_with_two_dialects_is_refused() -> None:
-    with pytest.raises(Fault, match="A URL serves one dialect or all"):
-        http_target("http://h/mcp", "", ("brain", "notes"))
+def test_data_directory_that_clients_would_not_find_is_passed_on(tmp_path: Path) -> None:
+    config = from_mapping({"HOME": "/home/ada", "XDG_DATA_HOME": str(tmp_path)})
+    target = stdio_target(config, LaunchCommand(("quipu",)), "linux", ())
+    assert target.command == ("quipu", "stdio", "--data", str(tmp_path / "quipu"))
+
+
+def test_program_in_the_cache_of_uv_is_started_by_uvx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    script = "/home/ada/.cache/uv/archive-v0/jcDx0l6Me1So7JHq/bin/quipu-memory"
+    assert launch_command(script, "/usr/bin/python3", {}, frozen=False).words == ("uvx", "quipu-memory")
 
 
 def test_stdio_target_carries_the_settings_of_this_process(tmp_path: Path) -> None:

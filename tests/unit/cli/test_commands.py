@@ -2,6 +2,8 @@
 
 import argparse
 import re
+import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,14 +12,13 @@ import pytest
 
 from kernel import app
 from kernel.app import Kernel
-from kernel.cli import commands
+from kernel.asgi import warm
+from kernel.cli import commands, doctor
 from kernel.cli.main import config_of, main, parser
 from kernel.config import Config
 from kernel.errors import Fault
 from kernel.security import api_keys
-from kernel.store.external import open_external
-from kernel.store.transaction import Tx
-from kernel.tools import Import, Imported
+from kernel.store.sqlite import page_checksums
 from tests.conftest import Call
 
 Run = Callable[..., tuple[int, str]]
@@ -142,6 +143,7 @@ def test_parser_has_the_documented_commands() -> None:
     actions = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     assert set(actions[0].choices) == {
         "serve",
+        "service",
         "stdio",
         "check",
         "backup",
@@ -158,52 +160,6 @@ def test_parser_has_the_documented_commands() -> None:
         "doctor",
         "health",
     }
-
-
-@pytest.fixture
-def importing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dialect with an importer that fails on the password `wrong`."""
-
-    def import_memories(tx: Tx, path: Path, password: str | None) -> Imported:
-        with open_external(path) as theirs:
-            for row in theirs.rows("memory"):
-                tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
-            if password == "wrong":
-                raise Fault("invalid", "The password is wrong.")
-            return Imported({"memories": len(theirs.rows("memory"))}, [f"password {password}"])
-
-    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", import_memories),))
-    monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
-
-
-@pytest.mark.usefixtures("importing")
-def test_import_is_atomic_and_prints_counts_and_remarks(
-    config: Config, run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    file = tmp_path / "theirs.db"
-    db = apsw.Connection(str(file))
-    db.execute("CREATE TABLE memory (path, content); INSERT INTO memory VALUES ('a', 'x'), ('b', 'y')")
-    db.close()
-    secrets = {"BAD": "wrong", "GOOD": "right"}
-    with pytest.raises(Fault, match=r"^The password is wrong\.$"):
-        run("import", "shelf", str(file), "--password-env", "BAD", environment=secrets)
-    with pytest.raises(Fault, match=r"^The variable NONE is unset or empty$"):
-        run("import", "shelf", str(file), "--password-env", "NONE", environment=secrets)
-    with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
-        run("import", "attic", str(file))
-    db = apsw.Connection(str(config.file))
-    assert db.execute("SELECT count(*) FROM paths_memory").fetchall() == [(0,)]
-    capsys.readouterr()
-    assert (
-        commands.run(
-            parser().parse_args(["import", "shelf", str(file), "--password-env", "GOOD"]),
-            config._replace(environment=secrets),
-        )
-        == 0
-    )
-    assert capsys.readouterr() == ("memories: 2\n", "password right\n")
-    assert db.execute("SELECT path FROM paths_memory").fetchall() == [("a",), ("b",)]
-    db.close()
 
 
 def test_key_is_created_listed_without_secret_and_revoked(run: Run) -> None:
@@ -242,3 +198,55 @@ def test_invalid_key_options_are_refused(run: Run, options: tuple[str, ...], mes
     with pytest.raises(Fault, match=message):
         run("key", "create", "--scope", "read", *options)
     assert run("key", "list") == (0, "")
+
+
+def test_pages_written_by_a_program_without_checksums_are_taken_when_asked_to(
+    config: Config, kernel: Kernel, call: Call, run: Run
+) -> None:
+    for number in range(60):
+        assert call("add_memory", path=f"p/{number}", content=f"The car is red. {number}" * 20).fault is None
+    kernel.store.close()
+    other = apsw.Connection(str(config.file), vfs=page_checksums.plain_vfs())
+    other.execute("UPDATE history SET reason = 'by hand'")
+    other.close()
+    with pytest.raises(Fault, match=r"^The file is damaged: page \d+ \(history\)"):
+        run("check")
+    with pytest.raises(Fault, match="`quipu restore`"):
+        run("check", "--repair")
+    assert run("check", "--trust-pages") == (0, "ok\n")
+    assert run("check") == (0, "ok\n")
+    assert doctor.damage_of(config.file, kernel.store.context, structure=True) == ""
+
+
+def test_options_of_check_print_json_too(config: Config, kernel: Kernel, run: Run) -> None:
+    kernel.store.close()
+    state = '{"state":"ok"}\n'
+    told = f'{{"log":"{config.file.name}-wal is not damaged: nothing was cut"}}\n'
+    assert run("check", "--cut-log", "--json") == (0, told + state)
+    assert run("check", "--trust-pages", "--json") == (0, state)
+
+
+def test_a_file_that_was_not_closed_is_checked_after_the_start(
+    config: Config, kernel: Kernel, call: Call, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert call("add_memory", path="p", content="The car is red.").fault is None
+    killed = config._replace(data=shutil.copytree(config.data, tmp_path / "killed"), model=None)
+    for damaged in (False, True):
+        copy = killed._replace(data=shutil.copytree(killed.data, tmp_path / str(damaged)))
+        running = app.open_kernel(copy)
+        assert running.unclean
+        if damaged:
+            last = copy.file.stat().st_size - 50
+            with copy.file.open("r+b") as content:
+                content.seek(last)
+                content.write(b"damage")
+        stopping = threading.Event()
+        stopping.set()
+        with caplog.at_level("INFO"):
+            warm(running, stopping)
+        assert ("it is damaged: page" in caplog.text) == damaged
+        running.store.close()
+        again = app.open_kernel(copy)
+        again.store.close()
+        assert not again.unclean
+    kernel.store.close()

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from kernel.app import Kernel, open_kernel
-from kernel.cli import doctor
+from kernel.cli import doctor, file_systems
 from kernel.cli.clients import BY_NAME, config_file
 from kernel.cli.main import main
 from kernel.config import MODEL, VERSION, Config
@@ -96,15 +96,22 @@ def test_doctor_command_prints_results_and_exit_status(
 def test_data_directory_on_a_network_file_system_is_wrong(
     visit: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = doctor._file_system(tmp_path)
+    here = file_systems.kind_of(tmp_path)
     if not here:
         pytest.skip("this system does not expose file system types")
-    monkeypatch.setattr(doctor, "_NETWORK_FILE_SYSTEMS", frozenset({here}))
+    monkeypatch.setattr(file_systems, "NETWORK", frozenset({here}))
     status, lines = visit()
     assert status == 1
     assert lines["data directory"].startswith(
         f"wrong  data directory: it is on {here}, where SQLite's write-ahead log can lose"
     )
+
+
+@pytest.mark.parametrize("name", ["OneDrive - Acme", "Dropbox", "Mobile Documents"])
+def test_data_directory_that_a_program_copies_elsewhere_is_a_hint(visit: Doctor, tmp_path: Path, name: str) -> None:
+    status, lines = visit(data=tmp_path / name / "quipu")
+    assert status == 0
+    assert lines["data directory"].startswith(f"hint   data directory: {name} is synchronized: ")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
@@ -235,7 +242,7 @@ def test_documents_without_a_vector_are_a_hint(visit: Doctor, kernel: Kernel, ca
         "hint   database: 1 documents have no vector of this model yet; only full-text search finds them; "
         "a running server or `quipu reindex` embeds them"
     )
-    assert visit(model=None)[1]["database"].endswith("MiB, intact")
+    assert visit(model=None)[1]["database"].endswith("MiB, every page matches its checksum")
 
 
 def test_unreadable_model_is_wrong(visit: Doctor, kernel: Kernel, tmp_path: Path) -> None:
@@ -314,6 +321,19 @@ def test_other_version_is_a_hint_and_required_key_is_ok(visit: Doctor) -> None:
         assert (
             visit(port=port)[1]["server"] == f"ok     server: a server that requires a key listens on 127.0.0.1:{port}"
         )
+
+
+def test_lost_key_file_of_a_store_that_had_keys_is_wrong(visit: Doctor, config: Config) -> None:
+    api_keys.create(config.data, api_keys.Key("", "write", NOW))
+    open_kernel(config).store.close()
+    (config.data / api_keys.FILE).unlink()
+    status, lines = visit()
+    assert status == 1
+    assert lines["keys"].startswith(
+        "wrong  keys: keys.json is lost: no request is accepted; restore it from a backup; "
+    )
+    api_keys.clear(config.data)
+    assert visit()[1]["keys"] == "ok     keys: none created: this machine needs none"
 
 
 NOW = "2026-01-02T00:00:00.000Z"

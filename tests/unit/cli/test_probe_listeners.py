@@ -43,7 +43,7 @@ def answering(status: int, body: bytes = b"") -> Iterator[int]:
 @pytest.mark.slow
 def test_quipu_is_identified_by_its_server_info(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
-        assert handshake("127.0.0.1", server.port) == Handshake(200, "quipu", VERSION)
+        assert handshake(f"http://127.0.0.1:{server.port}/mcp") == Handshake(200, "quipu", VERSION)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_quipu_is_identified_by_its_server_info(tmp_path: Path) -> None:
 )
 def test_other_responses_are_accepted(status: int, body: bytes, found: Handshake) -> None:
     with answering(status, body) as port:
-        assert handshake("127.0.0.1", port) == found
+        assert handshake(f"http://127.0.0.1:{port}/mcp") == found
 
 
 def test_absent_listener_is_none_and_silent_one_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert handshake("127.0.0.1", free_port()) is None
+    assert handshake(f"http://127.0.0.1:{free_port()}/mcp") is None
     monkeypatch.setattr("kernel.cli.probe._TIMEOUT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
-        handshake("127.0.0.1", silent.getsockname()[1])
+        handshake(f"http://127.0.0.1:{silent.getsockname()[1]}/mcp")
 
 
 def test_response_that_is_not_http_is_an_error() -> None:
@@ -79,7 +79,7 @@ def test_response_that_is_not_http_is_an_error() -> None:
         thread = threading.Thread(target=respond)
         thread.start()
         with pytest.raises(OSError, match="SSH"):
-            handshake("127.0.0.1", listener.getsockname()[1])
+            handshake(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp")
         thread.join()
 
 

@@ -17,7 +17,7 @@ from kernel import app
 from kernel.cli.client_entries import describe_target, find_entry
 from kernel.cli.clients import BY_NAME, CLIENTS, Client, config_file
 from kernel.cli.main import main
-from tests.reliability.server_process import ROOT
+from tests.reliability.server_process import ROOT, serving
 
 Output = tuple[int, str, str]
 Quipu = Callable[..., Output]
@@ -36,11 +36,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "CLAUDE_CONFIG_DIR",
         "CODEX_HOME",
         "COPILOT_HOME",
-        "PORT",
         "QUIPU_DATA",
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PORT", "9")  # nothing listens there, whatever runs on this machine
     return tmp_path / "home"
 
 
@@ -69,6 +69,7 @@ def others(client: Client, home: Path) -> tuple[Path, str]:
     return there, before
 
 
+NOBODY = "nothing listens on 127.0.0.1:9: start it with `quipu serve`, or with `quipu service install` for good\n"
 TRANSPORTS = [
     ("--url", "http://127.0.0.1:9/mcp", "--key", "k"),
     ("--stdio", "--dialect", "brain", "--dialect", "notes"),
@@ -93,7 +94,8 @@ def test_second_run_changes_nothing_and_keeps_other_servers(
         f"{client.title}: quipu is in {there}; the previous content is in {backup.name}\n"
         f"Restart {client.title} to use it.\n",
     )
-    assert quipu("setup", "--client", client.name, *options) == (0, f"{client.title}: {there} is up to date\n", "")
+    again = (0, f"{client.title}: {there} is up to date\n", NOBODY if options is TRANSPORTS[0] else "")
+    assert quipu("setup", "--client", client.name, *options) == again
     assert there.read_bytes() == after
     assert len(list(there.parent.iterdir())) == 2
     assert find_entry(client, there, "other") == {"command": "x"}
@@ -108,6 +110,70 @@ def test_printed_entry_equals_the_written_one(home: Path, quipu: Quipu, client: 
     assert not home.exists()
     assert quipu("setup", "--client", client.name)[0] == 0
     assert file(client, home).read_text() == printed
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=[client.name for client in CLIENTS])
+def test_removed_entry_leaves_the_other_servers(home: Path, quipu: Quipu, client: Client) -> None:
+    there, _ = others(client, home)
+    assert quipu("setup", "--client", client.name, "--remove")[1] == f"{client.title}: {there} has no quipu\n"
+    quipu("setup", "--client", client.name, "--stdio")
+    status, printed, error = quipu("setup", "--client", client.name, "--remove")
+    assert (status, error) == (0, "")
+    assert printed.startswith(f"{client.title}: quipu is removed from {there}; the previous content is in ")
+    assert find_entry(client, there, "quipu") is None
+    assert find_entry(client, there, "other") == {"command": "x"}
+    assert "# theirs" in there.read_text() or "// theirs" in there.read_text()
+
+
+def test_all_clients_of_this_machine_are_configured_and_no_others(home: Path, quipu: Quipu) -> None:
+    chosen = [BY_NAME[name] for name in ("cursor", "claude-desktop", "codex")]
+    for client in chosen:
+        others(client, home)
+    assert quipu("setup", "--all")[0] == 0
+    entries = {client.name: find_entry(client, file(client, home), "quipu") for client in CLIENTS}
+    assert {name for name, entry in entries.items() if entry} == {client.name for client in chosen}
+    assert entries["cursor"] == {"url": "http://127.0.0.1:9/mcp/paths,common"}
+    assert quipu("setup", "--all", "--remove")[0] == 0
+    assert [find_entry(client, file(client, home), "quipu") for client in chosen] == [None] * 3
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ((), "/mcp/paths,common"),
+        (("--dialect", "common", "--dialect", "brain"), "/mcp/brain,common"),
+        (("--dialect", "all"), "/mcp"),
+        (("--url", "http://127.0.0.1:9/mcp"), "/mcp"),
+        (("--url", "http://127.0.0.1:9/mcp", "--dialect", "notes"), "/mcp/notes"),
+    ],
+)
+def test_address_has_the_chosen_dialects_or_the_two_for_newcomers(
+    quipu: Quipu, options: tuple[str, ...], path: str
+) -> None:
+    _, printed, _ = quipu("setup", "--client", "cursor", "--print", *options)
+    assert json.loads(printed)["mcpServers"]["quipu"] == {"url": f"http://127.0.0.1:9{path}"}
+
+
+def test_disabled_entry_is_pointed_out(home: Path, quipu: Quipu) -> None:
+    there = file(BY_NAME["kiro"], home)
+    there.parent.mkdir(parents=True)
+    there.write_text('{"mcpServers": {"quipu": {"command": "x", "disabled": true, "autoApprove": ["recall"]}}}')
+    _, _, error = quipu("setup", "--client", "kiro")
+    assert error.startswith("Kiro: quipu is disabled in that file; enable it there or in Kiro\n")
+    entry = find_entry(BY_NAME["kiro"], there, "quipu")
+    assert entry == {"disabled": True, "autoApprove": ["recall"], "url": "http://127.0.0.1:9/mcp/paths,common"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/mcp/paths,common", ""), ("/nowhere", "is not the address of a Quipu server: it answers with status 404\n")],
+)
+def test_address_of_a_running_server_is_checked(home: Path, quipu: Quipu, tmp_path: Path, path: str, told: str) -> None:
+    with serving(tmp_path / "data") as server:
+        _, _, error = quipu("setup", "--client", "cursor", "--url", f"http://127.0.0.1:{server.port}{path}")
+    assert error == (f"http://127.0.0.1:{server.port}{path} {told}" if told else "")
 
 
 def test_stdio_only_client_gets_a_command(home: Path, quipu: Quipu) -> None:
@@ -142,7 +208,9 @@ def test_configured_command_starts_a_server(home: Path, quipu: Quipu, tmp_path: 
         (("--client", "zed", "--stdio", "--url", "http://h/mcp"), "--url and --key are for a running server"),
         (("--client", "zed", "--data", "d"), "--data, --model and --tenant need --stdio"),
         (("--client", "zed", "--dialect", "unknown"), "There is no dialect unknown"),
-        (("--client", "zed", "--dialect", "brain", "--dialect", "notes"), "A URL serves one dialect or all"),
+        (("--client", "zed", "--all"), "--all is for every client of this machine"),
+        (("--all",), "no supported client has a configuration on this machine"),
+        (("--remove",), "--remove needs --client NAME or --all"),
         (("--client", "zed", "--link"), "Zed has no install links"),
         (("--client", "zed", "--name", "a b"), "A name is 1 to 64 letters"),
         (("--client", "zed", "--url", "nowhere"), "nowhere is not a server URL"),
@@ -173,15 +241,15 @@ def test_unencrypted_key_is_warned_about(quipu: Quipu, url: str, warned: int) ->
 
 def test_missing_required_key_is_warned_about(home: Path, quipu: Quipu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUIPU_DATA", str(home / "data"))
-    assert quipu("setup", "--client", "cursor")[2] == ""
+    assert quipu("setup", "--client", "cursor")[2] == NOBODY
     assert quipu("key", "create", "--scope", "read")[0] == 0
     assert quipu("setup", "--client", "cursor") == (
         0,
         f"Cursor: {file(BY_NAME['cursor'], home)} is up to date\n",
-        "the server requires a key: create one with `quipu key create` and pass it with --key\n",
+        "the server requires a key: create one with `quipu key create` and pass it with --key\n" + NOBODY,
     )
-    for more in (("--key", "k"), ("--url", "http://h/mcp"), ("--stdio",)):
-        assert quipu("setup", "--client", "cursor", *more)[::2] == (0, "")
+    for more in (("--key", "k"), ("--url", "http://127.0.0.1:9/mcp"), ("--stdio",)):
+        assert quipu("setup", "--client", "cursor", *more)[::2] == (0, "" if more == ("--stdio",) else NOBODY)
 
 
 @pytest.mark.usefixtures("home")
@@ -192,14 +260,14 @@ def test_entry_uses_the_public_url(quipu: Quipu, monkeypatch: pytest.MonkeyPatch
 
 
 def test_supported_clients_are_listed_with_their_targets(home: Path, quipu: Quipu) -> None:
-    quipu("setup", "--client", "windsurf", "--url", "http://h/mcp")
+    quipu("setup", "--client", "windsurf", "--url", "http://127.0.0.1:9/mcp")
     quipu("setup", "--client", "opencode", "--stdio", "--name", "other")
     file(BY_NAME["zed"], home).parent.mkdir(parents=True)
     file(BY_NAME["zed"], home).write_text("{")
     status, printed, _ = quipu("setup")
     shown = {line.split()[0]: line[32:] for line in printed.splitlines()}
     assert (status, list(shown)) == (0, list(BY_NAME))
-    assert shown["windsurf"] == f"{file(BY_NAME['windsurf'], home)}: http://h/mcp"
+    assert shown["windsurf"] == f"{file(BY_NAME['windsurf'], home)}: http://127.0.0.1:9/mcp"
     assert shown["opencode"] == f"{file(BY_NAME['opencode'], home)} has no quipu"
     assert shown["zed"] == f"{file(BY_NAME['zed'], home)} cannot be read: invalid JSON at line 1, column 2"
     assert shown["cursor"] == f"no configuration at {file(BY_NAME['cursor'], home)}"
@@ -207,7 +275,10 @@ def test_supported_clients_are_listed_with_their_targets(home: Path, quipu: Quip
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("client", [client.name for client in CLIENTS if client.install_link])
-def test_readme_install_links_match_the_printed_ones(quipu: Quipu, client: str) -> None:
+def test_readme_install_links_match_the_printed_ones(
+    quipu: Quipu, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    monkeypatch.delenv("PORT")
     _, link, _ = quipu("setup", "--client", client, "--link")
     shown = re.findall(r"`([a-z]+:[^`]*mcp[^`]*)`", (ROOT / "docs" / "clients.md").read_text(encoding="utf-8"))
     assert link.strip() in shown
@@ -217,4 +288,15 @@ def test_every_dialect_can_be_configured(home: Path, quipu: Quipu) -> None:
     for dialect in app.DIALECTS:
         assert quipu("setup", "--client", "cursor", "--dialect", dialect.name, "--name", dialect.name)[0] == 0
     servers = json.loads(file(BY_NAME["cursor"], home).read_text())["mcpServers"]
-    assert servers == {d.name: {"url": f"http://127.0.0.1:7847/mcp/{d.name}"} for d in app.DIALECTS}
+    assert servers == {d.name: {"url": f"http://127.0.0.1:9/mcp/{d.name}"} for d in app.DIALECTS}
+
+
+def test_key_from_standard_input_goes_to_every_client(
+    home: Path, quipu: Quipu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = [BY_NAME[name] for name in ("cursor", "codex")]
+    for client in chosen:
+        others(client, home)
+    monkeypatch.setattr("sys.stdin", io.StringIO("secret\n"))
+    assert quipu("setup", "--all", "--key", "-")[0] == 0
+    assert ["Bearer secret" in file(client, home).read_text() for client in chosen] == [True, True]

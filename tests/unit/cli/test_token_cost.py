@@ -55,7 +55,7 @@ def test_readme_token_counts_are_within_a_tenth(capsys: pytest.CaptureFixture[st
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     found = {address: (int(tools), int(tokens)) for address, tools, tokens, _ in rows}
     assert list(found)[:2] == ["/mcp", "/mcp?tools=read"]
-    assert len(found) == 2 + 2 * len(app.DIALECTS)
+    assert len(found) == 4 + 2 * len(app.DIALECTS)
     shown = re.findall(
         r"^\| `(/mcp\S*)` \| (\d+) \| ([\d,]+) \| (\d+) \| ([\d,]+) \|$",
         (ROOT / "docs" / "clients.md").read_text(),

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizer
 
 from kernel.embed import wordpiece
 from kernel.embed.model import Embedder, Embedding, TokenVectors
-from kernel.embed.wordpiece import BertRules, CharacterMap, UnverifiedCharacterError
+from kernel.embed.wordpiece import BertRules, CharacterMap
 
 ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "kernel" / "model" / "static-minilm-256-int8"
@@ -47,6 +48,7 @@ TEXTS = [
     "unassigned \u0378 \u2fe0 private \ue000 \U000f0000 tag \U000e0041",
     "music \U0001d15e\U0001d16d\U0001d165 tone \u302e\u302f",
     "[UNK] [PAD] [CLS] x[UNK]y [unk] [P\x00AD] [PAD\u200b]日",
+    "[[UNK]] [UNK][PAD][UNK] ##[PAD]s \x00[PAD]\x00 [UN K]",
     "a" * 99 + " " + "b" * 100 + " " + "c" * 101 + " " + "é" * 101,
     "word " * 2000,
     "antidisestablishmentarianism " * 600,
@@ -57,12 +59,18 @@ TEXTS = [
     "\U00013000 " * 600 + "never pooled, for unknown ids count when a text is cut",
 ]
 ASSIGNED = [*range(0x40000), *range(0xE0000, 0xE0200)]  # the planes beyond are unassigned or private
+# Four characters changed their kind after Unicode 3.2; the library does not know all marks and signs added since.
+NOT_IN_THE_LIBRARY = {"\u166d", "\u1734", "\u1885", "\u1886"} | {
+    chr(code)
+    for code in range(0x110000)
+    if unicodedata.category(chr(code))[0] in "MPC" and unicodedata.ucd_3_2_0.category(chr(code)) == "Cn"
+}
 ANY_TEXT = st.text(
     st.one_of(
         st.sampled_from(
             " \t\n\x0b\x1c\x85\xa0\u200b[]UNKPADaeInst.,'-_\u0301\u0323é—日本한😀\U00013000\u302e\U0001d165"
         ),
-        st.characters(codec="utf-8"),
+        st.characters(codec="utf-8").filter(lambda char: char not in NOT_IN_THE_LIBRARY),
     ),
     max_size=120,
 )
@@ -87,14 +95,6 @@ def bert(vocabulary: list[str], lower: bool = True, strip: bool | None = None, m
     made.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=strip)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return made
-
-
-def is_verified(characters: CharacterMap, code: int) -> bool:
-    try:
-        characters[code]
-    except UnverifiedCharacterError:
-        return False
-    return True
 
 
 def check_ids(folder: Path, texts: list[str], code: str = "H") -> None:
@@ -182,7 +182,9 @@ def test_every_mapped_character_equals_the_tokenizers_library(han: bool, strip: 
     def split(text: str) -> list[str]:
         return [word for word, _ in splitter.pre_tokenize_str(normal.normalize_str(text))]
 
-    verified = [f"a{chr(code)}b" for code in ASSIGNED if is_verified(character_map, code)]
+    verified = [
+        f"a{chr(code)}b" for code in ASSIGNED if not 0xD800 <= code < 0xE000 and chr(code) not in NOT_IN_THE_LIBRARY
+    ]
     for start in range(0, len(verified), 5000):
         block = verified[start : start + 5000]
         if " ".join(block).translate(character_map).split() != split(" ".join(block)):
@@ -305,7 +307,7 @@ def test_cache_is_bounded_and_eviction_changes_no_result(monkeypatch: pytest.Mon
     fresh = Embedder(SHIPPED)
     monkeypatch.setattr("kernel.embed.wordpiece._CACHED_CHUNKS", 3)
     assert [fresh.embed([text]) for text in TEXTS * 2] == [EMBEDDER.embed([text]) for text in TEXTS * 2]
-    encoder = wordpiece.load_encoder((SHIPPED / "tokenizer.json").read_bytes(), 2, lambda text: b"")
+    encoder = wordpiece.load_encoder((SHIPPED / "tokenizer.json").read_bytes(), 2)
     assert encoder is not None
     encoder.encode("one two three four five " + "long" * 20)
     assert set(encoder) == {"four", "five"}
@@ -369,7 +371,7 @@ def test_inconsistent_model_folder_is_rejected(tmp_path: Path) -> None:
         Embedder(typed).load()
 
 
-def test_numpy_and_tokenizers_are_imported_lazily() -> None:
+def test_numpy_is_imported_lazily_and_tokenizers_never_for_the_shipped_model() -> None:
     program = f"""
 import sys
 from pathlib import Path
@@ -379,8 +381,15 @@ embedder = Embedder(Path({str(SHIPPED)!r}))
 print(embedder.dimensions, heavy())
 embedder.embed(["Plain text", "“typographic” — café ✅ 日本 😀"])
 print(heavy())
-embedder.embed(["[UNK]"])
+embedder.embed(["[UNK] \\ud800 \\u0378 \\U0001d15e"])
 print(heavy())
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["256 []", "['numpy']", "['numpy', 'tokenizers']"]
+    assert done.stdout.splitlines() == ["256 []", "['numpy']", "['numpy']"]
+
+
+def test_other_tokenizers_say_which_package_they_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = save(tmp_path / "model", wordlevel(), embeddings=matrix(len(WORDS)))
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ValueError, match=r"model/tokenizer\.json is not WordPiece .*'quipu-memory\[tokenizers\]'"):
+        Embedder(folder).load()

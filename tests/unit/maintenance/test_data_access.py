@@ -1,6 +1,7 @@
 """A data directory is opened with the log that belongs to its database, or refused by name."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from kernel.app import open_kernel
 from kernel.config import Config
 from kernel.errors import Fault
-from kernel.maintenance.data_access import DataAccess, check_log_now
+from kernel.maintenance.data_access import DataAccess, check_log_now, cut_damaged_log, open_shared
 from kernel.maintenance.restore import JOURNAL
 
 
@@ -47,9 +48,34 @@ def test_log_beside_another_file_is_refused_by_name(config: Config, tmp_path: Pa
     shutil.copyfile(tmp_path / "folded.db", config.file)
     assert refusal(config) == (
         "quipu.db-wal does not belong to quipu.db, which was put in its place. Put a backup in place with "
-        "`quipu restore FILE`, or move quipu.db-wal away to use quipu.db as it is."
+        "`quipu restore FILE`, or move it and quipu.db-shm away to use quipu.db as it is."
     )
+    for name in ("quipu.db-wal", "quipu.db-shm"):
+        config.file.with_name(name).unlink()
+    open_kernel(config).store.close()
+
+
+def test_log_that_lost_answered_writes_is_refused_by_name_until_it_is_cut(config: Config) -> None:
+    log = config.file.with_name("quipu.db-wal")
+    whole = log.read_bytes()
+    log.write_bytes(whole[:-1])
+    assert refusal(config).startswith("quipu.db-wal is damaged: ")
+    assert cut_damaged_log(config, "now").endswith("the damaged log is quipu-damaged-now.db-wal")
+    assert (config.data / "quipu-damaged-now.db-wal").read_bytes() == whole[:-1]
+    open_kernel(config).store.close()
+
+
+def test_sound_log_and_one_in_use_are_not_cut(config: Config) -> None:
+    assert cut_damaged_log(config, "now") == "quipu.db-wal is not damaged: nothing was cut"
+    with closing(open_shared(config)), pytest.raises(Fault, match="is in use: stop the server"):
+        cut_damaged_log(config, "now")
+    open_kernel(config).store.close()
+
+
+def test_log_that_was_deleted_is_missed(config: Config) -> None:
     config.file.with_name("quipu.db-wal").unlink()
+    assert refusal(config).startswith("quipu.db-wal is missing: ")
+    cut_damaged_log(config, "now")
     open_kernel(config).store.close()
 
 
@@ -57,7 +83,7 @@ def test_log_without_its_file_is_refused_by_name(config: Config) -> None:
     config.file.unlink()
     assert refusal(config) == (
         "quipu.db is missing and its log is not. Restore a backup with `quipu restore FILE`, "
-        "or move quipu.db-wal away to lose what it held."
+        "or move it and quipu.db-shm away to lose what it held."
     )
 
 

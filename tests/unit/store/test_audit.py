@@ -195,7 +195,10 @@ def test_undo_of_a_later_change_is_a_conflict_and_changes_nothing(kernel: Kernel
 
 @pytest.mark.parametrize(
     ("number", "message"),
-    [(1, "What call 1 changed is not kept, or no more."), (7, "There is no call 7 in the audit.")],
+    [
+        (1, "Call 1 cannot be undone: it was undone already, expired, or nothing of it was kept."),
+        (7, "There is no call 7 in the audit."),
+    ],
 )
 def test_call_without_undo_data_cannot_be_undone(kernel: Kernel, call: Call, number: int, message: str) -> None:
     call("add_memory", path="car", content="red")
@@ -290,7 +293,10 @@ def test_command_line_shows_the_audit_and_undoes(
     ]
     assert main(["undo", "2", *data]) == 0
     assert main(["undo", "2", *data]) == 1
-    assert capsys.readouterr().err == "undone\nquipu: What call 2 changed is not kept, or no more.\n"
+    assert (
+        capsys.readouterr().err
+        == "undone\nquipu: Call 2 cannot be undone: it was undone already, expired, or nothing of it was kept.\n"
+    )
     assert call("read_memory", path="car").fault is None
 
 

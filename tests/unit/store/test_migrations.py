@@ -113,6 +113,23 @@ def test_old_sqlite_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert refusal(file).startswith("SQLite 3.51.3 or newer is needed")
 
 
+def test_release_without_checksums_of_pages_refuses_a_file_that_may_have_them(
+    tmp_path: Path, db: Connection, file: Path
+) -> None:
+    migrate(db)
+    db.checkpoint(truncate=True)
+    older = tmp_path / "older"
+    shutil.copytree(ROOT / "sql" / "schema", older / "schema")
+    for migration in migrations(older):
+        if migration.stem >= "0016_page_checksums":
+            migration.unlink()
+    before = file.read_bytes()
+    with pytest.raises(Fault, match=r"^The database has schema \d+, newer than this program's 15\.$"):
+        migrate(db, older)
+    db.close()
+    assert file.read_bytes() == before
+
+
 def test_failed_migration_is_rolled_back(tmp_path: Path, db: Connection) -> None:
     root = tmp_path / "sql"
     shutil.copytree(ROOT / "sql" / "schema", root / "schema")

@@ -77,8 +77,8 @@ def test_no_progress_is_reported_unless_requested(db: Connection, progress: Prog
 
 
 def test_bar_shows_share_counts_and_remaining_time() -> None:
-    assert render("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 30 s left"
-    assert render("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000"
+    assert render("import", 250, 1000, 10, 100) == f"import [{'#' * 10}{'-' * 30}]  25% 250 of 1,000 25/s 30 s left"
+    assert render("import", 1000, 1000, 10, 100) == f"import [{'#' * 40}] 100% 1,000 of 1,000 100/s"
     assert "left" not in render("import", 1, 1000, 0.5, 100)
     assert render("import", 5, 10, 0, 30) == "import  50% 5 of 10"
     assert render("reindex", 0, 0, 0, 80).endswith("] 100% 0 of 0")

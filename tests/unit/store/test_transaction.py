@@ -332,7 +332,7 @@ def test_full_disk_fails_the_neighbours_and_leaves_nothing(db: Connection, group
 def test_extension_loading_is_off_after_the_vector_functions_are_loaded(db: Connection) -> None:
     db.load_vectors()
     db.load_vectors()
-    assert db.values("SELECT vec_length(vec_int8(x'0102'))") == [(2,)]
+    assert db.values("SELECT length(vec_int8(x'0102'))") == [(2,)]
     with db.writing() as tx, pytest.raises(apsw.SQLError, match="not authorized"):
         tx.one("thing.load", str)
 
@@ -441,3 +441,11 @@ def test_only_readers_map_the_file(tmp_path: Path) -> None:
     assert reader.pragma("mmap_size") > 1 << 20
     reader.close()
     writer.close()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_commit_empties_the_cache_of_the_drive_on_macos(durable: bool, tmp_path: Path) -> None:
+    connection = Connection(tmp_path / "a.db", THING_CONTEXT, readonly=False, durable=durable)
+    found = [connection.pragma(name) for name in ("synchronous", "fullfsync", "checkpoint_fullfsync")]
+    connection.close()
+    assert found == ([2, 1, 1] if durable else [1, 0, 1])

@@ -91,13 +91,13 @@ INSERT INTO memories (id, content, category, created_at, updated_at)
 
 def plain(folder: Path) -> Path:
     """Two plain files with their vectors, and one that is none of the databases."""
-    from kernel.store.sqlite.extension import vector_extension
+    import sqlite_vec
 
     folder.mkdir(parents=True)
     for name, script in (("core", SCHEMA + MORE + CORE + CORE_MORE), ("dnd", SCHEMA + DND), ("core-copy", SCHEMA)):
         db = apsw.Connection(str(folder / f"{name}.db"))
         db.enable_load_extension(True)
-        db.load_extension(str(vector_extension()))
+        db.load_extension(sqlite_vec.loadable_path())
         db.execute(script)
         db.execute("CREATE VIRTUAL TABLE vec_memories USING vec0 (embedding float[4])")
         db.execute("INSERT INTO vec_memories VALUES (1, '[1, 0, 0, 0]')")

@@ -226,6 +226,18 @@ def test_a_second_import_adds_nothing_and_changes_nothing(
     assert len(opened("get_memory_history", memory_id="mem_a")["history"]) == 2
 
 
+def test_an_import_is_undone_with_its_history(bring: Bring, config: Config, tmp_path: Path) -> None:
+    bring(original.plain(tmp_path / "theirs"))
+    db = apsw.Connection(str(config.file))
+    done = db.execute("SELECT max(id) FROM audit").get  # an import of several slices has a row `begun` before it
+    assert commands.run(parser().parse_args(["undo", str(done)]), config) == 0
+    assert _memories(config) == 0
+    last = "SELECT h.operation, h.after FROM history AS h WHERE h.key = 'mem_a' ORDER BY h.id DESC LIMIT 1"
+    assert db.execute(last).fetchall() == [("undone", None)]
+    db.close()
+    assert consistency.check(config.file, context_of(config), [brain.DIALECT]) == []
+
+
 def test_rows_and_index_agree_afterwards(bring: Bring, config: Config, tmp_path: Path) -> None:
     bring(original.plain(tmp_path / "theirs"))
 

@@ -15,6 +15,7 @@ from kernel.cli.main import parser
 from kernel.errors import Fault
 from kernel.maintenance import consistency
 from kernel.search import index
+from kernel.store import slices
 from tests.conftest import Call, Clock, everything
 from tests.unit.handlers.scopes.conftest import Do, exported, refused
 
@@ -613,9 +614,10 @@ def test_values_outside_the_tool_limits_survive_import_and_export(
         ),
     ],
 )
-def test_an_import_that_fails_halfway_changes_nothing(
-    make: Make, kernel: Kernel, do: Do, damage: str, code: str, why: str
+def test_an_import_that_fails_in_its_first_slice_changes_nothing(
+    make: Make, kernel: Kernel, do: Do, damage: str, code: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 600.0)
     do("memory_tool", "add", scopeType="global", name="mine")
     before = everything(kernel)
     file = make()

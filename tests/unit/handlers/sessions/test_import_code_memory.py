@@ -9,8 +9,8 @@ import pytest
 from handlers.sessions.import_code_memory import code_memory
 from kernel.app import Kernel
 from kernel.errors import Fault
-from kernel.store.transaction import Tx
-from kernel.tools import Imported
+from kernel.store.imports import Imported, Source
+from kernel.store.slices import run_steps
 from tests.unit.handlers.sessions.calls import Ask, opened
 
 SCHEMA = """
@@ -54,10 +54,8 @@ def old(tmp_path: Path) -> Path:
 
 
 def brought(kernel: Kernel, file: Path) -> Imported:
-    def work(tx: Tx) -> Imported:
-        return code_memory(tx, file, None)
-
-    return kernel.store.write_sync(work, exclusive=True)
+    steps = code_memory(Source(file, None, {}, file.parent))
+    return kernel.store.write_sync(lambda tx: run_steps(tx, steps), exclusive=True)
 
 
 def test_memories_are_imported_completely(kernel: Kernel, ask: Ask, old: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
-from kernel.store.sqlite.log_stamp import log_belongs
+from kernel.store.sqlite.log_stamp import begin_life, log_belongs
 
 INSERT = "INSERT INTO setting (name, value) VALUES (:name, :value)"
 
@@ -62,7 +62,7 @@ def test_a_log_belongs_to_its_file_at_every_moment(tmp_path: Path, life: Life) -
         life.db.checkpoint,
         lambda: life.db.checkpoint(truncate=True),
         lambda: life.db.script("VACUUM"),
-        life.db.renew_stamp,
+        lambda: begin_life(life.db),
     ]
     for number in range(120):
         chance.choice(steps)()
@@ -89,7 +89,7 @@ def test_a_log_belongs_to_a_file_into_which_any_part_of_it_was_copied(tmp_path: 
 def test_a_log_belongs_to_no_earlier_or_later_state_of_the_file(tmp_path: Path, life: Life) -> None:
     states: list[tuple[Path, Path]] = []
     for number in range(5):
-        life.db.renew_stamp()
+        begin_life(life.db)
         states.append((life.killed(tmp_path / f"start{number}")[0], life.log))
         for _ in range(3):
             life.write(5000)
@@ -135,7 +135,7 @@ def test_a_stamp_in_a_text_of_a_user_is_none(tmp_path: Path, life: Life) -> None
 
 def test_what_sqlite_does_not_replay_is_no_sign(tmp_path: Path, life: Life) -> None:
     """Frames behind one that was not written whole, as a power cut leaves them."""
-    life.db.renew_stamp()
+    begin_life(life.db)
     before, _ = life.killed(tmp_path / "before")
     life.write()
     life.write()
@@ -144,7 +144,7 @@ def test_what_sqlite_does_not_replay_is_no_sign(tmp_path: Path, life: Life) -> N
     content[32 + 24 : 32 + 24 + 4096] = bytes(4096)
     log.write_bytes(content)
     assert log_belongs(before, log)
-    life.db.renew_stamp()
+    begin_life(life.db)
     later, _ = life.killed(tmp_path / "later")
     assert log_belongs(later, log)
 

@@ -1,0 +1,33 @@
+"""Unknown variables of the environment, which are mostly misspelt settings."""
+
+from collections.abc import Iterator, Set
+
+from kernel.config import PREFIX, Config, variables
+
+_LAUNCHER = frozenset({"QUIPU_PROGRAM", "QUIPU_UNPACK_DIR"})  # read by .ci/ship/unpack.sh and set for `setup`
+_WITHOUT_PREFIX = frozenset({"HOST", "PORT"})
+
+
+def unknown_variables(config: Config, also: str | None = None) -> Iterator[str]:
+    """A sentence for each variable that begins like a setting and is none; `also` is the name of one that is used."""
+    given = {name for name, value in config.environment.items() if name.startswith(PREFIX) and value}
+    unknown = given - variables() - _LAUNCHER - {also}
+    if not unknown:
+        return
+    # The dialects' settings are imported only where a variable may be one, for the sake of a quick start.
+    from kernel import app
+
+    of_dialects = {setting.name for dialect in app.DIALECTS for setting in dialect.settings}
+    for name in sorted(unknown - of_dialects):
+        near = _nearest(name, variables() | of_dialects)
+        yield f"{name} is no setting" + (f": did you mean {near}?" if near else "")
+
+
+def _nearest(name: str, known: Set[str]) -> str:
+    from difflib import get_close_matches
+
+    bare = name.removeprefix(PREFIX)
+    if bare in _WITHOUT_PREFIX:
+        return bare
+    settings = sorted(one.removeprefix(PREFIX) for one in known if one.startswith(PREFIX))
+    return "".join(PREFIX + near for near in get_close_matches(bare, settings, 1))

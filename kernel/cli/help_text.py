@@ -1,0 +1,157 @@
+"""What `--help` says beyond the options: the groups of commands, a sentence and examples for each."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+_INDENT = "  "
+
+
+class Help(NamedTuple):
+    """One sentence, and command lines that show a use."""
+
+    sentence: str
+    examples: tuple[str, ...]
+
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Connect": ("setup", "serve", "service", "stdio", "key"),
+    "Look": ("doctor", "health", "tools", "audit", "quarantine"),
+    "Keep": ("backup", "restore", "check", "reindex", "compact", "undo", "import"),
+}
+
+TEXTS: Mapping[str, Help] = {
+    "serve": Help(
+        "Serves MCP and plain JSON over HTTP until it is interrupted.",
+        ("quipu serve", "quipu serve --port 8080 --data ~/memories"),
+    ),
+    "service": Help(
+        "Runs the server as a service of this user: by systemd, launchd or the Task Scheduler.",
+        ("quipu service install", "quipu service install --port 8080 --data ~/memories", "quipu service remove"),
+    ),
+    "stdio": Help(
+        "Serves one MCP client over standard input and output; clients start it themselves.",
+        ("quipu stdio", "quipu stdio --dialect paths --dialect common"),
+    ),
+    "check": Help(
+        "Compares pages with their checksums, and memories with full-text index and vectors; the exit status is 1 "
+        "where they differ.",
+        ("quipu check", "quipu check --repair", "quipu check --cut-log", "quipu check --trust-pages"),
+    ),
+    "backup": Help(
+        "Copies the database, or with --all everything, while servers read and write it.",
+        ("quipu backup", "quipu backup ~/memories.db", "quipu backup --all ~/backups/today"),
+    ),
+    "restore": Help(
+        "Verifies a backup and puts it in place, whole or not at all; what was there is kept beside it.",
+        ("quipu restore ~/memories.db", "quipu restore ~/backups/today"),
+    ),
+    "reindex": Help(
+        "Rebuilds the full-text index and embeds every memory again.",
+        ("quipu reindex", "quipu reindex --model ~/models/own"),
+    ),
+    "import": Help(
+        "Imports what another memory server has stored; one that was cut off goes on when it is run again.",
+        ("quipu import agent-memory ~/agent-memory.db", "quipu import project-brain ~/brain --password-env PASSWORD"),
+    ),
+    "audit": Help(
+        "Shows the newest calls that changed something; the exit status is 1 where the hash chain is broken.",
+        ("quipu audit", "quipu audit --limit 1000 --json"),
+    ),
+    "undo": Help(
+        "Restores the memories that one call changed to what they were before it.", ("quipu undo 42", "quipu audit")
+    ),
+    "tools": Help("Lists the tools that clients can call.", ("quipu tools", "quipu tools --tokens")),
+    "key": Help(
+        "Creates, lists, revokes and deletes the keys with which clients reach a server.",
+        ("quipu key create --scope write --name laptop", "quipu key list", "quipu key revoke k1a2b3c4"),
+    ),
+    "key create": Help(
+        "Creates a key and prints its secret, which is shown only once.",
+        ("quipu key create --scope write", "quipu key create --scope read --expires 90d --dialect paths"),
+    ),
+    "key list": Help("Lists all keys, without their secrets.", ("quipu key list", "quipu key list --json")),
+    "key revoke": Help(
+        "Revokes a key; a running server refuses it within a second.", ("quipu key revoke k1a2b3c4", "quipu key list")
+    ),
+    "key delete": Help(
+        "Deletes a key, so that it is no longer listed; the last one goes by `quipu key reset`.",
+        ("quipu key delete k1a2b3c4", "quipu key list"),
+    ),
+    "key reset": Help(
+        "Deletes every key, so that a server on this machine serves every local client again.",
+        ("quipu key reset", "quipu key list"),
+    ),
+    "compact": Help(
+        "Returns the space of deleted memories to the file system.",
+        ("quipu compact", "quipu compact --forget 2026-01-31"),
+    ),
+    "quarantine": Help(
+        "Lists the memories that look like prompt injections and are left out of searches.",
+        ("quipu quarantine", "quipu quarantine --release paths:memory/project/todo"),
+    ),
+    "setup": Help(
+        "Writes the entry for Quipu into the configuration of an MCP client, after a copy of the file.",
+        (
+            "quipu setup",
+            "quipu setup --client cursor",
+            "quipu setup --client claude-desktop --stdio",
+            "quipu setup --all",
+            "quipu setup --client cursor --remove",
+        ),
+    ),
+    "doctor": Help(
+        "Checks the installation and says what to do about each problem; the exit status is 1 where one is grave.",
+        ("quipu doctor", "quipu doctor --port 8080"),
+    ),
+    "health": Help(
+        "Asks a running server for its health; the exit status is 0 where it answers.",
+        ("quipu health", "quipu health --port 8080"),
+    ),
+}
+
+_TOP_EXAMPLES = ("quipu setup --client cursor", "quipu serve", "quipu doctor")
+_ENVIRONMENT = """environment:
+  QUIPU_DATA, QUIPU_MODEL, HOST and PORT stand for --data, --model, --host and --port; every other setting is a
+  variable too, in docs/operations.md. NO_COLOR turns colours off."""
+
+
+def add_texts(top: argparse.ArgumentParser) -> None:
+    """Gives every command its sentence and examples, and the top its groups."""
+    commands = dict(subcommands(top))
+    for name, command in commands.items():
+        about = TEXTS[name]
+        command.description = about.sentence
+        command.epilog = _examples(about.examples)
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+    top.formatter_class = argparse.RawDescriptionHelpFormatter
+    brief = {choice.dest: choice.help or "" for choice in _action(top)._choices_actions}
+    _action(top).help = argparse.SUPPRESS
+    top.usage = "quipu COMMAND [OPTION ...]"
+    top.description = "\n\n".join([top.description or "", *_groups(brief)])
+    top.epilog = "\n\n".join([_examples((*_TOP_EXAMPLES, "quipu COMMAND --help")), _ENVIRONMENT])
+
+
+def subcommands(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command below a parser, by its words."""
+    action = _action(parser)
+    if action is None:
+        return
+    for name, command in action.choices.items():
+        yield f"{prefix}{name}", command
+        yield from subcommands(command, f"{prefix}{name} ")
+
+
+def _action(parser: argparse.ArgumentParser) -> Any:
+    """The action that chooses a command; argparse has no public way to it."""
+    actions: Any = parser
+    return next((action for action in actions._actions if isinstance(action.choices, dict)), None)
+
+
+def _groups(brief: Mapping[str, str]) -> Iterator[str]:
+    for title, names in GROUPS.items():
+        yield "\n".join([f"{title}:", *(f"{_INDENT}{name:12}{brief[name]}" for name in names)])
+
+
+def _examples(lines: tuple[str, ...]) -> str:
+    return "\n".join(["examples:", *(_INDENT + line for line in lines)])

@@ -1,0 +1,69 @@
+"""What commands print: a line for people or JSON, colours on terminals, and a quiet end where nobody reads on."""
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TextIO
+
+import msgspec
+
+from kernel.errors import Fault
+
+Colour = Literal["green", "yellow", "red"]
+_CODES: Mapping[Colour, int] = {"green": 32, "yellow": 33, "red": 31}
+CLOSED_PIPE = 141  # 128 + SIGPIPE, the status of a program that the signal ended
+
+
+def show(value: object, text: str, *, as_json: bool) -> None:
+    """Prints `value` as one line of JSON, or `text`."""
+    print(msgspec.json.encode(value).decode() if as_json else text)
+
+
+def note(text: str) -> None:
+    """A remark on standard error, which a pipe does not get."""
+    print(text, file=sys.stderr)
+
+
+def paint(text: str, colour: Colour, stream: TextIO, environment: Mapping[str, str]) -> str:
+    """The text in a colour, on a terminal that has colours and where NO_COLOR does not forbid them."""
+    able = stream.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+    # The console of Windows shows codes as they are, unless it is a terminal of today.
+    if not able or (sys.platform == "win32" and not {"WT_SESSION", "TERM"} & set(environment)):
+        return text
+    return f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
+
+
+def accept_any_text() -> None:
+    """Lets characters that the encoding of a stream lacks be written as escapes, such as \\u65e5."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Whether the reader of the output has ended; Windows says so by EINVAL."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
+
+
+def discard_rest() -> None:
+    """Sends what is still buffered to nowhere, so that the interpreter can end without a complaint."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def describe(fault: Fault) -> str:
+    """The message of a fault, with the path of its file where it names neither that nor its folder."""
+    cause = fault.__context__
+    path = str(cause.filename) if isinstance(cause, OSError) and cause.filename is not None else ""
+    told = path in fault.message or str(Path(path).parent) in fault.message
+    return fault.message if told else f"{fault.message} ({path})"

@@ -1,0 +1,2 @@
+-- No table changes. Pages may have checksums from here on, which a release with an older schema would not write: by the
+-- number of this migration it refuses the file instead.

@@ -1,0 +1,65 @@
+"""An MCP address serves all dialects, one, or those that it names."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from kernel import app, asgi
+from kernel.mcp.listings import WHEN_TO_RECALL, WHEN_TO_STORE
+from tests.reliability.server_process import Server, serving
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("addresses") / "data") as started:
+        yield started
+
+
+def post(server: Server, path: str, method: str, **params: object) -> httpx.Response:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    accept = {"accept": "application/json, text/event-stream"}
+    return httpx.post(f"http://127.0.0.1:{server.port}{path}", json=message, headers=accept)
+
+
+def tools_at(server: Server, path: str) -> list[str]:
+    return [tool["name"] for tool in post(server, path, "tools/list").json()["result"]["tools"]]
+
+
+@pytest.mark.parametrize("path", ["/mcp/paths,common", "/mcp/common,paths"])
+def test_address_of_several_dialects_has_their_tools_in_any_order(server: Server, path: str) -> None:
+    wanted = [tool.name for dialect in app.select_dialects(("paths", "common")) for tool in dialect.tools]
+    assert tools_at(server, path) == wanted
+    assert tools_at(server, f"{path}?tools=read") == ["read_memory", "list_memories", "recall"]
+
+
+def test_every_selection_of_dialects_has_an_address() -> None:
+    addresses = [asgi.address(chosen) for chosen in asgi.selections(app.DIALECTS)]
+    assert len({*addresses}) == len(addresses) == 2 ** len(app.DIALECTS) - 1
+
+
+def test_all_dialects_by_name_are_those_of_the_whole_server(server: Server) -> None:
+    names = ",".join(dialect.name for dialect in app.DIALECTS)
+    assert tools_at(server, f"/mcp/{names}") == tools_at(server, "/mcp")
+
+
+@pytest.mark.parametrize(
+    "path", ["/mcp/paths,", "/mcp/,", "/mcp/paths,paths", "/mcp/paths,nosuch", f"/mcp/{'paths,' * 2000}common"]
+)
+def test_other_lists_are_not_found(server: Server, path: str) -> None:
+    assert post(server, path, "tools/list").status_code == 404
+
+
+def test_tools_of_other_dialects_are_unknown_there(server: Server) -> None:
+    answer = post(server, "/mcp/paths,common", "tools/call", name="search", arguments={"db": "core", "query": "x"})
+    assert answer.json()["error"] == {"code": -32602, "message": "Unknown tool: search"}
+
+
+@pytest.mark.parametrize(("path", "stores"), [("/mcp/paths,common", True), ("/mcp/common", False)])
+def test_instructions_say_when_to_search_and_where_tools_write_when_to_store(
+    server: Server, path: str, stores: bool
+) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    told = post(server, path, "initialize", **hello).json()["result"]["instructions"]
+    assert told.startswith(WHEN_TO_RECALL)
+    assert (WHEN_TO_STORE in told) is stores

@@ -1,0 +1,125 @@
+"""`quipu import`: in slices that another run goes on from, with counts and remarks, and nothing left of the copies."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from kernel import app
+from kernel.cli import commands
+from kernel.cli.main import parser
+from kernel.config import Config
+from kernel.errors import Fault
+from kernel.search import index
+from kernel.store import history, slices
+from kernel.store.external import open_external
+from kernel.store.imports import Import, Imported, Source
+from kernel.store.slices import Steps
+
+SECRETS = {"BAD": "wrong", "GOOD": "right"}
+Run = Callable[..., int]
+
+
+def import_shelf(source: Source) -> Steps[Imported]:
+    """Fails on the password `wrong` after the first memory."""
+    with open_external(source.path, source.copies) as theirs:
+        theirs.check({"memory": ("path", "content")})
+        new = 0
+        for row in theirs.rows("memory"):
+            tx = yield
+            added = tx.run("paths.add", path=row["path"], content=row["content"], content_size=1, now=tx.now)
+            if added:
+                history.append(tx, "paths", row["path"], "added", after=row["content"])
+                index.put(tx, "paths", row["path"], f"{row['path']}\n{row['content']}")
+            new += added
+            if source.password == "wrong":
+                tx = yield
+                raise Fault("invalid", "The password is wrong.")
+        return Imported({"memories": new}, [f"password {source.password}"])
+
+
+@pytest.fixture
+def run(config: Config, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line with a dialect that imports shelves."""
+    dialect = app.DIALECTS[0]._replace(imports=(Import("shelf", "the files of a shelf", import_shelf),))
+    monkeypatch.setattr(app, "DIALECTS", (dialect, *app.DIALECTS[1:]))
+    return lambda *line: commands.run(parser().parse_args(line), config._replace(environment=SECRETS))
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> str:
+    file = tmp_path / "theirs.db"
+    db = apsw.Connection(str(file))
+    db.execute("CREATE TABLE memory (path, content); INSERT INTO memory VALUES ('a', 'x'), ('b', 'y')")
+    db.close()
+    return str(file)
+
+
+def rows(config: Config, query: str) -> list[tuple[Any, ...]]:
+    db = apsw.Connection(str(config.file))
+    try:
+        return db.execute(query).fetchall()
+    finally:
+        db.close()
+
+
+PATHS = "SELECT path FROM paths_memory ORDER BY path"
+AUDIT = "SELECT tool, outcome, touched FROM audit"
+
+
+def test_import_prints_counts_and_remarks(
+    config: Config, run: Run, shelf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("import", "shelf", shelf, "--password-env", "GOOD") == 0
+    assert capsys.readouterr() == ("memories: 2\n", "password right\n")
+    assert rows(config, PATHS) == [("a",), ("b",)]
+    assert rows(config, AUDIT) == [("import shelf", "done", 2)]
+    assert sorted(path.name for path in config.data.iterdir() if "import" in path.name) == []
+
+
+def test_what_cannot_be_imported_is_refused_with_nothing_changed(config: Config, run: Run, shelf: str) -> None:
+    with pytest.raises(Fault, match=r"^The variable NONE is unset or empty$"):
+        run("import", "shelf", shelf, "--password-env", "NONE")
+    with pytest.raises(Fault, match=r"^Cannot import attic: choose from shelf"):
+        run("import", "attic", shelf)
+    assert rows(config, PATHS) == rows(config, AUDIT) == []
+
+
+def test_a_fault_within_the_first_slice_changes_nothing(
+    config: Config, run: Run, shelf: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 600.0)
+    with pytest.raises(Fault, match=r"^The password is wrong\.$"):
+        run("import", "shelf", shelf, "--password-env", "BAD")
+    assert rows(config, PATHS) == rows(config, AUDIT) == []
+
+
+def test_what_a_fault_leaves_can_be_undone_or_completed(
+    config: Config, run: Run, shelf: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(slices, "SLICE_SECONDS", -1.0)
+    told = r"^The password is wrong\. What came before it is imported: another import goes on from there, and"
+    for _ in range(2):
+        with pytest.raises(Fault, match=told):
+            run("import", "shelf", shelf, "--password-env", "BAD")
+        assert rows(config, PATHS) == [("a",)]
+        assert rows(config, AUDIT)[-1] == ("import shelf", "begun", 1)
+        assert run("undo", str(len(rows(config, AUDIT)))) == 0
+        assert rows(config, PATHS) == []
+    with pytest.raises(Fault, match=told):
+        run("import", "shelf", shelf, "--password-env", "BAD")
+    assert run("import", "shelf", shelf, "--password-env", "GOOD") == 0
+    assert rows(config, PATHS) == [("a",), ("b",)]
+    assert run("check") == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["memories: 1", "ok"]
+
+
+def test_what_a_killed_import_left_of_its_copies_goes_with_the_next_command(config: Config, run: Run) -> None:
+    app.prepare_data(config, app.context_of(config))
+    left = config.data / "import.0123abcd.quipu-unfinished"
+    left.mkdir()
+    (left / "core.db").write_text("decrypted")
+    assert run("check") == 0
+    assert not left.exists()

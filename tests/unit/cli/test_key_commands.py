@@ -1,0 +1,76 @@
+"""What the commands for keys say beyond the key: whom it locks out, which store it opens, how to undo that."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kernel import app
+from kernel.cli import commands
+from kernel.cli.main import parser
+from kernel.config import Config
+from kernel.errors import Fault
+from kernel.security import api_keys
+
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def said(config: Config, capsys: pytest.CaptureFixture[str]) -> Said:
+    """What a command says on standard error."""
+
+    def run(*arguments: str) -> str:
+        assert commands.run(parser().parse_args(["key", *arguments]), config) == 0
+        return capsys.readouterr().err
+
+    return run
+
+
+def ids(config: Config) -> list[str]:
+    return [key.id for key in api_keys.read(config.data)]
+
+
+def test_first_key_says_what_it_does_to_local_clients_and_what_it_opens(said: Said, config: Config) -> None:
+    told = said("create", "--scope", "write").splitlines()
+    assert told[0].startswith("The first key: from now on every client needs one, those on this machine too")
+    assert "quipu setup --client NAME --key -" in told[0]
+    assert told[1] == f"It opens the store of the tenant main, {config.file}, which is new and empty."
+    assert told[-1] == "The secret is shown only once:"
+    app.open_kernel(config).store.close()
+    assert (
+        said("create", "--scope", "write").splitlines()[0] == f"It opens the store of the tenant main, {config.file}."
+    )
+
+
+def test_first_key_of_another_tenant_says_where_the_memories_are(said: Said, config: Config) -> None:
+    app.open_kernel(config).store.close()
+    told = said("create", "--scope", "write", "--tenant", "ada").splitlines()
+    assert told[1].startswith("It opens the store of the tenant ada, ")
+    assert told[1].endswith("quipu.db, which is new and empty.")
+    assert told[2] == "What was stored without a key is in the tenant main: leave --tenant out to reach it."
+
+
+def test_revoking_the_last_active_key_says_how_clients_get_in_again(said: Said, config: Config) -> None:
+    said("create", "--scope", "write")
+    said("create", "--scope", "read")
+    first, second = ids(config)
+    assert said("revoke", first) == ""
+    told = said("revoke", second)
+    assert told.startswith("No key is active: every client is refused.")
+    assert "quipu key create" in told
+    assert "quipu key reset" in told
+
+
+def test_deleted_key_is_no_longer_listed_and_the_last_one_stays(said: Said, config: Config) -> None:
+    said("create", "--scope", "write")
+    said("create", "--scope", "read")
+    first, second = ids(config)
+    said("revoke", first)
+    assert said("delete", second).startswith("No key is active")
+    assert ids(config) == [first]
+    with pytest.raises(Fault, match="This is the last key: `quipu key reset`") as last:
+        said("delete", first)
+    with pytest.raises(Fault, match="There is no key of this id") as unknown:
+        said("delete", second)
+    assert (last.value.code, unknown.value.code, ids(config)) == ("conflict", "not_found", [first])
+    said("reset")
+    assert said("list") == "there are no keys\n"

@@ -1,0 +1,21 @@
+"""A line of progress: share, counts, rate and time left."""
+
+import pytest
+
+from kernel.cli.progress_bar import render
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "status"),
+    [
+        (0, 0.0, "   0% 0 of 10,000"),
+        (500, 0.5, "   5% 500 of 10,000"),
+        (500, 2.0, "   5% 500 of 10,000 250/s 38 s left"),
+        (500, 20.0, "   5% 500 of 10,000 25/s 6 min left"),
+        (500, 2000.0, "   5% 500 of 10,000 0.2/s 10.6 h left"),
+        (10_000, 2000.0, " 100% 10,000 of 10,000 5.0/s"),
+    ],
+)
+def test_rate_and_time_left_appear_after_a_second(done: int, seconds: float, status: str) -> None:
+    assert render("reindex", done, 10_000, seconds, 25) == f"reindex{status}"[:24]
+    assert render("reindex", done, 10_000, seconds, 200).endswith(f"]{status}")
