@@ -73,11 +73,11 @@ def _batches(sizes: "Sizes") -> "Iterator[Ids]":
 
 def _cosines(query: "Array", query_lengths: "Floats", vectors: "Array", lengths: "Floats") -> "Floats":
     """The cosine of each vector (a row) and each of the query's (a column), and a last row of _NO_TOKEN."""
-    import numkong
     import numpy as np
 
     cosines = np.empty((len(vectors) + 1, len(query)), np.float32)
-    cosines[:-1] = numkong.dots_packed(vectors, numkong.dots_pack(query))
+    # Of int8 vectors a product in float32 takes less time than SIMD over int8 pair by pair, and is exact.
+    np.matmul(vectors.astype(np.float32), query.astype(np.float32).T, out=cosines[:-1])
     cosines[:-1] /= np.maximum(lengths, _EPSILON)[:, None]
     cosines[:-1] /= np.maximum(query_lengths, _EPSILON)
     cosines[-1] = _NO_TOKEN

@@ -176,7 +176,7 @@ class VectorIndex:
         if not parts:
             return []
         query = self.sketcher.query(vector)
-        distances = _compare(parts, query.signs, "hamming", "uint1")
+        distances = _compare(parts, query.signs, "hamming", "bin8")
         at = _within_radius(distances, size * _HAMMING_FACTOR)
         ids: Ids = gather(parts, at, "ids")
         scores = query.dot(gather(parts, at, "codes"))
@@ -240,18 +240,18 @@ class VectorIndex:
 
 def _compare(parts: Sequence[Part], query: "Array", metric: Any, dtype: Any) -> "Floats":
     """The value of a metric for each row of the parts."""
-    import numkong
     import numpy as np
+    import simsimd
 
-    found = np.empty((1, sum(part.size for part in parts)))
-    for part, span in spans(parts):
-        if part.chosen is not None and 2 * part.size > part.rows:  # gathering most rows costs more than comparing all
-            whole = np.empty((1, part.rows))
-            numkong.cdist(query[None], part.chunk.columns["codes"][: part.rows], metric, dtype=dtype, out=whole)
-            found[0, span] = whole[0, part.chosen]
-        else:
-            numkong.cdist(query[None], part.column("codes"), metric, dtype=dtype, out=found[:, span])
-    return found[0]
+    found: list[Floats] = []
+    for part in parts:
+        # Gathering most rows costs more than comparing all.
+        some = part.chosen if part.chosen is not None and 2 * part.size > part.rows else None
+        codes = part.column("codes") if some is None else part.chunk.columns["codes"][: part.rows]
+        # Without `out`, with which simsimd 6.5 returns a None that it does not count: Python 3.11 crashes in the end.
+        values = np.asarray(simsimd.cdist(query[None], codes, metric, dtype=dtype))[0]
+        found.append(values if some is None else values[some])
+    return np.concatenate(found) if len(found) > 1 else found[0]
 
 
 def _within_radius(distances: "Floats", size: int) -> "Ids":

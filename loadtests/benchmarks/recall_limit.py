@@ -16,8 +16,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
-import numkong
 import numpy as np
+import simsimd
 
 from kernel.config import MODEL, Config
 from kernel.embed.model import Embedder
@@ -139,7 +139,7 @@ def _limit(data: Path, texts: Sequence[str]) -> Callable[[], float]:
         begun = time.process_time()
         for query, vector in zip(queries, asked, strict=True):
             db.values(_ROWS, {"query": query})
-            numkong.cdist(vector, matrix, metric, dtype=dtype)
+            simsimd.cdist(vector, matrix, metric, dtype=dtype)
         return (time.process_time() - begun) / len(texts) * 1e3
 
     milliseconds()
@@ -155,7 +155,7 @@ def _codes(db: Connection) -> tuple[Any, Any, "np.ndarray[Any, Any]"]:
     vectors = np.frombuffer(b"".join(page[0] for page in pages), np.int8).reshape(-1, sizes[0])
     if len(vectors) <= EXACT_ROWS:
         return "dot", "int8", vectors
-    return "hamming", "uint1", np.frombuffer(b"".join(page[1] for page in pages), np.uint8).reshape(-1, sizes[1])
+    return "hamming", "bin8", np.frombuffer(b"".join(page[1] for page in pages), np.uint8).reshape(-1, sizes[1])
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.store.sqlite.vector_functions",
         "kernel.store.sqlite.wal_frames",
     }
-    assert importers("numkong") == {"kernel.embed.late_interaction", "kernel.search.ann"}
+    assert importers("simsimd") == {"kernel.search.ann"}
     assert importers("tokenizers") == {"kernel.embed.model"}
 
 
@@ -253,7 +253,7 @@ running.store.close()
 """
 
 
-UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numkong", "numpy", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
+UNNEEDED = frozenset({"mcp", "pydantic", "sqlite3", "numpy", "simsimd", "tokenizers", "sqlite_vec", "model2vec", "jwt"})
 
 
 @pytest.mark.slow
