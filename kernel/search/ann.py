@@ -141,7 +141,7 @@ class VectorIndex:
         parts = self._parts(partitions, docs, upto)
         if not parts:
             return {}
-        cosines = _compare(parts, np.frombuffer(vector, np.int8), "dot", "int8")
+        cosines = _compare_parts(parts, np.frombuffer(vector, np.int8))
         for part, span in spans(parts):
             cosines[span] *= part.column("scales")
         cosines *= scale
@@ -176,7 +176,7 @@ class VectorIndex:
         if not parts:
             return []
         query = self.sketcher.query(vector)
-        distances = _compare(parts, query.signs, "hamming", "bin8")
+        distances = _compare_parts(parts, query.signs, "hamming", "bin8")
         at = _within_radius(distances, size * _HAMMING_FACTOR)
         ids: Ids = gather(parts, at, "ids")
         scores = query.dot(gather(parts, at, "codes"))
@@ -238,18 +238,24 @@ class VectorIndex:
             at = end
 
 
-def _compare(parts: Sequence[Part], query: "Array", metric: Any, dtype: Any) -> "Floats":
-    """The value of a metric for each row of the parts."""
+def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "int8") -> "Floats":
+    """The value of a metric for each row of the codes, by default the product of int8 vectors."""
     import numpy as np
     import simsimd
+
+    # Without `out`, with which simsimd 6.5 returns a None that it does not count: Python 3.11 aborts in the end.
+    return np.asarray(simsimd.cdist(query[None], codes, metric, dtype=dtype))[0]
+
+
+def _compare_parts(parts: Sequence[Part], query: "Array", metric: str = "dot", dtype: str = "int8") -> "Floats":
+    import numpy as np
 
     found: list[Floats] = []
     for part in parts:
         # Gathering most rows costs more than comparing all.
         some = part.chosen if part.chosen is not None and 2 * part.size > part.rows else None
         codes = part.column("codes") if some is None else part.chunk.columns["codes"][: part.rows]
-        # Without `out`, with which simsimd 6.5 returns a None that it does not count: Python 3.11 crashes in the end.
-        values = np.asarray(simsimd.cdist(query[None], codes, metric, dtype=dtype))[0]
+        values = compare(query, codes, metric, dtype)
         found.append(values if some is None else values[some])
     return np.concatenate(found) if len(found) > 1 else found[0]
 

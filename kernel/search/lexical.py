@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from kernel.search.bm25 import bm25, pack_tf
+from kernel.search.bm25 import bm25
 from kernel.search.cache import SearchCache
 from kernel.search.partitions import SMALL_PARTITION_DOCS, PartitionSet, single_partitions
 from kernel.search.query import (
@@ -38,12 +38,6 @@ Ranks = dict[int, float]
 class _Row(NamedTuple):
     doc: int
     tf: bytes
-
-
-class _Text(NamedTuple):
-    doc: int
-    text: str
-    grams: str
 
 
 class _Frequency(NamedTuple):
@@ -130,8 +124,6 @@ def _search(
     global_idf: bool = False,
     frequencies: _Frequencies | None = None,
 ) -> Ranks:
-    if partitions is not None and partitions.scan and not global_idf:
-        return _ranked(*_scan(tx, terms, partitions), len(terms), partitions.docs, None, limit)
     small, large = (partitions.small, partitions.large) if partitions else ((), ())
     frequency, total = frequencies or _frequencies(tx, terms, large[:_MAX_PARTITION_TERMS])
     indexed = indexed_terms(terms, frequency)
@@ -147,25 +139,6 @@ def _search(
     counts = None if local else [frequency.get(term.stem, 0) for term in indexed]
     docs = partitions.docs if local and partitions else total
     return _ranked([*found], [*found.values()], len(indexed), docs, counts, limit)
-
-
-def _scan(tx: Tx, terms: Sequence[Term], partitions: PartitionSet) -> tuple[list[int], list[bytes]]:
-    """The documents of few that hold any of the terms, with packed term frequencies, by reading all their texts."""
-    rows = tx.all("kernel.lexical.texts", _Text, partitions=partitions.ids)
-    stems = [_stems(tx, row.text) + _stems(tx, row.grams) for row in rows]
-    mean = sum(map(len, stems)) / max(1, len(stems))
-    docs: list[int] = []
-    packed: list[bytes] = []
-    for row, held in zip(rows, stems, strict=True):
-        counts = [_count(term, held) for term in terms]
-        if any(counts):
-            docs.append(row.doc)
-            packed.append(pack_tf(counts, len(held), mean))
-    return docs, packed
-
-
-def _count(term: Term, stems: Sequence[str]) -> int:
-    return sum(stem.startswith(term.stem) for stem in stems) if term.prefix else stems.count(term.stem)
 
 
 def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:

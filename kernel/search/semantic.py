@@ -1,11 +1,12 @@
-"""Vector search: the documents nearest by exact cosine, in memory or by a shortlist that SQL scores."""
+"""Vector search: the documents nearest by exact cosine, among all in memory or a shortlist read from the store."""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from kernel.embed.model import Embedding
 from kernel.search import ann_storage
-from kernel.search.ann import VectorIndex
+from kernel.search.ann import VectorIndex, compare
 from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_MIN_SHORTLIST = 1280  # vectors of a large store scored exactly, by SQL; recall@10 1.00 at 1M memories
+    Vectors = tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]
+    """Documents, their vectors, one per row, and the scales that make these a unit long."""
+
+_MIN_SHORTLIST = 1280  # vectors of a large store scored exactly; recall@10 1.00 at 1M memories
 _SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
 
 
@@ -37,27 +41,22 @@ def vector_search(
     if not query or not query[0].scale:
         return {}
     cache: SearchCache = tx.context.search_cache
-    vector, last = query[0].vector, cache.last_ids(tx)
+    last = cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
-    loading = _is_loading(tx, last)
-    if not loading and (index := _index(tx, model, last)).exact:
-        return index.nearest(vector, query[0].scale, limit, places, docs, also, last.vector)
+    index = None if _is_loading(tx, last) else _index(tx, model, last)
+    if index and index.exact:
+        return index.nearest(*query[0][:2], limit, places, docs, also, last.vector)
     if docs is not None:
-        near = _score(tx, "kernel.semantic.score_docs", vector, model, docs, limit)
-    elif partitions is not None and partitions.scan:
-        near = _score(tx, "kernel.semantic.score_partitions", vector, model, partitions.ids, limit)
+        read = _read(tx, "kernel.semantic.vectors", model, docs)
+    elif partitions is not None and not partitions.large:
+        read = _read(tx, "kernel.semantic.vectors_in", model, partitions.ids)
     else:
         size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
-        shortlist = [] if loading else _index(tx, model, last).shortlist(vector, size, places, last.vector)
-        near = _score(tx, "kernel.semantic.score_vectors", vector, model, shortlist, limit)
+        shortlist = index.shortlist(query[0].vector, size, places, last.vector) if index else ()
+        read = _read(tx, "kernel.semantic.vectors_by_id", model, shortlist)
+    near = _nearest(read, query[0], limit)
     missing = [doc for doc in also if doc not in near]
-    return near | _score(tx, "kernel.semantic.score_docs", vector, model, missing, len(missing))
-
-
-class _Vector(NamedTuple):
-    doc: int
-    vector: bytes
-    scale: float
+    return near | _nearest(_read(tx, "kernel.semantic.vectors", model, missing), query[0], len(missing))
 
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
@@ -71,14 +70,10 @@ def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.i
     last = cache.last_ids(tx)
     in_memory = cache.can_cache(tx) and not _is_loading(tx, last)
     if in_memory and (index := _index(tx, model, last)).exact:
-        found, whole, scales = index.vectors(docs, last.vector)
+        found, codes, scales = index.vectors(docs, last.vector)
     else:
-        rows = tx.all("kernel.semantic.vectors", _Vector, ids=docs, model=model)
-        found = np.array([row.doc for row in rows], np.int64)
-        whole = np.frombuffer(b"".join([row.vector for row in rows]), np.int8)
-        whole = whole.reshape(-1, cache.vectors.sketcher.dimensions)
-        scales = np.array([row.scale for row in rows], np.float64)
-    return found, whole * scales.astype(np.float32)[:, None]
+        found, codes, scales = _read(tx, "kernel.semantic.vectors", model, docs)
+    return found, codes * scales.astype(np.float32)[:, None]
 
 
 def l2_distance(cosine: float) -> float:
@@ -108,9 +103,25 @@ def _index(tx: Tx, model: int, last: LastIds) -> VectorIndex:
     return index
 
 
-def _score(tx: Tx, query: str, vector: bytes, model: int, ids: Sequence[int], limit: int) -> dict[int, float]:
-    near: dict[int, float] = {}
-    if not ids:
-        return near
-    tx.all(query, near.__setitem__, ids=ids, vector=vector, model=model, limit=limit)
-    return near
+def _read(tx: Tx, statement: str, model: int, ids: Sequence[int]) -> "Vectors":
+    import numpy as np
+
+    def row(*values: Any) -> Any:
+        return values
+
+    cache: SearchCache = tx.context.search_cache
+    rows = tx.all(statement, row, ids=ids, model=model) if ids else []
+    docs, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
+    codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
+    return np.array(docs, np.int64), codes, np.array(scales, np.float64)
+
+
+def _nearest(vectors: "Vectors", query: Embedding, limit: int) -> dict[int, float]:
+    import numpy as np
+
+    docs, codes, scales = vectors
+    if not len(docs):
+        return {}
+    cosines = compare(np.frombuffer(query.vector, np.int8), codes) * scales * query.scale
+    best = np.argsort(-cosines, kind="stable")[:limit]
+    return dict(zip(docs[best].tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))

@@ -18,11 +18,6 @@ FROM json_each(:ids) AS i
 CROSS JOIN doc_fts AS f ON f.rowid = i.value
 WHERE f.doc_fts MATCH :query;
 
--- name: texts
-SELECT d.id, d.text, d.grams
-FROM json_each(:partitions) AS p
-CROSS JOIN doc AS d ON d.place = p.value;
-
 -- name: newest_by_bm25
 -- The newest rows that match, ranked by FTS5, which counts the rows of every term first: cheap in a small index.
 SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0)

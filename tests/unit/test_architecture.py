@@ -86,7 +86,6 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.semantic",
         "kernel.store.sqlite.linear_checksum",
         "kernel.store.sqlite.page_checksums",
-        "kernel.store.sqlite.vector_functions",
         "kernel.store.sqlite.wal_frames",
     }
     assert importers("simsimd") == {"kernel.search.ann"}

@@ -57,7 +57,6 @@ class SqliteDatabase:
 
     def _connect(self, *, readonly: bool) -> Connection:
         db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
-        db.load_vectors()
         return db
 
 

@@ -498,7 +498,6 @@ def test_document_frequencies_of_a_rolled_back_transaction_are_not_cached(lexica
 def test_reader_with_an_older_snapshot_does_not_evict_newer_vectors(store: IndexedStore) -> None:
     store.put(["one cat"])
     newer = Connection(store.file, store.context, readonly=True)
-    newer.load_vectors()
 
     def read_twice(tx: Tx) -> set[str]:
         assert found("a cat", lexical=False)(tx) == {"0"}
@@ -521,7 +520,6 @@ def test_concurrent_readers_find_all_documents_of_their_snapshot(store: IndexedS
 
     def read() -> None:
         reader = Connection(store.file, store.context, readonly=True)
-        reader.load_vectors()
         while not done.is_set():
             least = committed[0]
             keys = reader.read(CALLER, found("a cat", lexical=False, limit=1000, within=[("docs", None)]))

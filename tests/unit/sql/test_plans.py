@@ -43,15 +43,11 @@ def tables(plan: list[str]) -> list[str]:
         ),
         ("kernel.documents.by_time", ["SEARCH d USING COVERING INDEX doc_by_time (updated_at>? AND updated_at<?)"]),
         (
-            "kernel.lexical.texts",
-            ["SCAN p VIRTUAL TABLE", "SEARCH d USING INDEX doc_by_place (place=?)"],
-        ),
-        (
             "kernel.partitions.sizes",
             ["SCAN p VIRTUAL TABLE", "SEARCH d USING COVERING INDEX doc_by_place (place=?)"],
         ),
         (
-            "kernel.semantic.score_partitions",
+            "kernel.semantic.vectors_in",
             [
                 "SCAN p VIRTUAL TABLE",
                 "SEARCH d USING COVERING INDEX doc_by_place (place=?)",
@@ -79,20 +75,7 @@ def tables(plan: list[str]) -> list[str]:
                 "SEARCH p USING COVERING INDEX sqlite_autoindex_doc_place_1 (space=? AND scope=?)",
             ],
         ),
-        (
-            "kernel.semantic.score_vectors",
-            [
-                "SCAN i VIRTUAL TABLE",
-                "SEARCH v USING INTEGER PRIMARY KEY (rowid=?)",
-            ],
-        ),
-        (
-            "kernel.semantic.score_docs",
-            [
-                "SCAN i VIRTUAL TABLE",
-                "SEARCH v USING INDEX sqlite_autoindex_doc_vector_1 (doc=?)",
-            ],
-        ),
+        ("kernel.semantic.vectors_by_id", ["SEARCH v USING INTEGER PRIMARY KEY (rowid=?)"]),
         ("kernel.ann_storage.vectors_after", ["SEARCH doc_vector USING INTEGER PRIMARY KEY (rowid>?)"]),
         ("kernel.lexical.document_frequencies", ["SCAN s VIRTUAL TABLE", "SCAN t VIRTUAL TABLE INDEX 259:"]),
         ("kernel.index.fts_delete", ["SCAN i VIRTUAL TABLE", "SEARCH doc USING INTEGER PRIMARY KEY (rowid=?)"]),
