@@ -141,10 +141,9 @@ def _coherence(units: "Matrix", windows: "Ids") -> float:
     windows = windows[windows[:, 2] >= 0]
     around = windows[:, [0, 1, 3, 4]]
     held = around >= 0
-    docs, neighbours = units[windows[:, 2]], units[around] * held[:, :, None]
-    own = (neighbours @ docs[:, :, None]).sum(axis=(0, 2))  # for each side; each neighbour with its own document
-    every = ((held.T.astype(np.float32) @ docs) * neighbours.sum(axis=0)).sum(axis=1)  # and with all documents
-    counts = held.sum(axis=0)
+    # By document, document of the neighbour, and side.
+    cosines = (units[windows[:, 2]] @ units.T)[:, around] * held[:, None] * held
+    own, every, counts = np.einsum("iis->s", cosines), cosines.sum(axis=(0, 1)), held.sum(axis=0)
     sides = counts > 1
     if not sides.any():
         return 0.0
