@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.unsignedinteger] | NDArray[np.signedinteger]
     Sizes = NDArray[np.int64]
-    VectorLookup = Callable[[Ids], tuple[Array, Floats]]
-    """The int8 or float32 vectors of token ids, one per row, and their lengths."""
+    VectorLookup = Callable[[Ids], tuple[Floats, Floats]]
+    """The vectors of token ids, one per row, and their lengths."""
 
 MAX_QUERY_TOKENS = 16  # the heaviest of a long query; bounds its cost; not measured
 LENGTH_PENALTY = 0.04  # times ln(tokens): long texts have better maxima by chance; no record of the choice
@@ -71,13 +71,13 @@ def _batches(sizes: "Sizes") -> "Iterator[Ids]":
             yield texts
 
 
-def _cosines(query: "Array", query_lengths: "Floats", vectors: "Array", lengths: "Floats") -> "Floats":
+def _cosines(query: "Floats", query_lengths: "Floats", vectors: "Floats", lengths: "Floats") -> "Floats":
     """The cosine of each vector (a row) and each of the query's (a column), and a last row of _NO_TOKEN."""
     import numpy as np
 
     cosines = np.empty((len(vectors) + 1, len(query)), np.float32)
     # Of int8 vectors a product in float32 takes less time than SIMD over int8 pair by pair, and is exact.
-    np.matmul(vectors.astype(np.float32), query.astype(np.float32).T, out=cosines[:-1])
+    np.matmul(vectors, query.T, out=cosines[:-1])
     cosines[:-1] /= np.maximum(lengths, _EPSILON)[:, None]
     cosines[:-1] /= np.maximum(query_lengths, _EPSILON)
     cosines[-1] = _NO_TOKEN

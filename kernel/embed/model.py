@@ -84,15 +84,13 @@ class Embedder:
         tokenizer, vectors = self._loaded or self._load()
         return vectors.embed([tokenizer.encode(text) for text in texts])
 
-    def interaction(self, query: bytes, texts: Sequence[bytes], opening_share: float = 0.0) -> "Array":
+    def interaction(self, query: bytes, texts: Sequence[bytes], opening: float = 0.0) -> "Array":
         """The late-interaction score of each text for the query, both as the `tokens` of an `Embedding`.
 
-        `opening_share` is the share of the score that the first tokens of a text have.
+        `opening` is the share of the score that the first tokens of a text have.
         """
         _, vectors = self._loaded or self._load()
-        return interaction(
-            vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening_share
-        )
+        return interaction(vectors.ids(query), vectors.ids(b"".join(texts)), self.counts(texts), vectors.rows, opening)
 
     def counts(self, texts: Sequence[bytes]) -> "NDArray[np.int64]":
         """The number of tokens of each text, given as the `tokens` of an `Embedding`."""
@@ -184,13 +182,11 @@ class TokenVectors:
         lengths = lengths if self._rows is None else lengths.take(self._rows)
         return lengths if self._weights is None else np.abs(lengths * self._weights).astype(np.float32)
 
-    def rows(self, ids: "Ids") -> "tuple[NDArray[Any], Array]":
+    def rows(self, ids: "Ids") -> "tuple[Array, Array]":
         """The vectors of tokens, one per row, times their weights, and their lengths."""
-        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0)
-        if not self._exact:
-            found = (
-                found.astype("f4") if self._weights is None else found * self._weights.take(ids).astype("f4")[:, None]
-            )
+        found = self._matrix.take(ids if self._rows is None else self._rows.take(ids), 0).astype("f4", copy=False)
+        if self._weights is not None:
+            found = found * self._weights.take(ids).astype("f4")[:, None]
         return found, self._lengths.take(ids)
 
     def sum(self, tokens: bytes) -> "Array":

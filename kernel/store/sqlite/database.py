@@ -56,8 +56,7 @@ class SqliteDatabase:
                 self._release()
 
     def _connect(self, *, readonly: bool) -> Connection:
-        db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
-        return db
+        return Connection(self.file, self.context, readonly=readonly, durable=self._durable)
 
 
 def _fold_log(writer: Connection) -> None:
