@@ -52,7 +52,7 @@ def interaction(
     held, starts = positions.take(tokens), np.cumsum(sizes) - sizes
     for texts in _batches(sizes):
         # A row for each position, a column for each text.
-        table = starts[texts] + np.arange(sizes[texts].max())[:, None]
+        table = starts[texts] + np.arange(int(sizes[texts].max()))[:, None]
         table = np.where(table < starts[texts] + sizes[texts], held.take(table, mode="clip"), len(distinct))
         scores[texts] = _score_batch(cosines.take(table, 0), sizes[texts], weights, opening_share)
     return scores
