@@ -154,18 +154,6 @@ class VectorIndex:
         found: Ids = gather(parts, best, "docs")
         return dict(zip(found.tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))
 
-    def vectors(self, docs: Sequence[int], upto: int = 2**63 - 1) -> "tuple[Ids, Array, Floats]":
-        """The documents of these that have a vector, their vectors and their scales; `exact` must be true."""
-        import numpy as np
-
-        parts = self._parts(None, docs, upto)
-        if not parts:
-            return np.empty(0, np.int64), np.empty((0, self.sketcher.dimensions), np.int8), np.empty(0)
-        found, codes, scales = (
-            np.concatenate([part.column(name) for part in parts]) for name in ("docs", "codes", "scales")
-        )
-        return found, codes, scales
-
     def shortlist(
         self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = 2**63 - 1
     ) -> list[int]:

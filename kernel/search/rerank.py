@@ -83,15 +83,17 @@ def rerank(
 
 
 def _pool(tx: Tx, embedder: Embedder, model: int, docs: "Ids", size: int) -> _Pool:
+    import numpy as np
+
     duplicates, kept, count = NearDuplicates(embedder.dimensions), list[Any](), size
     while len(docs) and len(kept) < size:
         rows = _rows(tx, model, docs[:count])
         docs, count = docs[count:], 2 * count
-        known, units = unit_vectors(tx, model, [row[2] for row in rows])
-        at = positions(known, _windows(rows)[:, 2])
-        held = [row for row, found in zip(rows, at.tolist(), strict=True) if found >= 0]
+        held = [row for row in rows if row[7]]
+        whole = np.frombuffer(b"".join([row[6] for row in held]), np.int8).reshape(-1, embedder.dimensions)
+        units = whole * np.array([row[7] for row in held], np.float32)[:, None]
         long = embedder.counts([row[5] for row in held]) > LONG_TEXT_TOKENS
-        duplicates.add([row[2] for row in held], units[at[at >= 0]], long)
+        duplicates.add([row[2] for row in held], units, long)
         kept += [row for row in rows if duplicates.ranks.get(row[2], 0) < _GROUP_SIZE_IN_POOL]
     return _Pool(_windows(kept), [row[5] for row in kept], duplicates)
 
@@ -100,7 +102,7 @@ def _rows(tx: Tx, model: int, docs: "Ids") -> list[Any]:
     def row(*values: Any) -> Any:
         return values
 
-    return tx.all("kernel.rerank.neighbours_and_tokens", row, ids=docs.tolist(), model=model)
+    return tx.all("kernel.rerank.pool", row, ids=docs.tolist(), model=model)
 
 
 def _windows(rows: list[Any]) -> "Ids":

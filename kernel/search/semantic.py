@@ -60,20 +60,9 @@ def vector_search(
 
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
-    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row.
-
-    From memory where that holds what `tx` sees: a copy with uncommitted rows would cost more than reading a few.
-    """
-    import numpy as np
-
-    cache: SearchCache = tx.context.search_cache
-    last = cache.last_ids(tx)
-    in_memory = cache.can_cache(tx) and not _is_loading(tx, last)
-    if in_memory and (index := _index(tx, model, last)).exact:
-        found, codes, scales = index.vectors(docs, last.vector)
-    else:
-        found, codes, scales = _read(tx, "kernel.semantic.vectors", model, docs)
-    return found, codes * scales.astype(np.float32)[:, None]
+    """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
+    found, codes, scales = _read(tx, "kernel.semantic.vectors", model, docs)
+    return found, codes * scales.astype("f4")[:, None]
 
 
 def l2_distance(cosine: float) -> float:
