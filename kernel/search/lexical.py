@@ -148,7 +148,7 @@ def _ranked_by_fts5(tx: Tx, queries: Iterable[RowQuery], limit: int) -> Ranks:
         if len(found) < query.until:
             for expression in query.ranked:  # a later one ranks its rows by more terms
                 put = found.__setitem__  # takes a row faster than a record does
-                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, rows=query.limit, limit=limit)
+                tx.all("kernel.lexical.newest_by_bm25", put, query=expression, limit=query.limit)
     return _best([*found], [*found.values()], limit)
 
 

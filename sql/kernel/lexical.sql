@@ -19,17 +19,11 @@ CROSS JOIN doc_fts AS f ON f.rowid = i.value
 WHERE f.doc_fts MATCH :query;
 
 -- name: newest_by_bm25
--- The best of the newest rows that match, ranked by FTS5, which counts the rows of every term first: cheap in a small
--- index. Ties go to the older row.
-SELECT doc, score
-FROM (
-    SELECT rowid AS doc, -bm25(doc_fts, 1.0, 1.0, 0.0) AS score
-    FROM doc_fts
-    WHERE doc_fts MATCH :query
-    ORDER BY rowid DESC
-    LIMIT :rows
-)
-ORDER BY score DESC, doc
+-- The newest rows that match, ranked by FTS5, which counts the rows of every term first: cheap in a small index.
+SELECT rowid, -bm25(doc_fts, 1.0, 1.0, 0.0)
+FROM doc_fts
+WHERE doc_fts MATCH :query
+ORDER BY rowid DESC
 LIMIT :limit;
 
 -- name: match_by_bm25
