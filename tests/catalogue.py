@@ -4,9 +4,10 @@ Tests that use the fixture `catalogue` belong to it: `pytest -m catalogue` runs 
 length. Each reports what it did by `catalogue("R01", injected="kill -9", times=200, outcome="0 writes lost")`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 MARK = "catalogue"
@@ -50,18 +51,19 @@ def mark(items: Sequence[pytest.Item]) -> None:
 
 
 def collect(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Keeps the rows of a test that has run; a failed test is in the table as FAILED."""
+    """Adds the rows of a test that has run to its report; a failed test is in the table as FAILED."""
     rows = item.stash.get(_ROWS, None)
     if rows is None or not (report.when == "call" or report.failed):
         return
     if report.failed:
         rows = [row._replace(outcome="FAILED") for row in rows] or [Row("?", item.name, 0, "FAILED")]
-    item.config.stash.setdefault(_ROWS, []).extend(rows)
+    report.user_properties.append((MARK, [list(row) for row in rows]))
 
 
-def table(config: pytest.Config) -> list[str]:
+def table(reports: Iterable[pytest.TestReport]) -> list[str]:
     """The lines of the table, sorted by row; none where no test of the catalogue ran."""
-    rows = sorted(config.stash.get(_ROWS, []))
+    properties = (value for report in reports for name, value in report.user_properties if name == MARK)
+    rows = sorted(msgspec.convert([row for value in properties for row in value], list[Row]))
     if not rows:
         return []
     cells = [("row", "injected", "times", "outcome"), *((*row[:2], f"{row.times:,}", row.outcome) for row in rows)]

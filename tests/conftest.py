@@ -82,7 +82,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Prints the catalogue after `-m catalogue`."""
     if faults.MARK in str(config.getoption("markexpr")):
-        for line in faults.table(config):
+        ran = (report for reports in terminalreporter.stats.values() for report in reports)
+        for line in faults.table(report for report in ran if isinstance(report, pytest.TestReport)):
             terminalreporter.write_line(line)
 
 

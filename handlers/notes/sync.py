@@ -200,7 +200,7 @@ def _find_changes(
     found, settled = FileChanges([], [], [], []), list[FileChange]()
     for project in known:
         begun = debounce.clock()
-        if not every and debounce.is_recent(tx.file, project.root):
+        if not every and debounce.is_recent(tx.file, project.root) and not journal.is_waiting(tx, project):
             continue
         seen = _scan_or_skip(project, alone=len(known) == 1 and not skipping)
         if seen is None:

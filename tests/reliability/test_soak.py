@@ -22,6 +22,7 @@ from loadtests.lib import corpus
 from tests.catalogue import Catalogue
 from tests.reliability.server_process import Client, Server, disagreements, serving
 
+pytestmark = pytest.mark.alone
 SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 CALLERS = 6
 SHARE = 0.7

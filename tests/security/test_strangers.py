@@ -17,6 +17,7 @@ from tests.reliability.server_process import LATE, Client, Server, serving, unti
 from tests.security.sockets import Peer, crowd, request
 from tests.security.strangers import FLOODS, begin
 
+pytestmark = pytest.mark.alone
 CREATED = "2026-11-21T10:00:00.000Z"
 CONNECTIONS, SENT, SECONDS = 200, 172_000_000, 6.0
 MOST = 64 << 20

@@ -1,12 +1,15 @@
 """Recalls close together share one scan of a large folder; a small one is scanned every time."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from handlers.notes import debounce, sync
+from handlers.notes import files as module
 from handlers.notes.scan import Scan, scan
-from tests.unit.handlers.notes.conftest import CallOk, put
+from tests.conftest import Call
+from tests.unit.handlers.notes.conftest import CallOk, files, put
 
 
 @pytest.fixture
@@ -47,3 +50,21 @@ def test_sync_reads_the_files_although_a_scan_is_recent(call_ok: CallOk, seconds
     put(folder, "learning/a.md", "x")
     call_ok("memory_sync")
     assert call_ok("memory_recall", isAll=True)["count"] == 1
+
+
+def test_a_recorded_change_is_made_although_a_scan_is_recent(
+    call: Call, call_ok: CallOk, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder, "learning/a.md", "x")
+    call_ok("memory_sync")
+    monkeypatch.setattr(debounce, "is_recent", lambda *_: True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "remove", failing)
+        assert call("memory_forget", filePaths=["learning/a.md"]).fault is not None
+    assert files(folder) == ["learning/a.md"]
+    assert call_ok("memory_recall", isAll=True)["count"] == 0
+    assert files(folder) == []
+
+
+def failing(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

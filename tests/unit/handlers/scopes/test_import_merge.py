@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handlers import scopes
+from handlers.scopes.field_types import normal_name
 from kernel.app import Kernel, open_kernel
 from kernel.config import Config
 from kernel.maintenance import consistency
@@ -617,7 +618,7 @@ def test_an_export_of_the_original_is_read(do: Do) -> None:
 
 
 TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
-NAME = TEXT.filter(lambda text: bool(text.strip()))
+NAME = TEXT.filter(lambda text: bool(normal_name(text)))
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 DATA = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**64 - 1), NUMBER, TEXT),
@@ -636,7 +637,11 @@ ENTRY = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: pair[0]["name"]))
+@given(
+    st.lists(
+        st.tuples(ENTRY, st.lists(NAME, max_size=3)), max_size=4, unique_by=lambda pair: normal_name(pair[0]["name"])
+    )
+)
 def test_any_entries_survive_a_round_trip_in_json_and_yaml(call: Call, second_store: Store, entries: Any) -> None:
     def here(tool: str, action: str, **more: Any) -> Any:
         return json.loads(call(tool, action=action, **more).body)
