@@ -61,8 +61,10 @@ def vector_search(
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
     """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
+    import numpy as np
+
     found, codes, scales = _read(tx, "kernel.semantic.vectors", model, docs)
-    return found, codes * scales.astype("f4")[:, None]
+    return found, codes * scales.astype(np.float32)[:, None]
 
 
 def l2_distance(cosine: float) -> float:
