@@ -133,11 +133,11 @@ lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
 hygiene: .venv-hygiene/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
-	@.venv-hygiene/bin/zizmor --offline --quiet .github
+	@.venv-hygiene/bin/zizmor --offline --quiet --persona=auditor .github
 	@.venv-hygiene/bin/validate-pyproject pyproject.toml
 	@.venv-hygiene/bin/python -m hatchling build --target sdist --target wheel --directory build/hygiene
 	@.venv-hygiene/bin/twine check --strict build/hygiene/*
-	@.venv-hygiene/bin/pip-audit --disable-pip --require-hashes --requirement .ci/runtime.lock
+	@.venv-hygiene/bin/pip-audit --strict --disable-pip --require-hashes --requirement .ci/runtime.lock
 
 # An environment with exactly what its lock file names, by hash.
 define environment

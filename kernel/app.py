@@ -66,7 +66,7 @@ class Kernel(NamedTuple):
     """A running kernel: its store and its tools; close the store when done.
 
     `seal_key` signs state that clients keep between calls; it is stored in the file, so that all processes on it agree.
-    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to nobody. `unclean`
+    `had_keys` says that there were API keys, so that a lost `keys.json` opens the data to no caller. `unclean`
     says that the process before did not close the file. `metrics` and `tracing` are None unless configured.
     """
 
@@ -88,7 +88,9 @@ def base_context(model: Path | None) -> StoreContext:
         return StoreContext(texts, None, _search_cache(None), fts5_functions=FTS5_FUNCTIONS)
     for name in FILES:
         if not (model / name).is_file():
-            raise Fault("invalid", f"The model folder {model.name} lacks {name}.")
+            raise Fault(
+                "invalid", f"The model folder {model.absolute()} lacks {name}: choose a model2vec folder, or none."
+            )
     embedder = Embedder(model)
     return StoreContext(texts, embedder, _search_cache(embedder), fts5_functions=FTS5_FUNCTIONS)
 

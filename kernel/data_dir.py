@@ -42,7 +42,8 @@ def make_private(folder: Path) -> None:
                 part.mkdir(mode=0o700, exist_ok=True)
                 fsync_folder(part.parent)
     except OSError as error:
-        raise Fault("storage", f"Cannot use the data directory {folder}: {error.strerror}") from None
+        reason = f"{error.filename} is not a folder" if isinstance(error, FileExistsError) else error.strerror
+        raise Fault("storage", f"Cannot use the data directory {folder}: {reason}") from None
 
 
 def fsync(descriptor: int) -> None:

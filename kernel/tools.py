@@ -74,7 +74,7 @@ class Hooks(NamedTuple):
     Fault must have changed nothing. `prepare(settings, request)` returns None, or slow work for a reader, which returns
     the request to run. `precheck` writes before a read. `slices(request)` does the work of the handler in steps that
     may commit one by one, so that other writes get their turn, or is None. `after_read(tx, request, result)` is a write
-    after a read, such as counting access: nobody waits for it, and it is dropped if the queue is full.
+    after a read, such as counting access: no caller waits for it, and it is dropped if the queue is full.
     """
 
     texts: Callable[[Request], Sequence[str]] | None = None

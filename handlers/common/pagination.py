@@ -82,12 +82,12 @@ def _fit(item: ScoredDocument, request: Recall, room: int, *, first: bool) -> tu
 
 def _recalled_memory(item: ScoredDocument, text: str, request: Recall) -> RecalledMemory:
     document = item.document
-    told = request.detail == "text" or bool(request.ids) or request.explain
-    score = round(item.score, _DIGITS if told else _LINE_DIGITS)
+    detailed = request.detail == "text" or bool(request.ids) or request.explain
+    score = round(item.score, _DIGITS if detailed else _LINE_DIGITS)
     found = RecalledMemory(f"{document.space}/{document.key}", score, text, _is_whole(text, document.text))
-    if told:
+    if detailed:
         found.scope, found.signals = document.scope, _signals(item)
-    if told or document.flag:
+    if detailed or document.flag:
         found.provenance = Provenance(
             document.dialect, document.tool, document.actor, document.created_at, document.updated_at
         )

@@ -85,7 +85,7 @@ def settle(tx: Tx, project: Project) -> None:
     waiting = tx.all("notes.journal.waiting", Change, project=project.name)
     try:
         for _, changes in groupby(waiting if project.root.is_dir() else (), lambda change: change.call):
-            # Deferred, so that nobody who is to be told of files that could not be changed is told of these rows.
+            # Deferred, so that a call which reports files that could not be changed does not report these rows.
             tx.defer(_flush_made, _make(project, list(changes)))
     except OSError as error:
         raise files.file_fault(error, str(project.root)) from None

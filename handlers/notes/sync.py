@@ -25,7 +25,7 @@ _TIMESTAMP_GRAIN_NS = 2_000_000_000
 _LEFTOVER_AGE_NS = 3_600_000_000_000  # 1 hour, far longer than any write
 
 Key = tuple[str, str]
-# What a person or a program other than this server wrote: nobody knows who.
+# What a person or a program other than this server wrote: the author is unknown.
 BY_HAND = (SPACE, "file", "")
 
 
@@ -146,7 +146,7 @@ def keep_row(tx: Tx, project: str, path: str, file: File) -> None:
 
 
 def _index_by_hand(tx: Tx, project: str, path: str, file: File, before: str | None) -> None:
-    """Updates index and history from a file that nobody wrote by a tool, with the times of the file.
+    """Updates index and history from a file that no tool wrote, with the times of the file.
 
     What is edited was changed when the file was: seldom does a person keep `modified` in the front matter.
     """

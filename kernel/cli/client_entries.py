@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
 from kernel.cli import config_files, config_removal
-from kernel.cli.clients import Client, Entry, Target
+from kernel.cli.clients import Client, Entry, Syntax, Target
 from kernel.config import MODEL, Config, default_data
 from kernel.data_dir import MAIN, fsync, replace
 from kernel.errors import Fault
@@ -39,6 +39,11 @@ _NOT_PASSED_ON = (
 _PASSED_ON_BY_CLIENTS = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 # Folders below uv's cache that hold the environments of `uvx`; `uv cache prune` removes them.
 _UVX_FOLDERS = {"archive-v0", "environments-v2"}
+_READERS: Mapping[Syntax, Callable[[str], Any]] = {
+    "json": config_files.read_strict_json,
+    "jsonc": config_files.read_json,
+    "toml": config_files.read_toml,
+}
 _NEW_FILE_MODE = 0o600  # an entry can contain an API key
 
 
@@ -174,13 +179,14 @@ def _edit(file: Path, change: Callable[[str], str]) -> ApplyResult:
 def _with_entry(client: Client, text: str, name: str, entry: Entry) -> str:
     document = _read(client, text)
     keys = (*_keys(client, document), name)
-    edit = config_files.set_toml if client.toml else config_files.set_json
+    edit = config_files.set_toml if client.syntax == "toml" else config_files.set_json
     return edit(text, keys, _merged(client, _table(_value_at(document, keys)) or {}, entry))
 
 
 def _without_entry(client: Client, text: str, name: str) -> str:
     keys = (*_keys(client, _read(client, text)), name)
-    return config_removal.remove_toml(text, keys) if client.toml else config_removal.remove_json(text, keys)
+    remove = config_removal.remove_toml if client.syntax == "toml" else config_removal.remove_json
+    return remove(text, keys)
 
 
 def _merged(client: Client, old: Entry, new: Entry) -> Entry:
@@ -194,7 +200,7 @@ def _merged(client: Client, old: Entry, new: Entry) -> Entry:
 
 
 def _read(client: Client, text: str) -> Entry:
-    return _table(config_files.read_toml(text) if client.toml else config_files.read_json(text)) or {}
+    return _table(_READERS[client.syntax](text)) or {}
 
 
 def _keys(client: Client, document: Entry) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 Base = Literal["home", "apps", "dotfiles"]
+Syntax = Literal["json", "jsonc", "toml"]  # jsonc: JSON with comments and trailing commas
 Entry = dict[str, Any]
 
 
@@ -46,7 +47,7 @@ class Client(NamedTuple):
     http: Mapping[str, Any] | None
     stdio: Mapping[str, Any]
     alternative_keys: tuple[tuple[str, ...], ...] = ()
-    toml: bool = False
+    syntax: Syntax = "jsonc"
     install_link: str = ""
 
 
@@ -70,6 +71,7 @@ CLIENTS = (
         _SERVERS,
         None,
         _STDIO,
+        syntax="json",
     ),
     Client(
         "cursor",
@@ -96,7 +98,7 @@ CLIENTS = (
         ("mcp_servers",),
         {"url": "{url}", "http_headers": "{headers}"},
         _STDIO,
-        toml=True,
+        syntax="toml",
     ),
     Client(
         "windsurf",

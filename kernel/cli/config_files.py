@@ -25,6 +25,16 @@ def read_json(text: str) -> Any:
     return None if node is None else node.value
 
 
+def read_strict_json(text: str) -> Any:
+    """Parse JSON for a program that refuses comments and trailing commas; None if empty. Raises as `read_json` does."""
+    value = read_json(text)
+    try:
+        return json.loads(text.lstrip("\ufeff")) if text.strip("\ufeff \t\r\n") else value
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Fault("invalid", f"invalid JSON at {where}: it may hold neither comments nor trailing commas") from None
+
+
 def set_json(text: str, keys: Sequence[str], value: object) -> str:
     """Return the document with `value` at the path `keys`, unchanged if it is already there.
 

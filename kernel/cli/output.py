@@ -1,4 +1,4 @@
-"""What commands print: a line for people or JSON, colours on terminals, and a quiet end where nobody reads on."""
+"""What commands print: a line for people or JSON, colours on terminals, silent exit on a closed pipe."""
 
 import errno
 import io

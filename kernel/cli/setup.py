@@ -163,7 +163,7 @@ def _warn_of_address(target: Target, config: Config) -> None:
     if met is None:
         note(f"nothing listens on {where}: start it with `quipu serve`, or with `quipu service install` for good")
     elif met.status == _UNAUTHORIZED:
-        if target.key or not api_keys.read(config.data):  # else that was told already
+        if target.key or not api_keys.read(config.data):  # else it was printed before
             note(f"{where} {'does not know that key' if target.key else 'requires a key: pass it with --key'}")
     elif met.name != client_entries.NAME:
         note(f"{target.url} is not the address of a Quipu server: it answers with status {met.status}")

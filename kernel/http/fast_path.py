@@ -43,7 +43,7 @@ FastRoute = Callable[[Sequence[Header], bytes | None, Done], HttpResponse | Pend
 _CLOSE = (b"connection", b"close")
 HEALTHY = b'{"status":"ok"}'
 _HEALTHZ = b"/healthz"
-# Counted for each connection by itself, so that whoever floods an address does not hide that the server lives.
+# Counted for each connection by itself, so that a flood from one address does not hide that the server lives.
 _PROBES = (_HEALTHZ, b"/readyz")
 _RATE_LIMITED = b'{"error":{"code":"rate_limited","message":"Too many requests, try again later."}}'
 # A client that ignores 429 is not read from for this long, so that it cannot keep the event loop busy.
@@ -118,7 +118,7 @@ class FastPathProtocol(LimitedProtocol):
         """Keeps the request here if it can be answered here."""
         if self._linger_until or self.transport.is_closing():
             self.discard_input()
-            raise Rejected  # the client was told so, and this request is not one to answer (RFC 9112 section 9.6)
+            raise Rejected  # after a response with `Connection: close` (RFC 9112 section 9.6)
         self._body = b""
         self._target = self.fast_routes.get(self.url)
         if self._target is None:

@@ -231,7 +231,7 @@ async def _rest(receive: Receive, message: Message, limit: int) -> bytes:
 
 
 def _gate(limits: Limits, authenticate: Callable[[Headers], object]) -> Gate:
-    """The checks on headers, in the order of those of plain JSON: strangers are not told what a body must be.
+    """The checks on headers, in the order of those of plain JSON: who has no key does not learn what a body must be.
 
     The values that passed are kept, so that the next check is a lookup.
     """

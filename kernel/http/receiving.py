@@ -7,7 +7,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 
 # Requests of one connection that wait for their turn. What else it has sent is not parsed, and no more is read.
 MAX_QUEUED = 16
-# Parsed in one turn of the event loop, so that a connection that sends thousands at once holds up nobody.
+# Parsed in one turn of the event loop, so that a connection that sends thousands at once does not block the others.
 _REQUESTS_PER_TURN = 2
 _FEW_BYTES = 18 * MAX_QUEUED  # hold no more requests than may wait: none is shorter than `GET / HTTP/1.1`, empty line
 _PIECE_BYTES = 65536
@@ -76,7 +76,7 @@ class ReceiveFlow(FlowControl):
             self._start()
 
     def rest(self) -> None:
-        """Reads on a moment later, so that clients whose input is discarded hold up nobody."""
+        """Reads on a moment later, so that clients whose input is discarded do not block the others."""
         self.pause_reading()
         self._loop.call_later(_REST_SECONDS, self.resume_reading)
 

@@ -42,8 +42,8 @@ def check(
 ) -> list[Finding]:
     """The inconsistencies of the file, before any repair; with `repair` the index is rebuilt from sound rows.
 
-    Rows are never changed. `report` is told of each memory that differs. Raises Fault("storage") where the file itself
-    is damaged, which no rebuild can repair.
+    Rows are never changed. `report` gets a line for each memory that differs. Raises Fault("storage") where the file
+    itself is damaged, which no rebuild can repair.
     """
     with open_writer(file, context) as db:
         found = check_pages(db, context, dialects, repair=repair, report=report)

@@ -112,7 +112,7 @@ def _check_whose_log(file: Path, *, alone: bool) -> None:
 
 
 def check_log_now(file: Path, *, durable: bool = True) -> None:
-    """`check_log` beside whoever has the database open, without waiting for them."""
+    """`check_log` beside the processes that have the database open, without waiting for them."""
     if not file.parent.is_dir():
         return
     lock = FolderLock(file.parent)

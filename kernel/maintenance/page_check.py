@@ -46,8 +46,12 @@ def check_pages(
     lasting = {part: pages for part, pages in parts.items() if part not in rebuilds}
     if lasting:
         if report:
-            _tell_memories(file, context, dialects, report)
-        raise Fault("storage", f"The file is damaged: {_named(lasting)}; put a backup in its place: `quipu restore`")
+            _report_memories(file, context, dialects, report)
+        raise Fault(
+            "storage",
+            f"The file is damaged: {_named(lasting)}; put a backup in its place, `quipu restore`, or, where another "
+            "program wrote to the file, take its pages as they are, `quipu check --trust-pages`",
+        )
     if not repair:
         raise Fault("storage", f"The file is damaged: {_named(parts)}; mend it with `quipu check --repair`")
     _rebuild(db, [rebuilds[part] for part in parts])
@@ -90,7 +94,7 @@ def damage_of(file: Path, context: StoreContext, *, structure: bool) -> str:
 def _parts(file: Path, context: StoreContext, damaged: Sequence[int]) -> dict[str, list[int]]:
     """The damaged pages by the table or index that they belong to."""
     owners: dict[int, set[str]] = {number: set() for number in damaged}
-    # From a damaged page on nothing can be told.
+    # The owners of what stands behind a damaged page cannot be read.
     with suppress(*SQLITE_ERRORS), closing(Connection(file, context, readonly=True)) as reader:
         for name, number in Tx(reader, CallContext(), readonly=True).each("kernel.consistency.page_owners", _Owner):
             if number in owners:
@@ -130,8 +134,8 @@ def _rebuild(db: Connection, rebuilds: Sequence[Rebuild]) -> None:
     db.checkpoint(truncate=True)
 
 
-def _tell_memories(file: Path, context: StoreContext, dialects: Sequence[Dialect], report: Report) -> None:
-    """Tells of the memories that are not the same in rows and index."""
+def _report_memories(file: Path, context: StoreContext, dialects: Sequence[Dialect], report: Report) -> None:
+    """Reports the memories that are not the same in rows and index."""
     reader = Connection(file, context, readonly=True)
     try:
         for dialect in dialects:

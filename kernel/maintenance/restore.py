@@ -1,7 +1,7 @@
 """Puts a backup in the place of a data directory: all of it or nothing, whenever the process is interrupted.
 
 The copies are made and verified first. Then `restore.json` says what goes where, and from that moment on the restore is
-finished by whoever opens the data directory next. What was there is kept under a name with the time.
+finished by the next process that opens the data directory. What was there is kept under a name with the time.
 """
 
 import json
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 
 class Restoring(NamedTuple):
-    """A restore in preparation; `told` is what the user is told at its end."""
+    """A restore in preparation; `told` are the lines to print at its end."""
 
     data: Path
     context: StoreContext

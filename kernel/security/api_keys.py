@@ -90,7 +90,7 @@ def revoke(data: Path, id_: str, now: str) -> Key:
 
 
 def delete(data: Path, id_: str) -> Key:
-    """Deletes a key; raises Fault("conflict") for the last one, without which nobody needs a key."""
+    """Deletes a key; raises Fault("conflict") for the last one, without which no caller needs a key."""
     deleted: list[Key] = []
 
     def take(known: list[Key]) -> list[Key]:

@@ -54,7 +54,7 @@ class Auth:
     """Callers by their Authorization header; changes of `keys.json` take effect within a quarter of a second.
 
     Once there was a key, be it revoked, requests need one; with `required` they always do, with `is_open` never. That
-    there was one is known by the file, by `had_keys`, and by the file of before; `on_keys` is told.
+    there was one is known by the file, by `had_keys`, and by the file of before; `on_keys` is called at the first.
     """
 
     def __init__(

@@ -273,7 +273,7 @@ class Store:
     def _run_after_commit(
         self, db: WriteConnection, group: Sequence[Job], works: Sequence[Work]
     ) -> WriteConnection | Fault:
-        """Runs what follows a commit in its own transaction; its calls are told of work that was not done."""
+        """Runs what follows a commit in its own transaction; the answers of its calls say which work was not done."""
         done: list[object] = []
         follower = Job(lambda tx: done.extend(work(tx) for work in works), group[0].context, discard)
         left = self._commit(db, [follower])

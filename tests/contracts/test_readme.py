@@ -116,6 +116,20 @@ def test_shell_commands_succeed(tmp_path: Path, filled: Path, block: Block) -> N
         run_shell(script, tmp_path, {**environment, "PORT": str(running.port)})
 
 
+@pytest.mark.slow
+def test_examples_of_the_readme_find_the_memory_they_mean_first(tmp_path: Path, server: Server) -> None:
+    environment = shell_environment(tmp_path, server.data)
+    in_python, by_curl = (
+        block.text.replace(f":{DEFAULT_PORT}", f":{server.port}")
+        for block in blocks("python", "sh")
+        if block.name.startswith("README.md:") and "recall" in block.text
+    )
+    assert run_shell(f"'{sys.executable}' - <<'END'\n{in_python}END", tmp_path, environment) == "paths/car\n"
+    added, _, found = run_shell(by_curl, tmp_path, environment).partition("\n{")
+    assert added.startswith("status: ok")
+    assert [memory["id"] for memory in json.loads("{" + found)["memories"]] == ["paths/project/todo", "paths/car"]
+
+
 def shell_environment(folder: Path, data: Path) -> dict[str, str]:
     """Variables for a shell in `folder`, with the shims first on its PATH."""
     programs = {"python": sys.executable, "root": ROOT, "make": shutil.which("make"), "curl": shutil.which("curl")}

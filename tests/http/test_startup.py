@@ -108,7 +108,10 @@ def test_unusable_data_directory_ends_the_server_with_a_message(tmp_path: Path) 
     server = start(file, free_port())
     _, complaint = server.communicate(timeout=60)
 
-    assert (server.returncode, complaint) == (1, f"quipu: Cannot use the data directory {file}: File exists\n")
+    assert (server.returncode, complaint) == (
+        1,
+        f"quipu: Cannot use the data directory {file}: {file} is not a folder\n",
+    )
 
 
 def test_sigterm_during_startup_ends_the_server_cleanly(tmp_path: Path) -> None:

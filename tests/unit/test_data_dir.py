@@ -61,9 +61,11 @@ def test_folders_are_private_with_any_umask(tmp_path: Path) -> None:
 
 def test_file_in_place_of_a_folder_is_a_storage_fault(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Fault, match="Cannot use the data directory") as raised:
-        make_private(tmp_path / "file" / "below")
-    assert raised.value.code == "storage"
+    below = tmp_path / "file" / "below"
+    with pytest.raises(Fault) as raised:
+        make_private(below)
+    message = f"Cannot use the data directory {below}: {tmp_path / 'file'} is not a folder"
+    assert (raised.value.code, raised.value.message) == ("storage", message)
 
 
 def test_fsync_empties_the_cache_of_the_drive_on_macos(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The lock of a data folder: shared by whoever has its database open, exclusive for who replaces it.
+"""The lock of a data folder: shared by the processes that have its database open, exclusive for one that replaces it.
 
 The locks are SQLite's own, on an empty file, so they work on every platform and end with their process.
 """
@@ -49,7 +49,7 @@ class FolderLock:
         return True
 
     def enter(self) -> bool:
-        """Takes the exclusive lock where nobody holds any, else a shared one; whether it is exclusive.
+        """Takes the exclusive lock where no process holds one, else a shared one; whether it is exclusive.
 
         Raises Fault("busy") where another process holds the exclusive lock for seconds.
         """

@@ -94,4 +94,4 @@ def fsync_path(path: Path) -> None:
 
 def _check_name(target: Path) -> None:
     if os.path.lexists(target):
-        raise Fault("conflict", f"{target.name} exists already, choose another name")
+        raise Fault("conflict", f"{target} exists already, choose another name")

@@ -113,7 +113,7 @@ def open_log(content: mmap.mmap | None) -> Log | None:
 
 
 def loss_of(file: Path, *, durable: bool = True) -> str:
-    """What SQLite would drop of answered writes if it opened a database that nobody has open; empty for nothing.
+    """What SQLite would drop of answered writes if it opened a database that no process has open; empty for nothing.
 
     Without `durable` commits reach the disk in any order, so only what was written since the machine started counts.
     """
@@ -149,7 +149,7 @@ def pages_in_log(file: Path) -> frozenset[int]:
 def cut_log(file: Path, aside: Path) -> int:
     """Leaves of a damaged log what can be replayed, and keeps the log as it was `aside`; the frames that are left.
 
-    Frames that are in the file already are left out, damaged or not. Nobody else has the database open.
+    Frames that are in the file already are left out, damaged or not. No other process has the database open.
     """
     log_file, index = log_of(file), read_index(file)
     frames, count = b"", 0

@@ -59,7 +59,7 @@ def _read_header(log: Path) -> bytes:
     try:
         with log.open("rb") as opened:
             return opened.read(HEADER_BYTES)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return b""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kernel.cli.client_entries import (
     find_entry,
     http_target,
     launch_command,
+    remove_entry,
     snippet,
     stdio_target,
 )
@@ -92,6 +94,27 @@ def test_unparsable_file_is_not_changed(file: Path, content: bytes, message: str
     assert caught.value.message.startswith(f"{file} was not changed: {message}")
     assert file.read_bytes() == content
     assert names(file) == ["mcp.json"]
+
+
+@pytest.mark.parametrize(
+    "content", ['{"mcpServers": {},}', '{"mcpServers": {} // theirs\n}', "// theirs\n", '\ufeff{"a": [1,]}']
+)
+def test_file_of_a_client_without_json_extensions_is_refused_where_it_has_them(file: Path, content: str) -> None:
+    desktop = BY_NAME["claude-desktop"]
+    message = r"invalid JSON at line \d, column \d+: it may hold neither comments nor trailing commas"
+    edits: list[Callable[[Path], object]] = [
+        lambda file: find_entry(desktop, file, "quipu"),
+        lambda file: apply_entry(desktop, file, "quipu", ENTRY),
+        lambda file: remove_entry(desktop, file, "quipu"),
+    ]
+    for edit in edits:
+        with pytest.raises(Fault, match=message):
+            edit(kept(file, content))
+        assert file.read_text() == content
+    assert find_entry(CURSOR, file, "quipu") is None
+    for plain in ("", " \r\n", '\ufeff{"mcpServers": {}}'):
+        assert apply_entry(desktop, kept(file, plain), "quipu", ENTRY).changed
+        assert json.loads(file.read_text().lstrip("\ufeff"))["mcpServers"] == {"quipu": ENTRY}
 
 
 def test_unreadable_or_unwritable_file_raises_a_fault(tmp_path: Path) -> None:

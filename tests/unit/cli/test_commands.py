@@ -59,6 +59,41 @@ def test_a_place_without_a_database_is_refused_and_nothing_is_made_there(
     assert (refused.value.code, config.data.exists(), wrong.home.exists()) == ("not_found", False, False)
 
 
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        (
+            ["check", "--data", "{0}/file/below"],
+            "There is no Quipu database in {0}/file/below: name its folder with --data.",
+        ),
+        (
+            ["stdio", "--data", "{0}/file/below"],
+            "Cannot use the data directory {0}/file/below: {0}/file is not a folder",
+        ),
+        (["backup", "{0}/file"], "{0}/file exists already, choose another name"),
+        (["backup", "{0}/none/copy.db"], "Cannot write {0}/none/copy.db: No such file or directory"),
+        (["import", "agent-memory", "{0}/none"], "Cannot read none: No such file or directory. ({0}/none)"),
+        (
+            ["check", "--model", "{0}/none"],
+            "The model folder {0}/none lacks config.json: choose a model2vec folder, or none.",
+        ),
+    ],
+    ids=lambda given: " ".join(given[:1]) if isinstance(given, list) else "",
+)
+def test_messages_name_the_whole_path(
+    kernel: Kernel,
+    tmp_path: Path,
+    command: list[str],
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("QUIPU_DATA", str(kernel.config.data))
+    (tmp_path / "file").touch()
+    assert main([word.format(tmp_path) for word in command]) == 1
+    assert capsys.readouterr().err == f"quipu: {line.format(tmp_path)}\n"
+
+
 def test_check_reports_differences_and_repairs_them(kernel: Kernel, call: Call, run: Run) -> None:
     for path in ("a", "b"):
         call("add_memory", path=path, content="hello")
@@ -211,7 +246,7 @@ def test_pages_written_by_a_program_without_checksums_are_taken_when_asked_to(
     other.close()
     with pytest.raises(Fault, match=r"^The file is damaged: page \d+ \(history\)"):
         run("check")
-    with pytest.raises(Fault, match="`quipu restore`"):
+    with pytest.raises(Fault, match=r"`quipu restore`, or, where another program wrote .*`quipu check --trust-pages`$"):
         run("check", "--repair")
     assert run("check", "--trust-pages") == (0, "ok\n")
     assert run("check") == (0, "ok\n")
