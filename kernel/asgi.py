@@ -1,5 +1,6 @@
 """The ASGI application over an open kernel: MCP and tools by a dictionary of paths, the rest through Starlette."""
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -7,6 +8,7 @@ from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kernel import app, process
@@ -28,11 +30,13 @@ from kernel.search.semantic import load_vectors
 from kernel.security.auth import Auth, Challenge, TokenVerifier
 from kernel.security.permissions import FULL_ACCESS, Grant
 from kernel.store.context import CallContext
+from kernel.store.store import Store
 from kernel.tenants import OpenTenant, Tenants
 from kernel.tools import Dialect
 
 if TYPE_CHECKING:
-    from kernel.observe.metrics import MetricsRegistry
+    from kernel.observe.metrics import MetricsRegistry, Snapshot
+    from kernel.workers.worker import Worker
 
 _TIDY_SECONDS = 60.0
 _log = logging.getLogger(__name__)
@@ -41,11 +45,12 @@ _log = logging.getLogger(__name__)
 class Application:
     """The server's application; `fast_routes` are the paths that `kernel.http.fast_path` answers without it."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, worker: "Worker | None" = None) -> None:
         self.kernel = kernel
+        self._worker = worker
         limits = limits_of(kernel.config)
         served = kernel.dispatch.dialects
-        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel), kernel.config.tenants)
+        self.tenants = Tenants(kernel.dispatch, partial(open_tenant, kernel, worker=worker), kernel.config.tenants)
         addresses = {"/mcp": served} | {address(chosen): chosen for chosen in selections(served)}
         resources = frozenset(path for path in addresses if "," not in path)
         self.access = access_control(kernel, self.tenants, resources)
@@ -94,15 +99,31 @@ class Application:
             gets.append(metrics_route(self.access, partial(self._render_metrics, self.kernel.metrics), MEDIA))
         return Starlette(routes=gets)
 
-    def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes:
-        from kernel.observe.metrics import render, render_tenant
+    async def _render_metrics(self, registry: "MetricsRegistry", tenant: str | None) -> bytes | Fault:
+        from kernel.observe.metrics import Snapshot, render, render_tenant
 
-        open_tenants = self.tenants.open_dispatches()
-        loads = {name: one.store.load() for name, one in open_tenants.items() if tenant in (None, name)}
+        seen, found = self._snapshot(registry), list[bytes]()
+        if self._worker is not None:
+            others = await asyncio.to_thread(catch_faults, self._worker.ask_siblings)
+            if isinstance(others, Fault):
+                return others
+            found = others
+        for other in found:
+            seen = seen.plus(msgspec.json.decode(other, type=Snapshot))
         info = {"version": VERSION, "schema": str(self.kernel.schema)}
         if tenant is not None:
-            return render_tenant(loads, info)
-        return render(registry, loads, info, self.connections(), len(loads))
+            return render_tenant({name: load for name, load in seen.loads.items() if name == tenant}, info)
+        return render(seen, info)
+
+    def snapshot(self) -> bytes:
+        """What this process counts, for its siblings."""
+        return b"" if self.kernel.metrics is None else msgspec.json.encode(self._snapshot(self.kernel.metrics))
+
+    def _snapshot(self, registry: "MetricsRegistry") -> "Snapshot":
+        from kernel.observe.metrics import Snapshot
+
+        loads = {name: one.store.load() for name, one in self.tenants.open_dispatches().items()}
+        return Snapshot.take(registry, loads, self.connections())
 
     def _endpoint(self, path: str, dialects: tuple[Dialect, ...], limits: Limits) -> Endpoint:
         return Endpoint(profiles(partial(service, self.kernel, dialects)), limits, self.access, path)
@@ -119,9 +140,9 @@ def address(dialects: Sequence[Dialect]) -> str:
     return f"/mcp/{','.join(dialect.name for dialect in dialects)}"
 
 
-def open_application(config: Config) -> Application | Fault:
+def open_application(config: Config, worker: "Worker | None" = None) -> Application | Fault:
     """An application over the configured data, or the Fault that prevents it."""
-    return catch_faults(lambda: Application(mark_warming(app.open_kernel(config))))
+    return catch_faults(lambda: Application(mark_warming(app.open_kernel(config)), worker))
 
 
 def mark_warming(kernel: Kernel) -> Kernel:
@@ -174,11 +195,11 @@ def _tokens(config: Config, trusted: OAuth, paths: frozenset[str]) -> TokenVerif
     return oauth.JwtVerifier(issuer)
 
 
-def open_tenant(kernel: Kernel, name: str) -> OpenTenant:
+def open_tenant(kernel: Kernel, name: str, *, worker: "Worker | None" = None) -> OpenTenant:
     """Another tenant, open; a thread completes its index during the first calls."""
     own = mark_warming(app.open_tenant(kernel, name))
     stopping = threading.Event()
-    warming = threading.Thread(target=warm, args=(own, stopping), name="quipu-warm", daemon=True)
+    warming = threading.Thread(target=warm, args=(own, stopping, None, worker), name="quipu-warm", daemon=True)
     warming.start()
 
     def close() -> None:
@@ -203,12 +224,18 @@ def service(kernel: Kernel, dialects: Sequence[Dialect], tools: Profile = "all",
     )
 
 
-def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] | None = None) -> None:
+def warm(
+    kernel: Kernel,
+    stopping: threading.Event,
+    loaded: Callable[[], None] | None = None,
+    worker: "Worker | None" = None,
+) -> None:
     """Reads the model and the sketches and completes the index during the first calls, then compacts it regularly.
 
-    `loaded` is called once the model is loaded, or at once without a model.
+    `loaded` is called once the model is loaded, or at once without a model. Of several workers one completes the index
+    and compacts it.
     """
-    store, embedder = kernel.store, kernel.store.context.embedder
+    store, embedder, complete = kernel.store, kernel.store.context.embedder, False
     if embedder is not None:
         catch_faults(embedder.load)
     if loaded is not None:
@@ -218,12 +245,19 @@ def warm(kernel: Kernel, stopping: threading.Event, loaded: Callable[[], None] |
     if embedder is not None:
         catch_faults(store.read_sync, load_vectors)
         store.context.search_cache.warming = False
-        catch_faults(consistency.embed_missing, store, stopping.is_set)
     while not stopping.is_set():
-        if embedder is not None:
+        if embedder is not None and (worker is None or worker.take_upkeep(kernel.config.tenant)):
+            complete = complete or _completed(store, stopping)
             catch_faults(tidy, store, stopping.is_set)
         process.trim_memory()
         stopping.wait(_TIDY_SECONDS)
+    if worker is not None:
+        worker.leave_upkeep(kernel.config.tenant)
+
+
+def _completed(store: Store, stopping: threading.Event) -> bool:
+    catch_faults(consistency.embed_missing, store, stopping.is_set)
+    return True
 
 
 def _tell_damage(kernel: Kernel) -> None:

@@ -17,6 +17,7 @@ from kernel.limits import PREFIX as LIMIT_PREFIX
 VERSION = "0.1.0"
 DEFAULT_PORT = 7847
 PREFIX = "QUIPU_"
+MOST_WORKERS = 64
 _OAUTH = ("ISSUER", "JWKS", "AUDIENCE", "TENANT", "TENANT_CLAIM")
 _URL = regex(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?")
 _LOOPBACK = regex(r"127(?:\.\d{1,3}){3}")
@@ -49,8 +50,9 @@ class Config(NamedTuple):
     `injection_mode` is what happens to memories that match a rule of `kernel.security.injection`.
     `idle_exit` is the number of seconds without a request after which the server ends; 0 is never.
     `environment` is the mapping itself, for the settings of dialects. `tenant` is the tenant of callers without one in
-        their key, `tenants` how many others may be open at once. `open` requires no key, `public` is the address for
-    clients. `metrics` serves /metrics, `traces` sends spans, `log_calls` logs a line for each call.
+    their key, `tenants` how many others may be open at once. `workers` is how many processes serve HTTP. `open`
+    requires no key, `public` is the address for clients. `metrics` serves /metrics, `traces` sends spans, `log_calls`
+    logs a line for each call.
     """
 
     data: Path
@@ -73,6 +75,7 @@ class Config(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
     tenant: str = MAIN
     tenants: int = 16
+    workers: int = 1
     open: bool = False
     public: str = ""
     metrics: bool = False
@@ -115,6 +118,7 @@ def from_mapping(values: Mapping[str, str], platform: str = sys.platform) -> Con
         limits=_limits(values),
         environment=values,
         tenants=_number(values, "QUIPU_TENANTS", 16, 1, 10_000),
+        workers=_number(values, "QUIPU_WORKERS", 1, 1, MOST_WORKERS),
         open=_flag(values, "QUIPU_OPEN"),
         metrics=_flag(values, "QUIPU_METRICS"),
         traces=_flag(values, "QUIPU_TRACES"),

@@ -3,6 +3,7 @@
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 
 from uvicorn.server import ServerState
@@ -10,6 +11,7 @@ from uvicorn.server import ServerState
 from kernel.config import on_loopback
 from kernel.errors import Fault
 
+_BACKLOG = 2048  # connections that wait to be accepted: that of uvicorn
 _FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START of systemd's socket activation
 
 
@@ -21,6 +23,23 @@ def inherited_sockets(environment: Mapping[str, str], process: int) -> list[sock
     if not count.isascii() or not count.isdigit():
         raise Fault("invalid", "LISTEN_FDS is a number")
     return [_listening(number) for number in range(_FIRST_DESCRIPTOR, _FIRST_DESCRIPTOR + int(count))]
+
+
+def listening_sockets(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen on every address of a host, as asyncio opens them; raises OSError."""
+    with ExitStack() as stack:
+        found: list[socket.socket] = []
+        asked = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in dict.fromkeys(asked):
+            one = stack.enter_context(socket.socket(family, kind, protocol))
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.bind(address)
+            one.listen(_BACKLOG)
+            found.append(one)
+        stack.pop_all()
+        return found
 
 
 def most_reachable_host(sockets: Sequence[socket.socket]) -> str:

@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -24,6 +26,7 @@ from kernel.security.rate_limit import RateLimiter
 
 if TYPE_CHECKING:
     from kernel.asgi import Application
+    from kernel.workers.worker import Worker
 
 GRACE_SECONDS = 5
 # With the default thresholds a tenth of the start went into collections over objects that stay.
@@ -41,10 +44,10 @@ class StartupGate:
     `fast_routes` is filled when the kernel is open, and `rate_limiter` knows keys from then on.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, worker: "Worker | None" = None) -> None:
         self.fast_routes: dict[bytes, FastRoute] = {}
         self.limits = limits._replace(connections=connection_limit(limits.connections))
-        self.rate_limiter = RateLimiter(limits.rate, limits.burst)
+        self.rate_limiter = RateLimiter(limits.rate, limits.burst, worker and worker.buckets)
         self._opened = asyncio.Event()
         self._application: Application | None = None
 
@@ -69,10 +72,11 @@ class StartupGate:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn, which opens the kernel in a thread once it listens."""
+    """Uvicorn, which opens the kernel in a thread once it listens; perhaps one `worker` of several."""
 
-    def __init__(self, config: Config) -> None:
-        self._gate = StartupGate(config.limits)
+    def __init__(self, config: Config, address: str, worker: "Worker | None" = None) -> None:
+        self._gate = StartupGate(config.limits, worker)
+        self._worker = worker
         super().__init__(_uvicorn_config(config, self._gate))
         self._idle = IdleTimer(config.idle_exit, self.server_state, time.monotonic) if config.idle_exit else None
         self._quipu_config = config
@@ -81,23 +85,31 @@ class Server(uvicorn.Server):
         self._opened = threading.Event()
         self._application: Application | None = None
         self._fault: Fault | None = None
-        self._address = ""
+        self._address = address
+        self._connecting: set[asyncio.Future[Any]] = set()
 
     async def startup(self, sockets: Any = None) -> None:
         """Starts to listen, then opens the kernel in a thread."""
+        worker, loop = self._worker, asyncio.get_running_loop()
+        if worker is not None:
+            worker.take_signals()
         try:
-            await super().startup(sockets)
+            await super().startup(sockets if worker is None else [])
         except SystemExit as ended:
             raise _cannot_listen(self.config.host, self.config.port, ended.__context__) from None
-        self._address = "a socket it was given" if sockets else f"http://{self.config.host}:{self.config.port}/mcp"
         if self.started:
-            loop = asyncio.get_running_loop()
+            if worker is not None:
+                worker.accept(loop, sockets, self._serve_connection)
             self._opening = threading.Thread(target=self._open, args=(loop,), name="quipu-open", daemon=True)
             self._opening.start()
 
     async def on_tick(self, counter: int) -> bool:
-        """Whether to end: after a signal, or after `idle_exit` seconds without requests."""
-        return await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
+        """Whether to end: after a signal, after `idle_exit` seconds without requests, or without the parent."""
+        ending = await super().on_tick(counter) or (self._idle is not None and self._idle.expired())
+        if self._worker is None:
+            return ending
+        self._worker.count(len(self.server_state.connections))
+        return ending or self._worker.is_orphan()
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Answers accepted requests; waits for a kernel that is being opened, since that needs the loop.
@@ -105,6 +117,8 @@ class Server(uvicorn.Server):
         A socket that was passed in outlives this process: a new connection is answered by it or by the next server.
         """
         if sockets:
+            if self._worker is not None:
+                self._worker.stop_accepting(asyncio.get_running_loop(), sockets)
             for server in self.servers:
                 server.close()
             await asyncio.sleep(_LAST_REQUESTS_SECONDS)
@@ -123,10 +137,27 @@ class Server(uvicorn.Server):
             raise self._fault
         return 0 if self.started else 1
 
+    def _serve_connection(self, accepted: socket) -> None:
+        """Serves a connection that this worker or a sibling has accepted."""
+        if accepted.family in {AF_INET, AF_INET6}:
+            accepted.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        accepted.setblocking(False)
+        state = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        protocol = partial(self.config.http_protocol_class, config=self.config, **state)
+        task = asyncio.ensure_future(asyncio.get_running_loop().connect_accepted_socket(protocol, accepted))
+        self._connecting.add(task)
+        task.add_done_callback(self._connected)
+
+    def _connected(self, task: "asyncio.Future[Any]") -> None:
+        self._connecting.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            logging.getLogger("quipu").debug("a client left before it was served: %s", task.exception())
+
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         from kernel import asgi
 
-        found = asgi.open_application(self._quipu_config)
+        worker = self._worker
+        found = asgi.open_application(self._quipu_config, worker)
         if isinstance(found, Fault):
             self._fault = found
             self.should_exit = True
@@ -137,8 +168,12 @@ class Server(uvicorn.Server):
         found.connections = lambda: len(self.server_state.connections)
         loop.call_soon_threadsafe(self._gate.set_application, found)
         self._opened.set()
-        sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
-        asgi.warm(found.kernel, self._stopping, _collect_garbage)
+        if worker is None or worker.first:
+            sys.stderr.write(f"quipu {VERSION} listens on {self._address}\n")
+        if worker is not None:
+            worker.text = found.snapshot
+            worker.report_opened()
+        asgi.warm(found.kernel, self._stopping, _collect_garbage, worker)
 
 
 def _collect_garbage() -> None:
@@ -151,12 +186,24 @@ def _collect_garbage() -> None:
 def http(config: Config) -> int:
     """Serves until SIGTERM or SIGINT, then answers accepted requests for at most five seconds."""
     sockets = process.inherited_sockets(config.environment, os.getpid())
+    if config.workers > 1:
+        _require_workers_allowed(config)
     config = config._replace(host=process.most_reachable_host(sockets) or config.host)
     if not (config.open or config.oauth or on_loopback(config.host)):
         _need_keys(config)
-    server = Server(config)
     # What uvicorn logs of a socket that cannot be opened is raised as a Fault.
     logging.getLogger("uvicorn.error").addFilter(lambda record: not isinstance(record.msg, OSError))
+    address = "a socket it was given" if sockets else f"http://{config.host}:{config.port}/mcp"
+    if config.workers == 1:
+        return _serve(Server(config, address), sockets)
+    from kernel.workers.supervisor import Supervisor
+
+    sockets = sockets or _bound_for_workers(config)
+    outcome = Supervisor(config.workers, config.data, sockets).run()
+    return outcome if isinstance(outcome, int) else _serve(Server(config, address, outcome), sockets)
+
+
+def _serve(server: Server, sockets: list[socket]) -> int:
     # Uvicorn raises the signal that stopped it again at its end, and the store is closed after that.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _already_stopping)
@@ -165,6 +212,22 @@ def http(config: Config) -> int:
     finally:
         status = server.end()
     return status
+
+
+def _bound_for_workers(config: Config) -> list[socket]:
+    """The sockets that all workers accept from; raises Fault."""
+    try:
+        return process.listening_sockets(config.host, config.port)
+    except OSError as error:
+        raise _cannot_listen(config.host, config.port, error) from None
+
+
+def _require_workers_allowed(config: Config) -> None:
+    """Raises Fault for what several workers cannot do."""
+    if sys.platform == "win32":
+        raise Fault("invalid", "Windows serves with one worker only: leave --workers and QUIPU_WORKERS out.")
+    if config.idle_exit:
+        raise Fault("invalid", "QUIPU_IDLE_EXIT needs a single worker: leave it, or --workers and QUIPU_WORKERS, out.")
 
 
 def stdio(config: Config, names: tuple[str, ...]) -> int:

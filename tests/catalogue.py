@@ -62,8 +62,8 @@ def collect(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def table(reports: Iterable[pytest.TestReport]) -> list[str]:
     """The lines of the table, sorted by row; none where no test of the catalogue ran."""
-    properties = (value for report in reports for name, value in report.user_properties if name == MARK)
-    rows = sorted(msgspec.convert([row for value in properties for row in value], list[Row]))
+    properties = [value for report in reports for name, value in report.user_properties if name == MARK]
+    rows = sorted(row for several in msgspec.convert(properties, list[list[Row]]) for row in several)
     if not rows:
         return []
     cells = [("row", "injected", "times", "outcome"), *((*row[:2], f"{row.times:,}", row.outcome) for row in rows)]

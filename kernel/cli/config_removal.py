@@ -6,9 +6,8 @@ from typing import Any, cast
 
 from kernel.cli.config_files import Object, parses_as, read_json, read_toml, unsafe
 from kernel.cli.jsonc import parse, skip_blank
-from kernel.lazy_regex import regex
 
-_REST_OF_LINE = regex(r"[ \t]*(?=[\r\n]|\Z|})")
+_AFTER_A_MEMBER = ("", "\r", "\n", "}")  # what may follow on a line that is removed with it
 
 
 def remove_json(text: str, keys: Sequence[str]) -> str:
@@ -60,7 +59,7 @@ def _cut_member(text: str, keys: Sequence[str]) -> str:
     if behind is not None:
         end = behind + 1
     lead = text[:start].rstrip(" \t")
-    if lead.endswith("\n") and _REST_OF_LINE.match(text, end):
+    if lead.endswith("\n") and text[end:].lstrip(" \t")[:1] in _AFTER_A_MEMBER:
         start = len(lead.rstrip("\r\n"))
     before = text[:start]
     if behind is None and number:  # the last one: the comma before it has nothing behind it any more

@@ -23,7 +23,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 TEXTS: Mapping[str, Help] = {
     "serve": Help(
         "Serves MCP and plain JSON over HTTP until it is interrupted.",
-        ("quipu serve", "quipu serve --port 8080 --data ~/memories"),
+        ("quipu serve", "quipu serve --port 8080 --data ~/memories", "quipu serve --workers 4"),
     ),
     "service": Help(
         "Runs the server as a service of this user: by systemd, launchd or the Task Scheduler.",

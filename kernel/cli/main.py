@@ -36,13 +36,7 @@ def parser() -> argparse.ArgumentParser:
     data = _Parser(add_help=False)
     data.add_argument("--data", type=Path, help="data directory (QUIPU_DATA)")
     data.add_argument("--model", type=Path, help="model2vec folder, or none (QUIPU_MODEL)")
-    serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
-    serve.add_argument("--open", action="store_true", default=None, help="accept requests without a key (QUIPU_OPEN=1)")
-    service = commands.add_parser("service", parents=[data], help="run the server in the background")
-    service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
-    for command in (serve, service):
-        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
-        command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+    _add_server_parsers(commands, data)
     data = _Parser(add_help=False, parents=[data])
     data.add_argument("--tenant", help=f"tenant ({MAIN})")
     stdio = commands.add_parser("stdio", parents=[data], help="serve MCP over standard input and output")
@@ -65,10 +59,30 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _add_server_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
+    serve = commands.add_parser("serve", parents=[data], help="serve MCP and JSON over HTTP")
+    serve.add_argument("--open", action="store_true", default=None, help="accept requests without a key (QUIPU_OPEN=1)")
+    serve.add_argument(
+        "--workers", type=_workers, metavar="N", help="processes that serve the store (QUIPU_WORKERS, 1)"
+    )
+    service = commands.add_parser("service", parents=[data], help="run the server in the background")
+    service.add_argument("action", choices=("install", "start", "stop", "status", "remove"), help="what to do")
+    for command in (serve, service):
+        command.add_argument("--host", help="address to listen on (HOST, 127.0.0.1)")
+        command.add_argument("--port", type=_port, help=f"port to listen on (PORT, {config.DEFAULT_PORT})")
+
+
 def _port(given: str) -> int:
     if not given.isascii() or not given.isdigit() or int(given) > _MAX_PORT:
         raise argparse.ArgumentTypeError(f"{given} is not a port: a number from 0 to {_MAX_PORT}")
     return int(given)
+
+
+def _workers(given: str) -> int:
+    try:
+        return config.from_mapping({"QUIPU_WORKERS": given}).workers
+    except Fault:
+        raise argparse.ArgumentTypeError(f"{given} is not a number from 1 to {config.MOST_WORKERS}") from None
 
 
 def _add_backup_parsers(commands: Any, data: argparse.ArgumentParser) -> None:
@@ -158,7 +172,7 @@ def _add_setup_options(setup: argparse.ArgumentParser) -> None:
 def config_of(arguments: argparse.Namespace) -> config.Config:
     """The configuration; options take precedence over the environment."""
     base = config.from_mapping(os.environ)
-    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant")}
+    given = {name: getattr(arguments, name, None) for name in ("data", "host", "port", "open", "tenant", "workers")}
     base = base._replace(**{name: value for name, value in given.items() if value is not None})
     model: Path | None = getattr(arguments, "model", None)
     return base if model is None else base._replace(model=None if str(model) == "none" else model)

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,13 +35,30 @@ def run(arguments: argparse.Namespace, config: Config, platform: str = sys.platf
         return 0
     if arguments.key == "-" and not arguments.remove:
         arguments.key = sys.stdin.readline().strip()  # once, for every client
+    return _change_each(chosen, arguments, config, platform)
+
+
+def _change_each(chosen: Sequence[Client], arguments: argparse.Namespace, config: Config, platform: str) -> int:
+    """Goes on where the file of one client cannot be edited; the exit status."""
+    refused: list[tuple[Client, Fault]] = []
     for client in chosen:
-        file = config_file(client, config.environment, platform)
-        if arguments.remove:
-            _remove(client, file, arguments.name, as_json=arguments.json)
-        else:
-            _set_up(client, file, arguments, config, platform)
-    return 0
+        try:
+            _change(client, arguments, config, platform)
+        except Fault as fault:
+            refused.append((client, fault))
+    if len(refused) == len(chosen):
+        raise refused[0][1]
+    for client, fault in refused:
+        note(f"{client.title}: {fault.message}")
+    return 1 if refused else 0
+
+
+def _change(client: Client, arguments: argparse.Namespace, config: Config, platform: str) -> None:
+    file = config_file(client, config.environment, platform)
+    if arguments.remove:
+        _remove(client, file, arguments.name, as_json=arguments.json)
+    else:
+        _set_up(client, file, arguments, config, platform)
 
 
 def describe(client: Client, values: Mapping[str, str], platform: str, name: str) -> str:

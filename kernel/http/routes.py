@@ -1,6 +1,6 @@
 """The GET routes, through Starlette: home page, tool list, OpenAPI document, health probes and metrics."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cache
 
 import msgspec
@@ -11,6 +11,7 @@ from starlette.routing import Route
 from kernel.calls import ToolEntry
 from kernel.config import VERSION
 from kernel.dispatch import Dispatch
+from kernel.errors import Fault
 from kernel.http.access import AccessControl
 from kernel.http.fast_path import HEALTHY, HttpResponse
 from kernel.http.home import home
@@ -72,14 +73,21 @@ class _ToolPages:
         return msgspec.json.encode(document(self._dialects(grant), VERSION))
 
 
-def metrics_route(access: AccessControl, text: Callable[[str | None], bytes], media: str) -> Route:
+def metrics_route(access: AccessControl, text: Callable[[str | None], Awaitable[bytes | Fault]], media: str) -> Route:
     """GET /metrics, for an `operator`; an `admin` gets what concerns its own tenant."""
 
     async def metrics(request: Request) -> Response:
         permission = _grant(request).permission
         if permission >= Permission.admin:
             tenant = None if permission >= Permission.operator else request.scope["caller"].tenant
-            return Response(text(tenant), media_type=media)
+            found = await text(tenant)
+            if isinstance(found, Fault):
+                return Response(
+                    msgspec.json.encode({"error": {"code": found.code, "message": found.message}}),
+                    503,
+                    media_type=_JSON,
+                )
+            return Response(found, media_type=media)
         error = Forbidden("/metrics", Permission.admin)
         return _response(access_refusal(access, error, "/metrics", dict(request.scope["headers"])))
 

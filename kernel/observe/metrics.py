@@ -6,7 +6,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from kernel.calls import OnOutcome, ToolEntry
 from kernel.security.permissions import Caller
@@ -56,6 +56,73 @@ class Histogram:
         return {**self._other, "ok": done} if done else self._other
 
 
+class ToolCalls(NamedTuple):
+    """The calls of one tool."""
+
+    dialect: str
+    outcomes: dict[str, int]
+    buckets: list[int]
+    seconds: float
+
+
+class Snapshot(NamedTuple):
+    """What one process counts: calls by tool, stores by tenant, open connections, and its own use of the machine.
+
+    `resident` and `files` are 0 where the system does not tell them.
+    """
+
+    calls: dict[str, ToolCalls]
+    loads: dict[str, Load]
+    connections: int
+    processor: float
+    resident: int
+    files: int
+
+    @classmethod
+    def take(cls, registry: "MetricsRegistry", loads: Mapping[str, Load], connections: int) -> Self:
+        """What this process counts now."""
+        resident, files = _resident_and_files()
+        return cls(registry.calls(), dict(loads), connections, time.process_time(), resident, files)
+
+    def plus(self, other: Self) -> Self:
+        """What both processes count; they share the files of a tenant."""
+        calls, loads = dict(self.calls), dict(self.loads)
+        for tool, more in other.calls.items():
+            calls[tool] = _sum_of_calls(calls[tool], more) if tool in calls else more
+        for tenant, load in other.loads.items():
+            loads[tenant] = _sum_of_loads(loads[tenant], load) if tenant in loads else load
+        return type(self)(
+            calls,
+            loads,
+            self.connections + other.connections,
+            self.processor + other.processor,
+            self.resident + other.resident,
+            self.files + other.files,
+        )
+
+
+def _sum_of_calls(one: ToolCalls, other: ToolCalls) -> ToolCalls:
+    outcomes = {name: one.outcomes.get(name, 0) + other.outcomes.get(name, 0) for name in one.outcomes | other.outcomes}
+    return ToolCalls(one.dialect, outcomes, _sums(one.buckets, other.buckets), one.seconds + other.seconds)
+
+
+def _sum_of_loads(one: Load, other: Load) -> Load:
+    return Load(
+        writes=one.writes + other.writes,
+        reads=one.reads + other.reads,
+        write_limit=one.write_limit + other.write_limit,
+        read_limit=one.read_limit + other.read_limit,
+        groups=tuple(_sums(one.groups, other.groups)),
+        calls=one.calls + other.calls,
+        file_bytes=max(one.file_bytes, other.file_bytes),
+        wal_bytes=max(one.wal_bytes, other.wal_bytes),
+    )
+
+
+def _sums(one: Iterable[int], other: Iterable[int]) -> list[int]:
+    return [left + right for left, right in zip(one, other, strict=True)]
+
+
 class MetricsRegistry:
     """A histogram for each tool that was called."""
 
@@ -67,17 +134,12 @@ class MetricsRegistry:
         """An observer that counts."""
         return self._on_outcome.get(entry.tool.name) or self._new(entry)
 
-    def families(self) -> Iterator[str]:
-        """The metric families of all calls so far."""
-        histograms = self._by_tool.values()
-        calls = [
-            Sample("", {**one.labels, "outcome": outcome}, count)
-            for one in histograms
-            for outcome, count in sorted(one.outcomes.items())
-        ]
-        took = [sample for one in histograms for sample in _histogram(one.labels, _SECONDS, one.buckets, one.seconds)]
-        yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", calls)
-        yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
+    def calls(self) -> dict[str, ToolCalls]:
+        """All calls so far, by tool."""
+        return {
+            tool: ToolCalls(one.labels["dialect"], dict(one.outcomes), [*one.buckets], one.seconds)
+            for tool, one in self._by_tool.items()
+        }
 
     def _new(self, entry: ToolEntry) -> OnOutcome:
         name = entry.tool.name
@@ -86,15 +148,15 @@ class MetricsRegistry:
         return on_outcome
 
 
-def render(registry: MetricsRegistry, loads: Mapping[str, Load], info: Labels, connections: int, tenants: int) -> bytes:
-    """All metrics: calls, stores by tenant, the server and its process."""
+def render(seen: Snapshot, info: Labels) -> bytes:
+    """All metrics: calls, stores by tenant, the server and its processes."""
     parts = [
         _info(info),
-        *registry.families(),
-        *_stores(loads),
-        _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, connections)]),
-        _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, tenants)]),
-        *_process(),
+        *_calls(seen.calls),
+        *_stores(seen.loads),
+        _family("quipu_connections", "gauge", "Connections that are open.", [Sample("", {}, seen.connections)]),
+        _family("quipu_open_tenants", "gauge", "Tenants whose stores are open.", [Sample("", {}, len(seen.loads))]),
+        *_process(seen),
     ]
     return "".join(parts).encode()
 
@@ -106,6 +168,18 @@ def render_tenant(loads: Mapping[str, Load], info: Labels) -> bytes:
 
 def _info(labels: Labels) -> str:
     return _family("quipu_info", "gauge", "What is running.", [Sample("", labels, 1)])
+
+
+def _calls(calls: Mapping[str, ToolCalls]) -> Iterator[str]:
+    labelled = [({"dialect": one.dialect, "tool": tool}, one) for tool, one in calls.items()]
+    counted = [
+        Sample("", {**labels, "outcome": outcome}, count)
+        for labels, one in labelled
+        for outcome, count in sorted(one.outcomes.items())
+    ]
+    took = [sample for labels, one in labelled for sample in _histogram(labels, _SECONDS, one.buckets, one.seconds)]
+    yield _family("quipu_calls_total", "counter", "Tool calls by how they came out.", counted)
+    yield _family("quipu_call_duration_seconds", "histogram", "Seconds from arguments to answer.", took)
 
 
 def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
@@ -132,17 +206,21 @@ def _stores(loads: Mapping[str, Load]) -> Iterator[str]:
     yield _family("quipu_database_bytes", "gauge", "Size of the database.", by_tenant("file_bytes"))
 
 
-def _process() -> Iterator[str]:
-    yield _family("process_cpu_seconds_total", "counter", "Processor time.", [Sample("", {}, time.process_time())])
+def _process(seen: Snapshot) -> Iterator[str]:
+    yield _family("process_cpu_seconds_total", "counter", "Processor time.", [Sample("", {}, seen.processor)])
+    if seen.resident:
+        yield _family("process_resident_memory_bytes", "gauge", "Resident memory.", [Sample("", {}, seen.resident)])
+        yield _family("process_open_fds", "gauge", "Open file descriptors.", [Sample("", {}, seen.files)])
+
+
+def _resident_and_files() -> tuple[int, int]:
     if sys.platform != "linux":
-        return
+        return 0, 0
     try:
         resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        files = len(list(Path("/proc/self/fd").iterdir()))
+        return resident, len(list(Path("/proc/self/fd").iterdir()))
     except (OSError, ValueError):
-        return
-    yield _family("process_resident_memory_bytes", "gauge", "Resident memory.", [Sample("", {}, resident)])
-    yield _family("process_open_fds", "gauge", "Open file descriptors.", [Sample("", {}, files)])
+        return 0, 0
 
 
 def _histogram(labels: Labels, bounds: Iterable[float], counts: Iterable[int], total: float) -> Iterator[Sample]:

@@ -2,10 +2,12 @@
 
 import ipaddress
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
+from kernel.security.shared_buckets import Bucket, SharedBuckets
+
 Header = tuple[bytes, bytes]
-Bucket = tuple[float, float]  # tokens, and the time at which there were so many
 _MAX_BUCKETS = 4096
 _NETWORK_BYTES = 8  # an IPv6 client usually has a whole /64 network
 
@@ -30,17 +32,23 @@ class _NoKeys:
 
 
 class RateLimiter:
-    """Counts requests by key, else by address: `rate` a second after a burst, any number where it is 0."""
+    """Counts requests by key, else by address: `rate` a second after a burst, any number where it is 0.
 
-    def __init__(self, rate: float, burst: float) -> None:
+    With `shared` several processes count together.
+    """
+
+    def __init__(self, rate: float, burst: float, shared: SharedBuckets | None = None) -> None:
         self.authenticator: Authenticator = _NoKeys()
         self.rate = rate
         self._burst = burst
         self._buckets: dict[str, Bucket] = {}
+        self._shared = shared
 
     def wait(self, headers: Sequence[Header], address: str, now: float) -> float:
         """Seconds until this caller may send a request, 0 for now; `now` is the time of any monotonic clock."""
         caller = self._key(headers) or address
+        if self._shared is not None:
+            return self._shared.update(caller, partial(self.take, now=now))
         found = self._buckets.get(caller)
         bucket, seconds = self.take(found, now)
         if not seconds:

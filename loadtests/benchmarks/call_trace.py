@@ -88,7 +88,7 @@ def main() -> int:
 
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(Config(Path(folder), port=PORT))
+        server = Server(Config(Path(folder), port=PORT), "")
         serving = threading.Thread(target=server.run)
         serving.start()
         try:

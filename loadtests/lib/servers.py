@@ -61,12 +61,11 @@ class Server:
 
     def cpu(self) -> float:
         """Seconds of processor time so far, in nanoseconds resolution where /proc has schedstat."""
-        try:
-            tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
-            return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
-        except (OSError, IndexError):
-            times = self._seen.cpu_times()
-            return times.user + times.system
+        return _cpu(self._seen)
+
+    def cpu_by_worker(self) -> list[float]:
+        """`cpu` of each of several workers, or of the only process."""
+        return [_cpu(one) for one in self._seen.children() or [self._seen]]
 
     def rss(self) -> float:
         """Resident memory in MB of 10**6 bytes."""
@@ -104,6 +103,15 @@ class Server:
             return False
         finally:
             connection.close()
+
+
+def _cpu(seen: psutil.Process) -> float:
+    try:
+        tasks = Path(f"/proc/{seen.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    except (OSError, IndexError):
+        times = seen.cpu_times()
+        return times.user + times.system
 
 
 @contextmanager

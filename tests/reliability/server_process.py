@@ -50,6 +50,18 @@ class Client:
         answer.read()
         return answer.status
 
+    @property
+    def local_port(self) -> int:
+        """The port of this end."""
+        if not hasattr(self._connection.sock, "getsockname"):
+            self._connection.connect()
+        return self._connection.sock.getsockname()[1]
+
+    def text(self, path: str) -> str:
+        """The body of a GET."""
+        self._connection.request("GET", path)
+        return self._connection.getresponse().read().decode()
+
     def close(self) -> None:
         self._connection.close()
 

@@ -16,9 +16,8 @@ from handlers.brain import search
 from handlers.common import scoring
 from handlers.notes import files, journal
 from handlers.notes import safe_fs as steps
-from kernel import data_dir, dispatch, limits, text
+from kernel import calls, data_dir, dispatch, limits, text
 from kernel.http import parsing, receiving, unsent
-from kernel.limits import CallLimits
 from kernel.maintenance import backup, data_access, page_check, restore
 from kernel.search import index, quarantine
 from kernel.search import query as terms
@@ -82,7 +81,8 @@ def _slow_pattern() -> None:
 
 
 def _no_bounds() -> None:
-    put(CallLimits, fit=lambda _self, reply: reply)
+    for module in (calls, dispatch):
+        put(module, checked_size=lambda _tx, reply: reply)
 
 
 def _no_clock() -> None:
@@ -166,7 +166,8 @@ def _credulous() -> None:
 
 
 def _blind() -> None:
-    put(quarantine, matched_rule=lambda _text: "")
+    for module in (quarantine, index):
+        put(module, matched_rule=lambda _text: "")
 
 
 def _unguarded() -> None:
@@ -174,7 +175,7 @@ def _unguarded() -> None:
 
 
 def _bugs_for_mistakes() -> None:
-    put(dispatch, _UNREADABLE=(RecursionError,))
+    put(dispatch, UNREADABLE=(RecursionError,))
 
 
 def _no_meter() -> None:

@@ -42,6 +42,11 @@ class Peer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def local_port(self) -> int:
+        """The port of this end."""
+        return self.socket.getsockname()[1]
+
     def send(self, data: bytes) -> bool:
         """Whether the server takes this; what it has closed takes nothing."""
         try:

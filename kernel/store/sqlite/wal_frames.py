@@ -1,8 +1,8 @@
 """The frames of a write-ahead log: which of them SQLite replays, and whether answered writes stand behind those.
 
-SQLite replays a log up to the last commit before the first frame whose checksum is wrong, and drops the rest without a
-word. At the end of a log that is right: the last commit of a power cut may be torn. It is damage where more stands
-behind. Two things tell it:
+SQLite replays a log up to the last commit before the first frame whose checksum is wrong, and drops the rest
+silently. At the end of a log that is right: the last commit of a power cut may be torn. It is damage where more stands
+behind. Two things distinguish them:
 
 - A commit begins when the one before it is on disk. So of two commits behind the wrong frame the first was answered.
 - The index of the log (`-shm`), which outlives the process but seldom the power, says how many frames were committed.

@@ -292,6 +292,25 @@ def test_every_dialect_can_be_configured(home: Path, quipu: Quipu) -> None:
     assert servers == {d.name: {"url": f"http://127.0.0.1:9/mcp/{d.name}"} for d in app.DIALECTS}
 
 
+@pytest.mark.parametrize("options", [(), ("--remove",)], ids=["write", "remove"])
+def test_a_file_that_cannot_be_edited_does_not_keep_the_other_clients_waiting(
+    home: Path, quipu: Quipu, options: tuple[str, ...]
+) -> None:
+    chosen = [BY_NAME[name] for name in ("cursor", "codex")]
+    for client in chosen:
+        others(client, home)
+    if options:
+        quipu("setup", "--all")
+    broken = file(BY_NAME["claude-desktop"], home)
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{")
+    status, _, error = quipu("setup", "--all", *options)
+    assert (status, broken.read_text()) == (1, "{")
+    assert any(line.startswith("Claude Desktop: ") for line in error.splitlines())
+    found = [find_entry(client, file(client, home), "quipu") is None for client in chosen]
+    assert found == [bool(options)] * 2
+
+
 def test_key_from_standard_input_goes_to_every_client(
     home: Path, quipu: Quipu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

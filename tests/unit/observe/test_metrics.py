@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from kernel.calls import ToolEntry
-from kernel.observe.metrics import Histogram, MetricsRegistry, render
+from kernel.observe.metrics import Histogram, MetricsRegistry, Snapshot, render
 from kernel.security.permissions import ANONYMOUS_CALLER
 from kernel.store.store import Load
 from tests.http.mcp_fixture import FIRST, SECOND
@@ -43,7 +43,7 @@ def test_uncalled_tools_have_no_samples() -> None:
     registry = MetricsRegistry()
     registry.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
     registry.observe(entry(1), ANONYMOUS_CALLER)("busy", 0.1)
-    found = samples(render(registry, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
+    found = samples(render(Snapshot.take(registry, {"main": IDLE}, 0), {}), "quipu_calls_total")
     assert found == {
         (("dialect", "first"), ("outcome", "ok"), ("tool", "echo")): 1,
         (("dialect", "first"), ("outcome", "busy"), ("tool", "keep")): 1,
@@ -52,7 +52,7 @@ def test_uncalled_tools_have_no_samples() -> None:
 
 def test_commits_are_counted_by_group_size() -> None:
     load = IDLE._replace(groups=GROUPS, calls=12345678)
-    text = render(MetricsRegistry(), {"main": load, "other": IDLE}, {}, 2, 2)
+    text = render(Snapshot.take(MetricsRegistry(), {"main": load, "other": IDLE}, 2), {})
     main = ("tenant", "main")
     buckets = samples(text, "quipu_commit_calls_bucket")
     upto = [buckets[(("le", size), main)] for size in ("1", "2", "4", "8", "8192", "+Inf")]
@@ -64,12 +64,33 @@ def test_commits_are_counted_by_group_size() -> None:
 @pytest.mark.slow
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text(st.characters(codec="utf-8"))))
 def test_any_label_value_parses_back(info: dict[str, Any]) -> None:
-    found = samples(render(MetricsRegistry(), {"main": IDLE}, info, 0, 1), "quipu_info")
+    found = samples(render(Snapshot.take(MetricsRegistry(), {"main": IDLE}, 0), info), "quipu_info")
     assert found == {tuple(sorted(info.items())): 1}
 
 
 def test_samples_name_the_dialect() -> None:
     registry = MetricsRegistry()
     registry.observe(ToolEntry(SECOND, SECOND.tools[0]), ANONYMOUS_CALLER)("ok", 0.1)
-    found = samples(render(registry, {"main": IDLE}, {}, 0, 1), "quipu_calls_total")
+    found = samples(render(Snapshot.take(registry, {"main": IDLE}, 0), {}), "quipu_calls_total")
     assert found == {(("dialect", "second"), ("outcome", "ok"), ("tool", "whisper")): 1}
+
+
+def test_snapshots_of_two_processes_add_up() -> None:
+    one, other = MetricsRegistry(), MetricsRegistry()
+    one.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.1)
+    other.observe(entry(0), ANONYMOUS_CALLER)("ok", 0.2)
+    other.observe(entry(0), ANONYMOUS_CALLER)("busy", 0.4)
+    other.observe(entry(1), ANONYMOUS_CALLER)("ok", 0.1)
+    load = IDLE._replace(writes=1, groups=GROUPS, calls=7, file_bytes=4096, wal_bytes=10)
+    left = Snapshot.take(one, {"main": load}, 2)
+    right = Snapshot.take(other, {"main": load._replace(wal_bytes=20), "acme": IDLE}, 3)
+
+    whole = left.plus(right)
+
+    assert whole.calls["echo"].outcomes == {"ok": 2, "busy": 1}
+    assert whole.calls["echo"].seconds == pytest.approx(0.7)
+    assert sum(whole.calls["echo"].buckets) == 3
+    assert whole.calls["keep"] == right.calls["keep"]
+    doubled = tuple(2 * count for count in GROUPS)
+    assert whole.loads == {"main": Load(2, 0, 20, 40, doubled, 14, 4096, 20), "acme": IDLE}
+    assert whole[2:] == (5, left.processor + right.processor, left.resident + right.resident, left.files + right.files)

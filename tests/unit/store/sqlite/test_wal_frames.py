@@ -1,4 +1,4 @@
-"""A log that lost answered writes is told from one whose end was torn by a power cut."""
+"""A log that lost answered writes is distinguished from one whose end was torn by a power cut."""
 
 import shutil
 from collections.abc import Iterator

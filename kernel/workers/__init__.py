@@ -1,0 +1,1 @@
+"""Several processes that serve one store: a parent that forks them, and what they share."""

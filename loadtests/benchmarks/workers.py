@@ -1,0 +1,106 @@
+"""Searches a second of two workers against one, over HTTP and over one store.
+
+The load generator is niced, so that it takes the cores last; where it takes them nevertheless, the second ratio counts:
+searches in a second of processor time of the worker that has the most to do.
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from loadtests.lib import corpus, http_requests, store_fixtures
+from loadtests.lib.http_load import Request, Result, drive
+from loadtests.lib.servers import Server, budget, budgets, finish, machine, options, paired, quipu, rounds, table
+
+_WORKERS = (1, 2)
+_CALLERS = 8
+_QUESTIONS = 200
+_BUDGET = 1.6
+_START_SECONDS = 30.0
+
+
+class Run(NamedTuple):
+    """One round of one side: what the callers saw, and seconds of processor time of each worker."""
+
+    seen: Result
+    cpus: list[float]
+
+    @property
+    def rate_of_the_busiest(self) -> float:
+        """Searches in a second of the worker that has the most to do."""
+        return self.seen.replies / max(self.cpus)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the benchmark; 1 if an answer was wrong."""
+    chosen = options(
+        __doc__,
+        arguments,
+        size={"type": int, "default": 10_000, "help": "memories in the store"},
+        seconds={"type": float, "default": 2.0, "help": "length of one run"},
+    )
+    size, seconds = (500, 0.5) if chosen.quick else (chosen.size, chosen.seconds)
+    count = chosen.rounds or (1 if chosen.quick else 5)
+    machine()
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+        data = store_fixtures.filled(Path(temporary), size)
+        asked = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
+        requests = [http_requests.mcp("modern", "recall", {"query": text}, b'"memories":[{"id":"') for text in asked]
+        servers = {number: stack.enter_context(quipu(data, workers=str(number))) for number in _WORKERS}
+        for number, server in servers.items():
+            _warm(server, number, requests)
+        os.nice(10)  # the servers have been started
+        runs = rounds(
+            count,
+            {str(number): lambda server=server: _run(server, requests, seconds) for number, server in servers.items()},
+        )
+    _show(f"{size:,} memories, {_CALLERS} callers, {count} rounds (medians)", runs)
+    return finish([run.seen.complaint for side in runs.values() for run in side if run.seen.errors])
+
+
+def _warm(server: Server, workers: int, requests: Sequence[Request]) -> None:
+    """Waits for all workers, and lets each answer a few questions."""
+    deadline = time.monotonic() + _START_SECONDS
+    while len(server.cpu_by_worker()) < workers and time.monotonic() < deadline:
+        time.sleep(0.01)
+    drive(server.port, cycle(requests), callers=_CALLERS, seconds=1.0)
+
+
+def _run(server: Server, requests: Sequence[Request], seconds: float) -> Run:
+    before = server.cpu_by_worker()
+    seen = drive(server.port, cycle(requests), callers=_CALLERS, seconds=seconds)
+    return Run(seen, [after - begun for after, begun in zip(server.cpu_by_worker(), before, strict=True)])
+
+
+def _show(title: str, runs: dict[str, list[Run]]) -> None:
+    rows = [
+        (
+            workers,
+            median(run.seen.rate for run in side),
+            median(run.seen.percentile(0.5) for run in side),
+            median(run.seen.percentile(0.99) for run in side),
+            median(sum(run.cpus) / run.seen.replies for run in side) * 1e3,
+            median(max(run.cpus) / sum(run.cpus) for run in side),
+        )
+        for workers, side in runs.items()
+    ]
+    table(title, ("workers", "searches/s", "p50 ms", "p99 ms", "cpu ms", "share of the busiest"), rows)
+    one, two = (runs[str(number)] for number in _WORKERS)
+    by_clock = paired([run.seen.rate for run in two], [run.seen.rate for run in one])
+    by_cpu = paired([run.rate_of_the_busiest for run in two], [run.rate_of_the_busiest for run in one])
+    budgets(
+        [
+            budget("searches/s, two workers over one", by_clock, _BUDGET, least=True),
+            budget("by processor time of the busiest worker", by_cpu, _BUDGET, least=True),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
