@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = data / "notes" / ".mnemonics"
         files = _filled(folder, size)
         with quipu(data) as server:
-            complaints = _served(server, folder, files, turns)
+            complaints = _served(server, files, turns)
         _inside(data, turns)
     return finish(complaints)
 
@@ -53,55 +53,57 @@ def _filled(folder: Path, size: int) -> list[Path]:
     return files
 
 
-def _served(server: Server, folder: Path, files: Sequence[Path], turns: int) -> list[str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)
-    words = (f"quipumark{number}" for number in count())
-    question = corpus.question(len(files) // 2).text
-    complaints: list[str] = []
+class _Recalls:
+    """Recalls over HTTP, each timed where it counts; `complaints` has the answers that were wrong."""
 
-    def recall(query: str, **more: Any) -> list[Any]:
+    def __init__(self, port: int, question: str) -> None:
+        self.complaints: list[str] = []
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        self._question = question
+        self._words = (f"quipumark{number}" for number in count())
+
+    def asked(self, query: str, **more: Any) -> list[Any]:
+        """The memories found."""
         body = json.dumps({"query": query, **more})
-        connection.request("POST", "/tools/memory_recall", body, {"content-type": "application/json"})
-        answer = json.loads(connection.getresponse().read())
-        return answer["memories"]
+        self._connection.request("POST", "/tools/memory_recall", body, {"content-type": "application/json"})
+        return json.loads(self._connection.getresponse().read())["memories"]
 
-    first = _timed(lambda: recall(question))
-    time.sleep(_QUIET)
-    recall(question)  # takes the freshest files for settled
-    if len(recall("bench", type="search", limit=1000)) != min(1000, len(files)):
-        complaints.append("not every file was found")
+    def seconds(self) -> float:
+        """How long the recall of the question takes."""
+        return _timed(lambda: self.asked(self._question))
 
-    def edited(word: str, file: Path) -> float:
+    def seconds_after_edit(self, file: Path) -> float:
+        """The same after a line was added to a file, which the next recall must find."""
+        word = next(self._words)
         with file.open("a", encoding="utf-8") as opened:
             opened.write(f"{word}\n")
         time.sleep(0.01)
-        taken = _timed(lambda: recall(question))
-        found = recall(word, type="search", limit=5)
-        if [memory["path"] for memory in found] != [str(file)]:
-            complaints.append(f"{word} was not found in {file.name}")
+        taken = self.seconds()
+        if [memory["path"] for memory in self.asked(word, type="search", limit=5)] != [str(file)]:
+            self.complaints.append(f"{word} was not found in {file.name}")
         return taken
 
-    turn = iter(range(len(files)))
-    seen = rounds(
-        turns,
-        {
-            "recall": lambda: _timed(lambda: recall(question)),
-            "recall after one hand edit": lambda: edited(next(words), files[next(turn)]),
-        },
-    )
-    plain, after = seen["recall"], seen["recall after one hand edit"]
+
+def _served(server: Server, files: Sequence[Path], turns: int) -> list[str]:
+    recalls = _Recalls(server.port, corpus.question(len(files) // 2).text)
+    first = recalls.seconds()
+    time.sleep(_QUIET)
+    recalls.seconds()  # takes the freshest files for settled
+    if len(recalls.asked("bench", type="search", limit=1000)) != min(1000, len(files)):
+        recalls.complaints.append("not every file was found")
+    turn = iter(files)
+    plain, after = rounds(
+        turns, {"plain": recalls.seconds, "after": lambda: recalls.seconds_after_edit(next(turn))}
+    ).values()
     rate = len(files) / first
-    table(
-        f"{len(files):,} files over HTTP",
-        ("", "ms"),
-        [
-            (f"first recall, which reads and indexes them all ({rate:,.0f} files/s)", first * 1e3),
-            ("recall, nothing changed", median(plain) * 1e3),
-            ("recall after one hand edit", median(after) * 1e3),
-        ],
-    )
+    rows = [
+        (f"first recall, which reads and indexes them all ({rate:,.0f} files/s)", first * 1e3),
+        ("recall, nothing changed", median(plain) * 1e3),
+        ("recall after one hand edit", median(after) * 1e3),
+    ]
+    table(f"{len(files):,} files over HTTP", ("", "ms"), rows)
     budgets([budget("recall after one manual edit / recall", paired(after, plain), 1.5)])
-    return complaints
+    return recalls.complaints
 
 
 def _inside(data: Path, turns: int) -> None:

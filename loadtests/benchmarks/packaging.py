@@ -56,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         starts = rounds(count, sides)
         images, complaints = _images(Path(folder), max(1, count // 3))
     _show(starts, first, images, count)
+    budgets(_ratios(starts, images))
+    return finish(complaints)
+
+
+def _ratios(starts: dict[str, list[Start]], images: dict[str, list[Contained]]) -> list[tuple[str, str, str, str]]:
     healthy = {name: [start.healthy for start in runs] for name, runs in starts.items()}
     rows = [
         budget("start of the folder over the clone's", paired(healthy[_UNPACKED], healthy[_CLONE]), 1.6),
@@ -76,8 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             budget("podman start over the folder's", median(one.start for one in edge) / binary, 2),
             budget("longest stop under load, seconds", max(one.stop for one in edge), 2),
         ]
-    budgets(rows)
-    return finish(complaints)
+    return rows
 
 
 def _starter(folder: Path, program: Sequence[str] | None, cache: Path) -> Callable[[], Start]:

@@ -140,8 +140,17 @@ class Stretch(NamedTuple):
 
     def slow(self) -> float:
         """The 99th of 100 calls, by how long its answer took, in milliseconds."""
-        taken = [seconds for caller in self.callers for _, seconds in caller.calls]
-        return statistics.quantiles(taken, n=100)[98] * 1000
+        return slow(self.callers)
+
+    def turns(self) -> list[float]:
+        """The same of each turn."""
+        return [slow(self.callers[at : at + CALLERS]) for at in range(0, len(self.callers), CALLERS)]
+
+
+def slow(callers: Sequence[Caller]) -> float:
+    """The 99th of 100 calls of these callers, by how long its answer took, in milliseconds."""
+    taken = [seconds for caller in callers for _, seconds in caller.calls]
+    return statistics.quantiles(taken, n=100)[98] * 1000
 
 
 def capacity(side: Side, seconds: float) -> float:
@@ -193,11 +202,13 @@ def test_a_long_time_of_mixed_work_leaves_the_server_as_it_was(
     samples = [one for stretch in stretches for one in stretch.samples]
     memory, most = growth(samples, 1), max(one.log for one in samples)
     times = sum(len(caller.calls) for caller in callers)
+    ratios = [older / newer for older, newer in zip(last.turns(), new.turns(), strict=True)]
     outcome = (
         f"{'/'.join(f'{stretch.capacity:.0f}' for stretch in stretches)} a second at full load, "
         f"memory {memory:+.1%} of {samples[-1].memory >> 20} MiB, descriptors {growth(samples, 2):+.1%}, "
         f"log {growth(samples, 3):+.1%} of {most / 2**20:.0f} MiB, "
-        f"p99 {'/'.join(f'{stretch.slow():.0f}' for stretch in stretches)} ms, a new server {new.slow():.0f}"
+        f"p99 {'/'.join(f'{stretch.slow():.0f}' for stretch in stretches)} ms, a new server {new.slow():.0f}, "
+        f"in {len(ratios)} turns {statistics.median(ratios):.2f} x"
     )
     with capsys.disabled():
         print("", outcome, sep="\n")
