@@ -161,7 +161,7 @@ PIP := --quiet
 
 # What running needs, and the command; the tools for tests are added to it.
 .venv/.run: PIP := --no-compile
-.venv/.run: .ci/runtime.lock requirements.lock .ci/quipu
+.venv/.run: .ci/$(if $(shell ldd --version 2>&1 | grep -i musl),musl,runtime).lock requirements.lock .ci/quipu
 	$(environment)
 	@cp .ci/quipu $(VENV)/quipu
 	@touch $@

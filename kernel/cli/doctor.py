@@ -31,6 +31,7 @@ from kernel.store.migrations import pending_migrations
 from kernel.store.sqlite.connection import Connection
 from kernel.store.sqlite.errors import OLDEST_SQLITE, sqlite_version
 from kernel.store.sqlite.page_checksums import checksum_vfs, has_checksums
+from kernel.store.sqlite.vector_functions import sqlite_vec
 from kernel.store.transaction import Tx
 
 _MIN_FREE_BYTES = 64 << 20
@@ -73,7 +74,7 @@ def sqlite(_config: Config) -> Iterator[Diagnosis]:
             "wrong", "engine", f"{version} can lose pages while checkpointing", "install apsw 3.54.1 or newer"
         )
     else:
-        yield Diagnosis("ok", "engine", version)
+        yield Diagnosis("ok", "engine", f"{version}, cosines by {'sqlite-vec' if sqlite_vec() else 'simsimd'}")
 
 
 def folder(config: Config) -> Iterator[Diagnosis]:

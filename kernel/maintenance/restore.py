@@ -191,6 +191,7 @@ def _verified(context: StoreContext, staged: Path, current: Path) -> tuple[int, 
         if not schema_version(db):
             raise Fault("invalid", "it is empty")
         pending_migrations(db)
+        db.load_vectors()
         broken = [text for text in db.integrity_errors() if "fts5" not in text]
         if broken:
             raise Fault("invalid", f"it is damaged: {broken[0]}")

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernel.search.binary_codes import Sketcher
-from kernel.search.chunks import CHUNK_ROWS, COLUMNS, Chunk, Members, Part, gather, spans
+from kernel.search.vector_table import COLUMNS, VectorTable, members
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int64]
     Floats = NDArray[np.float64]
     Array = NDArray[Any]
+    Matrix = NDArray[np.float32]
 
 EXACT_ROWS = 200_000  # vectors compared exactly: 51 MB, some ms; of a larger store, sketches of 64 bytes a vector
+_NO_ID = 2**63 - 1  # after all ids
 _HAMMING_FACTOR = 16  # rows ranked by the finer dot product for each one wanted: recall@10 1.00 at 1M (.98 asked)
 _SAMPLE_STEP = 16  # every 16th distance is enough to estimate the radius; not measured
 _MAX_TIES_FACTOR = 4  # rows kept at most for each one wanted, the newest, where many are equally near; not measured
@@ -81,10 +83,7 @@ class VectorIndex:
     def __init__(self, make_sketcher: Callable[[], Sketcher]) -> None:
         self._make_sketcher = make_sketcher
         self._lock = threading.Lock()
-        self._chunks: list[Chunk] = []
-        self._last_sealed = 0
-        self.last = 0  # the largest row id read
-        self.last_deletion = 0  # the number of the last deletion read
+        self.clear()
         self.exact = True  # whether the vectors are held, not their sketches
 
     @cached_property
@@ -92,14 +91,12 @@ class VectorIndex:
         """The encoder of vectors, built at first use."""
         return self._make_sketcher()
 
-    def fork(self) -> "VectorIndex":
-        """A copy that can be extended by rows which are not committed; the rows of both are shared."""
-        with self._lock:
-            other = VectorIndex(lambda: self.sketcher)
-            other._chunks = [chunk.sealed() for chunk in self._chunks]
-            other._last_sealed, other.last = self._last_sealed, self.last
-            other.last_deletion, other.exact = self.last_deletion, self.exact
-            return other
+    def clear(self) -> None:
+        """Drops everything read, so that the next `extend` loads all of it again."""
+        self._table: VectorTable | None = None
+        self._last_sealed = 0
+        self.last = 0  # the largest row id read
+        self.last_deletion = 0  # the number of the last deletion read
 
     def extend(self, feed: VectorFeed) -> None:
         """Reads the rows and deletions since the last call. Concurrent callers block on the lock."""
@@ -115,12 +112,11 @@ class VectorIndex:
             if not self.last:
                 self.exact = feed.size() <= EXACT_ROWS
             self._read(feed)
-            if self.exact and sum(chunk.count for chunk in self._chunks) > EXACT_ROWS:
-                self._chunks, self._last_sealed, self.last, self.exact = [], 0, 0, False
+            if self.exact and self._table and self._table.count > EXACT_ROWS:
+                self._table, self._last_sealed, self.last, self.exact = None, 0, 0, False
                 self._read(feed)
             if vectors := [row.vector for row in deletions if row.id > self.last_deletion]:
-                gone = np.array(vectors, np.int64)
-                self._chunks = [left for chunk in self._chunks if (left := chunk.without(gone)).count]
+                self._table = self._table and self._table.without(np.array(vectors, np.int64))
                 self.last_deletion = deletions[-1].id
 
     def nearest(
@@ -131,55 +127,50 @@ class VectorIndex:
         partitions: Sequence[int] | None = None,
         docs: Sequence[int] | None = None,
         also: Sequence[int] = (),
-        upto: int = 2**63 - 1,
+        upto: int = _NO_ID,
     ) -> dict[int, float]:
         """The cosine of the `limit` documents nearest in these partitions and among these documents (None for all), and
         of the documents `also`; rows after the id `upto` are ignored. `exact` must be true.
         """
         import numpy as np
 
-        parts = self._parts(partitions, docs, upto)
-        if not parts:
+        if not (table := self._table):
             return {}
-        cosines = _compare_parts(parts, np.frombuffer(vector, np.int8))
-        for part, span in spans(parts):
-            cosines[span] *= part.column("scales")
-        cosines *= scale
-        chosen = np.ones(len(cosines), np.bool_)
+        rows, cosines = _cosines(table, vector, scale, table.select(partitions, docs, upto))
+        held = table.docs[: len(cosines)] if rows is None else table.docs[rows]
         if limit < len(cosines):
-            members = Members(also)
-            chosen = np.concatenate([members.of(part.column("docs")) for part in parts])
-            chosen[np.argpartition(cosines, -limit)[-limit:]] = True
-        best = np.flatnonzero(chosen)
-        found: Ids = gather(parts, best, "docs")
-        return dict(zip(found.tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))
+            best = cosines.argpartition(-limit)[-limit:]
+            best = np.concatenate([best, np.flatnonzero(members(held, also))]) if also else best
+            held, cosines = held[best], cosines[best]
+        return dict(zip(held.tolist(), np.clip(cosines, -1.0, 1.0).tolist(), strict=True))
 
     def shortlist(
-        self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = 2**63 - 1
+        self, vector: bytes, size: int, partitions: Sequence[int] | None = None, upto: int = _NO_ID
     ) -> list[int]:
-        """At most `size` row ids in these partitions (None for all), by sketch, nearest first; `exact` is false."""
+        """About `size` row ids near a vector in these partitions (None for all), of sketches the nearest first."""
         import numpy as np
 
-        parts = self._parts(partitions, None, upto)
-        if not parts:
+        if not (table := self._table):
             return []
+        selected = table.select(partitions, None, upto)
+        if self.exact:
+            rows, cosines = _cosines(table, vector, 1.0, selected)
+            best = cosines.argpartition(-size)[-size:] if size < len(cosines) else np.arange(len(cosines))
+            return table.ids[best if rows is None else rows[best]].tolist()
         query = self.sketcher.query(vector)
-        distances = _compare_parts(parts, query.signs, "hamming", "bin8")
+        rows, distances = _compare_rows(table, query.signs, selected, "hamming", "bin8")
         at = _within_radius(distances, size * _HAMMING_FACTOR)
-        ids: Ids = gather(parts, at, "ids")
-        scores = query.dot(gather(parts, at, "codes"))
-        return ids[np.argsort(-scores, kind="stable")[:size]].tolist()
+        at = at if rows is None else rows[at]
+        return table.ids[at[np.argsort(-query.dot(table.codes[at]), kind="stable")[:size]]].tolist()
 
-    def clear(self) -> None:
-        """Drops everything read, so that the next `extend` loads all of it again."""
-        self._chunks = []
-        self.last = self._last_sealed = self.last_deletion = 0
+    def unit_vectors(self, docs: Sequence[int], upto: int = _NO_ID) -> "tuple[Ids, Matrix]":
+        """The documents of these that have a vector, and the vectors scaled to unit length; `exact` must be true."""
+        import numpy as np
 
-    def _parts(self, partitions: Sequence[int] | None, docs: Sequence[int] | None, upto: int) -> "list[Part]":
-        places = None if partitions is None else Members(partitions)
-        members = None if docs is None else Members(docs)
-        parts = (chunk.select(places, members, upto) for chunk in self._chunks)
-        return [part for part in parts if part.size]
+        if not (table := self._table):
+            return np.empty(0, np.int64), np.empty((0, self.sketcher.dimensions), np.float32)
+        rows = table.select(None, docs, upto)[1]
+        return table.docs[rows], table.codes[rows] * table.scales[rows].astype(np.float32)[:, None]
 
     def _read(self, feed: VectorFeed) -> None:
         # Blocks begin where the previous one ended: once rows were read singly, the next block would repeat them.
@@ -214,16 +205,10 @@ class VectorIndex:
     def _append(self, columns: "Sequence[Any]", codes: bytes) -> None:
         import numpy as np
 
-        count, at = len(columns[0]), 0
-        if not count:
-            return
-        table = np.frombuffer(codes, np.int8 if self.exact else np.uint8).reshape(count, -1)
-        while at < count:
-            if not self._chunks or not self._chunks[-1].room:
-                self._chunks = [*self._chunks, Chunk(CHUNK_ROWS, table)]
-            end = at + self._chunks[-1].room
-            self._chunks[-1].append([column[at:end] for column in columns], table[at:end])
-            at = end
+        if codes:
+            dtype = "int8" if self.exact else "uint8"
+            rows = np.frombuffer(codes, dtype).reshape(len(columns[0]), -1)
+            self._table = (self._table or VectorTable(rows.shape[1], dtype)).appended(columns, rows)
 
 
 def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "int8") -> "Floats":
@@ -231,21 +216,32 @@ def compare(query: "Array", codes: "Array", metric: Any = "dot", dtype: Any = "i
     import numpy as np
     import simsimd
 
+    if not len(codes):
+        return np.empty(0)
     # Without `out`, with which simsimd 6.5 returns a None that it does not count: Python 3.11 aborts in the end.
     return np.asarray(simsimd.cdist(query[None], codes, metric, dtype=dtype))[0]
 
 
-def _compare_parts(parts: Sequence[Part], query: "Array", metric: str = "dot", dtype: str = "int8") -> "Floats":
+def _compare_rows(
+    table: VectorTable, query: "Array", selected: "tuple[int, Ids | None]", metric: str = "dot", dtype: str = "int8"
+) -> "tuple[Ids | None, Floats]":
+    """The selected rows of a table, None for the first ones, and the value of a metric for each."""
+    count, rows = selected
+    if rows is None or 2 * len(rows) > count:  # gathering most rows costs more than comparing all
+        values = compare(query, table.codes[:count], metric, dtype)
+        return rows, values if rows is None else values[rows]
+    return rows, compare(query, table.codes[rows], metric, dtype)
+
+
+def _cosines(
+    table: VectorTable, vector: bytes, scale: float, selected: "tuple[int, Ids | None]"
+) -> "tuple[Ids | None, Floats]":
     import numpy as np
 
-    found: list[Floats] = []
-    for part in parts:
-        # Gathering most rows costs more than comparing all.
-        some = part.chosen if part.chosen is not None and 2 * part.size > part.rows else None
-        codes = part.column("codes") if some is None else part.chunk.columns["codes"][: part.rows]
-        values = compare(query, codes, metric, dtype)
-        found.append(values if some is None else values[some])
-    return np.concatenate(found) if len(found) > 1 else found[0]
+    rows, values = _compare_rows(table, np.frombuffer(vector, np.int8), selected)
+    values *= table.scales[: len(values)] if rows is None else table.scales[rows]
+    values *= scale
+    return rows, values
 
 
 def _within_radius(distances: "Floats", size: int) -> "Ids":

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kernel.search.ann import EXACT_ROWS, Block, Deletion, Row, VectorFeed
-from kernel.search.chunks import COLUMNS
+from kernel.search.vector_table import COLUMNS
 from kernel.store.transaction import Tx
 
 BLOCK_ROWS = 8192  # vectors in a block: a start reads 122 rows instead of a million; not compared with other sizes

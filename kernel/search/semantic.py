@@ -1,12 +1,12 @@
-"""Vector search: the documents nearest by exact cosine, among all in memory or a shortlist read from the store."""
+"""Vector search: the documents nearest by exact cosine, in memory, or in SQL where not all that counts is there."""
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kernel.embed.model import Embedding
 from kernel.search import ann_storage
-from kernel.search.ann import VectorIndex, compare
+from kernel.search.ann import VectorIndex
 from kernel.search.cache import LastIds, SearchCache
 from kernel.search.partitions import PartitionSet
 from kernel.search.vectors import embed_texts, model_id
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Vectors = tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]
-    """Documents, their vectors, one per row, and the scales that make these a unit long."""
-
 _MIN_SHORTLIST = 1280  # vectors of a large store scored exactly; recall@10 1.00 at 1M memories
 _SHORTLIST_PER_RESULT = 8  # where more than 160 results are wanted; not measured
+_NO_ID = 2**63 - 1  # after all ids
 
 
 def vector_search(
@@ -40,31 +38,38 @@ def vector_search(
     query = embed_texts(tx, [text]) if model else None
     if not query or not query[0].scale:
         return {}
+    vector, scale, _ = query[0]
     cache: SearchCache = tx.context.search_cache
-    last = cache.last_ids(tx)
+    index, last = cache.vectors, cache.last_ids(tx)
     places = None if partitions is None else partitions.ids
-    index = None if _is_loading(tx, last) else _index(tx, model, last)
-    if index and index.exact:
-        return index.nearest(*query[0][:2], limit, places, docs, also, last.vector)
+    if _is_loaded(tx, model, last) and index.exact:
+        return index.nearest(vector, scale, limit, places, docs, also, last.vector)
+    score = partial(_score, tx, model, vector)
     if docs is not None:
-        read = _read(tx, "kernel.semantic.vectors", model, docs)
+        near = score(limit, docs=docs)
     elif partitions is not None and not partitions.large:
-        read = _read(tx, "kernel.semantic.vectors_in", model, partitions.ids)
+        near = score(limit, partitions=partitions.ids)
     else:
-        size = max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
-        shortlist = index.shortlist(query[0].vector, size, places, last.vector) if index else ()
-        read = _read(tx, "kernel.semantic.vectors_by_id", model, shortlist)
-    near = _nearest(read, query[0], limit)
+        near = {} if _is_loading(tx, last) else score(limit, **_shortlist(index, vector, limit, places, last))
     missing = [doc for doc in also if doc not in near]
-    return near | _nearest(_read(tx, "kernel.semantic.vectors", model, missing), query[0], len(missing))
+    return near | (score(len(missing), docs=missing) if missing else {})
 
 
 def unit_vectors(tx: Tx, model: int, docs: Sequence[int]) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
     """The documents of these that have a vector, each once, and their vectors scaled to unit length, one per row."""
     import numpy as np
 
-    found, codes, scales = _read(tx, "kernel.semantic.vectors", model, docs)
-    return found, codes * scales.astype(np.float32)[:, None]
+    def row(*values: Any) -> Any:
+        return values
+
+    cache: SearchCache = tx.context.search_cache
+    last = cache.last_ids(tx)
+    if _is_loaded(tx, model, last) and cache.vectors.exact:
+        return cache.vectors.unit_vectors(docs, last.vector)
+    rows = tx.all("kernel.semantic.vectors", row, ids=docs, model=model) if docs else []
+    found, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
+    codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
+    return np.array(found, np.int64), codes * np.array(scales, np.float32)[:, None]
 
 
 def l2_distance(cosine: float) -> float:
@@ -76,7 +81,7 @@ def load_vectors(tx: Tx) -> None:
     """Reads the vectors that are not in memory yet; `tx` must see committed rows only."""
     cache: SearchCache = tx.context.search_cache
     if model := model_id(tx):
-        _index(tx, model, cache.last_ids(tx))
+        cache.vectors.extend(ann_storage.vector_feed(tx, model))
 
 
 def _is_loading(tx: Tx, last: LastIds) -> bool:
@@ -85,34 +90,42 @@ def _is_loading(tx: Tx, last: LastIds) -> bool:
     return cache.warming and tx.readonly and last.vector - cache.vectors.last > ann_storage.BLOCK_ROWS
 
 
-def _index(tx: Tx, model: int, last: LastIds) -> VectorIndex:
-    """The vectors that `tx` sees. Rows that a rollback would undo go to a copy, never to the shared index."""
+def _is_loaded(tx: Tx, model: int, last: LastIds) -> bool:
+    """Whether memory holds what `tx` sees, from here on; never the rows that a rollback would undo."""
     cache: SearchCache = tx.context.search_cache
-    index = cache.vectors if cache.can_cache(tx) else cache.vectors.fork()
+    index = cache.vectors
+    if not cache.can_cache(tx) or _is_loading(tx, last):
+        return False
     if last.vector > index.last or last.deletion > index.last_deletion:
         index.extend(ann_storage.vector_feed(tx, model))
-    return index
+    return True
 
 
-def _read(tx: Tx, statement: str, model: int, ids: Sequence[int]) -> "Vectors":
-    import numpy as np
-
-    def row(*values: Any) -> Any:
-        return values
-
-    cache: SearchCache = tx.context.search_cache
-    rows = tx.all(statement, row, ids=ids, model=model) if ids else []
-    docs, vectors, scales = zip(*rows, strict=True) if rows else ((), (), ())
-    codes = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, cache.vectors.sketcher.dimensions)
-    return np.array(docs, np.int64), codes, np.array(scales, np.float64)
+def _shortlist(
+    index: VectorIndex, vector: bytes, limit: int, places: Sequence[int] | None, last: LastIds
+) -> dict[str, Any]:
+    """What SQL scores: the vectors that memory finds nearest, more by those deleted since, and all that it lacks."""
+    size = limit if index.exact else max(_MIN_SHORTLIST, _SHORTLIST_PER_RESULT * limit)
+    after = index.last
+    near = index.shortlist(vector, size + last.deletion - index.last_deletion, places, after)
+    return {"vectors": near, "after": after, "within": places}
 
 
-def _nearest(vectors: "Vectors", query: Embedding, limit: int) -> dict[int, float]:
-    import numpy as np
-
-    docs, codes, scales = vectors
-    if not len(docs):
-        return {}
-    cosines = compare(np.frombuffer(query.vector, np.int8), codes) * scales * query.scale
-    best = np.argsort(-cosines, kind="stable")[:limit]
-    return dict(zip(docs[best].tolist(), np.clip(cosines[best], -1.0, 1.0).tolist(), strict=True))
+def _score(
+    tx: Tx,
+    model: int,
+    vector: bytes,
+    limit: int,
+    vectors: Sequence[int] = (),
+    docs: Sequence[int] = (),
+    partitions: Sequence[int] = (),
+    after: int = _NO_ID,
+    within: Sequence[int] | None = None,
+) -> dict[int, float]:
+    """The exact cosines of the `limit` nearest of these vectors, of those of documents and of partitions, and of those
+    after an id within partitions.
+    """
+    found: dict[int, float] = {}
+    sources = {"vectors": vectors, "docs": docs, "partitions": partitions, "after": after, "within": within}
+    tx.all("kernel.semantic.score", found.__setitem__, model=model, vector=vector, limit=limit, **sources)
+    return found

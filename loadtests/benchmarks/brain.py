@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         data = _filled(chosen.keep or Path(temporary), size)
         context = app.context_of(Config(data))
         reader = Connection(Config(data).file, context, readonly=True)
+        reader.load_vectors()
         asked = [question.text for question in corpus.questions(min(_QUESTIONS, size), size)]
         complaints = [
             f"nothing was found for {text!r}" for text in asked if not reader.read(_who("search"), _hits(text))
@@ -105,6 +106,7 @@ def _filled(folder: Path, size: int) -> Path:
         context = app.context_of(config)
         app.prepare_data(config, context)
         db = Connection(config.file, context, readonly=False, durable=False)
+        db.load_vectors()
         memories = corpus.memories(size)
         while group := list(islice(memories, _GROUP)):
             with db.writing(_who("save_memory")) as tx:
@@ -187,6 +189,7 @@ def _asked(reader: Connection, side: Side, asked: Sequence[str], count: int) -> 
 
 def _written(config: Config, context: Any, size: int, groups: int) -> list[Pair]:
     db = Connection(config.file, context, readonly=False)
+    db.load_vectors()
     pairs: list[Pair] = []
     for number in range(groups):
         first = size + number * _TOGETHER

@@ -110,6 +110,7 @@ def _inside(data: Path, turns: int) -> None:
     """The scan before a recall, in this process: file stamps alone, and compared with the rows."""
     root, config = data / "notes", Config(data)
     db = Connection(config.file, app.context_of(config), readonly=True)
+    db.load_vectors()
     paths = list(_stamps(root))
 
     def checked(name: str) -> Callable[[], float]:

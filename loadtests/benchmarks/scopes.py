@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(data: Path, texts: Sequence[str], count: int, *, over_http: bool) -> list[str]:
     context = app.context_of(Config(data))
     db = Connection(Config(data).file, context, readonly=True)
+    db.load_vectors()
     chain = msgspec.json.decode((data / "chain.json").read_bytes(), type=list[Scope])
     asks = _asks(chain)
     sides: dict[str, Work] = {_BARE: index.search, **{name: whole_call(ask) for name, ask in asks.items()}}
@@ -159,6 +160,7 @@ def filled(data: Path, size: int) -> Path:
 def _fill(config: Config, context: StoreContext, size: int) -> list[Scope]:
     assert context.embedder is not None
     db = Connection(config.file, context, readonly=False, durable=False)
+    db.load_vectors()
     chain = _chain(db)
     numbers = iter(range(size))
     while group := list(islice(numbers, _GROUP)):

@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(data: Path, size: int, turns: int, rows: list[tuple[str, str, str, str]]) -> list[str]:
     db = Connection(Config(data).file, app.context_of(Config(data)), readonly=True)
+    db.load_vectors()
     chain = msgspec.json.decode((data / "chain.json").read_bytes(), type=list[Scope])
     halfway = db.values("SELECT created_at FROM scopes_entry ORDER BY seq LIMIT 1 OFFSET :half", {"half": size // 2})
     sides = _sides(chain, str(halfway[0][0]))

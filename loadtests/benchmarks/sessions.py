@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = Config(filled(chosen.keep or Path(temporary), size))
         context = app.context_of(config)
         reader = Connection(config.file, context, readonly=True)
+        reader.load_vectors()
         complaints = _isolated(reader)
         found = _compare(reader, size, chosen.rounds or (2 if chosen.quick else 7))
         reader.close()
@@ -76,6 +77,7 @@ def filled(folder: Path, size: int) -> Path:
 
 def _fill(config: Config, context: StoreContext, size: int) -> None:
     db = Connection(config.file, context, readonly=False, durable=False)
+    db.load_vectors()
     _, tool = named("remember")
     started = time.perf_counter()
     for group in _groups(size):

@@ -53,6 +53,7 @@ class RecallProfile:
         config = Config(data)
         self._context = app.context_of(config)
         self._db = Connection(config.file, self._context, readonly=True)
+        self._db.load_vectors()
         self._decode = msgspec.json.Decoder(_TOOL.request).decode
 
     def __enter__(self) -> Self:

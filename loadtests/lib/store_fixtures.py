@@ -107,6 +107,7 @@ def opened(data: Path) -> tuple[StoreContext, Connection]:
     context = app.context_of(config)
     app.prepare_data(config, context)
     db = Connection(config.file, context, readonly=False, durable=False)
+    db.load_vectors()
     return context, db
 
 

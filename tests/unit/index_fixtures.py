@@ -28,8 +28,10 @@ class IndexedStore:
         self.context = app.base_context(model)
         self.file = folder / "index.db"
         self.writer = Connection(self.file, self.context, readonly=False, durable=False)
+        self.writer.load_vectors()
         migrate(self.writer)
         self.reader = Connection(self.file, self.context, readonly=True)
+        self.reader.load_vectors()
 
     def write(self, work: Callable[[Tx], Any], caller: CallContext = CALLER) -> Any:
         """The result of `work` in a committed transaction."""

@@ -78,17 +78,17 @@ def test_only_vector_modules_import_numpy() -> None:
         "kernel.search.ann_storage",
         "kernel.search.binary_codes",
         "kernel.search.bm25",
-        "kernel.search.chunks",
         "kernel.search.fusion",
         "kernel.search.hits",
         "kernel.search.near_duplicates",
         "kernel.search.rerank",
         "kernel.search.semantic",
+        "kernel.search.vector_table",
         "kernel.store.sqlite.linear_checksum",
         "kernel.store.sqlite.page_checksums",
         "kernel.store.sqlite.wal_frames",
     }
-    assert importers("simsimd") == {"kernel.search.ann"}
+    assert importers("simsimd") == {"kernel.search.ann", "kernel.store.sqlite.vector_functions"}
     assert importers("tokenizers") == {"kernel.embed.model"}
 
 

@@ -16,6 +16,7 @@ from kernel.store.sqlite.online_backup import copy_database
 from kernel.store.sqlite.page_checksums import RESERVED, checksum_vfs, copy_log, has_checksums, plain_vfs, vfs_to_write
 from kernel.store.sqlite.query_budget import TOO_LONG, apply_limits
 from kernel.store.sqlite.unfinished import finish, unfinished
+from kernel.store.sqlite.vector_functions import add_vector_functions
 from kernel.store.transaction import Cursor, Params, Token, Tx
 
 R = TypeVar("R")
@@ -61,6 +62,7 @@ class Connection:
             self._checksums = has_checksums(file)
             if file.is_file() and not file.stat().st_size:  # `:memory:` is no file
                 self.request_checksums()
+        self._vectors_loaded = False
         self._open_tx: Tx | None = None
         self._large = False
         self._stamped = False
@@ -89,6 +91,12 @@ class Connection:
         """The tokens of `text` as (start byte, end byte, stem), by the tokenizer of the full-text index."""
         tokens = self._db.fts5_tokenizer(*_TOKENIZER)(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None)
         return cast("list[Token]", tokens)
+
+    def load_vectors(self) -> None:
+        """Adds the vector functions, which databases without an index do not need."""
+        if not self._vectors_loaded:
+            add_vector_functions(self._db)
+            self._vectors_loaded = True
 
     def pragma(self, name: str, value: Any = None) -> Any:
         """Reads or sets one pragma."""
@@ -305,9 +313,10 @@ class Connection:
 
 @contextmanager
 def open_writer(file: Path, context: StoreContext) -> Generator[Connection]:
-    """A connection for maintenance, closed at the end of the block."""
+    """A connection for maintenance, with the vector functions loaded, closed at the end of the block."""
     db = Connection(file, context, readonly=False)
     try:
+        db.load_vectors()
         yield db
     finally:
         db.close()

@@ -56,7 +56,9 @@ class SqliteDatabase:
                 self._release()
 
     def _connect(self, *, readonly: bool) -> Connection:
-        return Connection(self.file, self.context, readonly=readonly, durable=self._durable)
+        db = Connection(self.file, self.context, readonly=readonly, durable=self._durable)
+        db.load_vectors()
+        return db
 
 
 def _fold_log(writer: Connection) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from kernel.search import ann
 from kernel.search.ann import Block, Deletion, Row, VectorFeed, VectorIndex
 from kernel.search.binary_codes import Sketcher
-from kernel.search.chunks import CHUNK_ROWS
 from tests.unit.vectors import clustered, fixed
 
 DIMENSIONS = 256
@@ -232,13 +231,13 @@ def test_extend_reads_only_new_rows(kind: str) -> None:
     assert all_ids(index, 32) == list(range(1, 5001))
 
 
-def test_rows_spill_into_further_chunks(kind: str) -> None:
-    kept = stored(fixed(1, 8) * (CHUNK_ROWS + 10))
+def test_rows_beyond_the_room_of_a_table_are_found(kind: str) -> None:
+    kept = stored(fixed(1, 8) * 5000)
     index = empty(8)
 
-    index.extend(Store(kept, [kept[: CHUNK_ROWS - 5], kept[CHUNK_ROWS - 5 : CHUNK_ROWS + 5]], page_size=99).feed())
-
-    assert all_ids(index, 8) == list(range(1, CHUNK_ROWS + 11))
+    for size in (1025, 5000):
+        index.extend(Store(kept[:size], [kept[:1000], kept[1000:1024]], page_size=99).feed())
+        assert all_ids(index, 8) == list(range(1, size + 1))
 
 
 def test_store_that_grows_large_is_loaded_again_as_sketches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +285,7 @@ def test_remaining_rows_keep_partition_and_vector_after_deletions(kind: str) -> 
     vectors = clustered(3000, 20, 4)
     kept = [row._replace(partition=row.id % 3 + 1) for row in stored(vectors)]
 
-    for deleted in (range(1, 3000, 2), range(1, 3000, 20)):  # enough to compact a chunk, and too few
+    for deleted in (range(1, 3000, 2), range(1, 3000, 20)):  # enough for a copy without them, and too few
         store, index = Store(kept, page_size=8192), empty()
         index.extend(store.feed())
         store.drop(*deleted)
@@ -298,20 +297,16 @@ def test_remaining_rows_keep_partition_and_vector_after_deletions(kind: str) -> 
                 assert sorted(nearest(index, vector, 50, partitions)) == sorted(nearest(alone, vector, 50, partitions))
 
 
-def test_fork_sees_its_own_rows_and_deletions_and_the_index_does_not(kind: str) -> None:
-    kept = stored(fixed(12, DIMENSIONS))
-    store, index = Store(kept[:8]), empty()
-    index.extend(store.feed())
+def test_unit_vectors_of_documents_are_those_of_their_rows() -> None:
+    vectors = fixed(9, DIMENSIONS)
+    index = loaded(stored(vectors))
 
-    fork = index.fork()
-    changed = Store(kept[:10])
-    changed.drop(2, 9)
-    fork.extend(changed.feed())
-    store.rows = kept[:12]
-    index.extend(store.feed())
+    docs, units = index.unit_vectors([1002, 1008, 1100], upto=7)
 
-    assert all_ids(fork) == [1, 3, 4, 5, 6, 7, 8, 10]
-    assert all_ids(index) == [*range(1, 13)]
+    values = np.frombuffer(vectors[1], np.int8)
+    assert docs.tolist() == [1002]
+    assert units[0] == pytest.approx(values / np.linalg.norm(values.astype(float)), abs=1e-6)
+    assert len(empty().unit_vectors([1002])[0]) == 0
 
 
 def test_missed_trimmed_deletions_cause_a_full_reload(kind: str) -> None:

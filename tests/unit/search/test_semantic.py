@@ -8,6 +8,7 @@ import pytest
 from kernel.config import MODEL
 from kernel.search import ann, ann_storage, index
 from kernel.search.hits import Candidates
+from kernel.store.transaction import Tx
 from tests.unit.index_fixtures import CALLER, IndexedStore, open_indexed_store
 
 TEXTS = ["The cat sleeps in the sun", "A ship leaves the harbour", "Two kittens nap", "The budget was approved"]
@@ -22,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         opened.put(TEXTS)
         opened.put(TEXTS[:2], "other")
         if request.param == "nothing yet":
-            monkeypatch.setattr(ann_storage, "BLOCK_ROWS", 0)
+            monkeypatch.setattr(ann_storage, "BLOCK_ROWS", -1)
             opened.context.search_cache.warming = True
         yield opened
 
@@ -63,3 +64,26 @@ def test_what_words_find_has_its_cosine_although_others_are_nearer(store: Indexe
     assert set(cosines(found)) >= {
         doc for doc, rank in zip(found.docs.tolist(), found.words.tolist(), strict=True) if rank == rank
     }
+
+
+def test_search_in_a_transaction_sees_its_own_rows_and_deletions_and_other_searches_do_not(
+    store: IndexedStore,
+) -> None:
+    near = "A kitten naps beside the quay of the harbour"
+
+    def change(tx: Tx) -> tuple[dict[int, float], ...]:
+        index.put(tx, "docs", "new", near)
+        index.put(tx, "docs", "1", near)
+        index.drop(tx, "docs", "2")
+        tx.flush_deferred()
+        limited = index.find(tx, QUERY, within=[("docs", None)], limit=2, lexical=False)
+        return cosines(index.find(tx, QUERY, within=[("docs", None)])), cosines(index.find(tx, QUERY)), cosines(limited)
+
+    inside, everywhere, limited = store.roll_back(change)
+    outside = store.reader.read(CALLER, lambda tx: cosines(index.find(tx, QUERY, within=[("docs", None)])))
+
+    own = expected(store, {1: TEXTS[0], 2: near, 4: TEXTS[3], 7: near})
+    assert inside == pytest.approx(own, abs=2e-5)
+    assert set(own) <= set(everywhere) <= {*own, 5, 6}
+    assert set(limited) == {2, 7}
+    assert outside == expected(store, dict(enumerate(TEXTS, start=1)))

@@ -10,16 +10,18 @@ from kernel.search.bm25 import match_tf
 from kernel.store.context import StoreContext
 from kernel.store.migrations import migrate
 from kernel.store.sqlite.connection import Connection
+from kernel.store.sqlite.vector_functions import add_vector_functions
 
 
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
-    """A plain connection to the newest schema."""
+    """A plain connection to the newest schema, with the vector functions."""
     file = tmp_path_factory.mktemp("sql") / "quipu.db"
     ours = Connection(file, StoreContext({}), readonly=False)
     migrate(ours)
     ours.close()
     db = apsw.Connection(str(file))
+    add_vector_functions(db)
     db.register_fts5_function("match_tf", cast("apsw.FTS5Function", match_tf))
     db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     yield db

@@ -329,7 +329,10 @@ def test_full_disk_fails_the_neighbours_and_leaves_nothing(db: Connection, group
     assert stored(db) == []
 
 
-def test_extension_loading_is_off(db: Connection) -> None:
+def test_extension_loading_is_off_after_the_vector_functions_are_loaded(db: Connection) -> None:
+    db.load_vectors()
+    db.load_vectors()
+    assert db.values("SELECT length(vec_int8(x'0102'))") == [(2,)]
     with db.writing() as tx, pytest.raises(apsw.SQLError, match="not authorized"):
         tx.one("thing.load", str)
 
